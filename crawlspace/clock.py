@@ -1,0 +1,40 @@
+"""Time as a value that is handed in, so that tests need no sleeping."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since 1970, UTC; what is stored."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; what waits are measured with."""
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+class FakeClock:
+    """A clock that stands still until `advance` is called."""
+
+    def __init__(self, now: float = 1_750_000_000.0) -> None:
+        self._now = now
+        self._monotonic = 1000.0
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._monotonic
+
+    def advance(self, seconds: float) -> None:
+        self._now += seconds
+        self._monotonic += seconds

@@ -1,0 +1,240 @@
+"""The values that travel between the parts, in the words of the documentation's first page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from crawlspace.decision import Reason
+
+
+class Source(IntEnum):
+    """The queue a URL waits in; a smaller number is picked first."""
+
+    USER = 0
+    REDIR = 1
+    INDEX = 2
+    INDEX_FOLLOW = 3
+    FOLLOW = 4
+    REFRESH = 5
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+PRIORITY_BASE = {
+    Source.USER: 50,
+    Source.REDIR: 40,
+    Source.INDEX: 30,
+    Source.INDEX_FOLLOW: 20,
+    Source.FOLLOW: 10,
+    Source.REFRESH: 0,
+}
+
+
+def priority(source: Source, shift: int) -> int:
+    """Return Scrapy's `request.priority` for a URL: higher goes first, and a shift never crosses sources."""
+    return PRIORITY_BASE[source] - shift
+
+
+class State(IntEnum):
+    """What is known of an admitted URL."""
+
+    PENDING = 0
+    """Admitted and not yet crawled."""
+    DONE = 1
+    REDIRECTED = 2
+    GONE = 3
+    """Answered with a permanent error."""
+    FAILED = 4
+    """Answered with a temporary error."""
+    EXCLUDED = 5
+    """Fetched or known, and kept out: by robots.txt, noindex, its type, or the rules."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Status(IntEnum):
+    """The crawler's own status codes; HTTP codes stand for themselves."""
+
+    READ_ERROR = 611
+    CONNECT_ERROR = 612
+    TIMEOUT = 613
+    TLS_FAILED = 614
+    CUT_SHORT = 615
+    NO_SUCH_HOST = 680
+    NO_DNS_ANSWER = 681
+    REDIRECT_MALFORMED = 690
+    UNEXPECTED = 699
+    ROBOTS_FORBIDDEN = 740
+    ROBOTS_UNAVAILABLE = 741
+    EXCLUDED = 760
+    EXCLUDED_HERE = 761
+    PORT_OR_SCHEME = 770
+    WRONG_TYPE = 780
+    MALFORMED_URL = 786
+    NOINDEX = 2004
+    SOFT_REDIRECT = 3020
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A URL just discovered, before any check. `href` is absolute or relative to `base`."""
+
+    href: str
+    source: Source
+    base: str = ""
+    base_host_as_written: str | None = None
+    depth: int = 0
+    redirects: int = 0
+    shift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewUrl:
+    """An admitted candidate on its way into the store; `site` is `host:port`."""
+
+    key: int
+    url: str
+    site: str
+    source: Source
+    shift: int
+    depth: int
+    redirects: int
+    path_length: int
+    host_as_written: str | None = None
+    """Only where it differs from the host in the normal form."""
+
+
+@dataclass(slots=True)
+class UrlState:
+    """What is remembered of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
+
+    The store hands out copies: changing one changes nothing until it is recorded.
+    """
+
+    id: int
+    key: int
+    url: str
+    site: str
+    state: State = State.PENDING
+    status: int | None = None
+    source: Source = Source.INDEX_FOLLOW
+    shift: int = 0
+    depth: int = 0
+    redirects: int = 0
+    path_length: int = 1
+    host_as_written: str | None = None
+    discovered_at: int = 0
+    fetched_at: int | None = None
+    next_fetch: int | None = None
+    """When it is due again. A pending URL is due at once and has None; an excluded one that is never crawled again, too."""
+    interval_s: int | None = None
+    retries: int = 0
+    """Tries in a row within one run that failed for a while; 0 when no retry of this run is outstanding."""
+    errors: int = 0
+    """Temporary errors in a row, one for each run or refresh that ended in one."""
+    lease_until: int | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    rules: int = 0
+    """Generation of the rule set at the last fetch; 0 = fetch unconditionally."""
+    checksum: bytes | None = None
+    """16 bytes over the normalised text; not None exactly when the document is wanted in the index."""
+    canonical: int | None = None
+    """Key of the canonical URL that the page names, when that is another page."""
+    indexed: bool = False
+    """The index has the document, or will have it once the outbox is drained."""
+    duplicate_of: int | None = None
+    """Id of the URL that stands for the group of equal documents, when it isn't this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A URL handed out for fetching until `state.lease_until`."""
+
+    state: UrlState
+    as_refresh: bool = False
+
+
+@dataclass(slots=True)
+class Document:
+    """What is pushed to the index for one page. `fields` holds what rules or a spider's own parsing add."""
+
+    url: str
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    text: str = ""
+    headings: list[str] = field(default_factory=list)
+    content_type: str = ""
+    modified: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    duplicates: list[str] = field(default_factory=list)
+
+
+class OutcomeKind(StrEnum):
+    DOCUMENT = "document"
+    UNCHANGED = "unchanged"
+    REDIRECTED = "redirected"
+    GONE = "gone"
+    """A permanent error."""
+    FAILED = "failed"
+    """A temporary error, or one that may be the host's."""
+    EXCLUDED = "excluded"
+
+
+@dataclass(slots=True)
+class Link:
+    """A link as found in a page: absolute URL text, `nofollow` from its `rel`."""
+
+    href: str
+    nofollow: bool = False
+    tag: str = "a"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The single result of one fetch."""
+
+    id: int
+    url: str
+    kind: OutcomeKind
+    status: int
+    host_failure: bool = False
+    """The failure may be the host's and not the page's: 5xx, connection errors, no such host."""
+    retry_after_s: float | None = None
+    reason: Reason | None = None
+    """Why it was excluded."""
+    detail: str = ""
+    document: Document | None = None
+    index: bool = True
+    """Rules and robots directives want the document in the index."""
+    links: list[str] | None = None
+    """Absolute URLs to follow; None where the links of the last fetch stay alive (304)."""
+    redirect_to: str | None = None
+    canonical: str | None = None
+    checksum: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    conditional: bool = False
+    fetched_at: int = 0
+
+
+class Op(StrEnum):
+    PUSH = "push"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOrder:
+    """One order to the index. `sequence` grows with every order given; `document` is None for a delete."""
+
+    sequence: int
+    op: Op
+    url: str
+    document: Document | None = None
+    attempts: int = 0

@@ -1,0 +1,188 @@
+"""What the crawler needs of a store: the only place that remembers anything, and the frontier's queue.
+
+A store is dumb: what becomes of a URL is decided in `lifecycle`, and handed in as a `Change`.
+Two things are the store's own duty, because they must hold in the same transaction as the rest:
+
+* **Known means known.** A URL is inserted once; its link depth only ever goes down, and takes what it leads to with it.
+* **One of a group.** Of the URLs with one checksum exactly one is `indexed`: the one with the smallest `rank`.
+  Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
+
+`SqliteStore` and `MemoryStore` pass the same contract suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from crawlspace.model import Document, IndexOrder, NewUrl, Source, State, UrlState
+
+
+@dataclass(slots=True)
+class Change:
+    """The effect of one outcome, to be made as a whole.
+
+    `state` replaces the stored row of that id, but for what the store owns: `indexed`, `duplicate_of` and the depth,
+    of which the smaller is kept. `state.checksum` says whether the document is wanted in the index, and in which group.
+    """
+
+    state: UrlState
+    document: Document | None = None
+    """The new document, where its content is new or changed: then it is pushed. None: what is stored stays."""
+    links: Sequence[int] | None = None
+    """Keys of all URLs the page leads to (the admitted ones); None where the stored ones stay."""
+    discovered: Sequence[NewUrl] = ()
+    forget: bool = False
+    """Remove the URL; `state` only names it. A document it had in the index is deleted."""
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a batch did, for the frontier and the counters."""
+
+    discovered: int = 0
+    pending_sites: dict[str, int] = field(default_factory=dict)
+    """New pending URLs by site."""
+    pushes: int = 0
+    deletes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the frontier must know of a site before it leases from it."""
+
+    site: str
+    pending: bool
+    """Has pending URLs that are not leased."""
+    next_due: int | None
+    """When its first known URL is due (refresh or retry), if any."""
+    wait_until: int | None = None
+    """The host asked for silence until then (Retry-After, robots.txt unavailable)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsEntry:
+    """A site's robots.txt as last read. `status` is its HTTP code or one of ours; `body` is empty unless it was 200."""
+
+    site: str
+    scheme: str
+    status: int
+    body: str
+    fetched_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    by_state: Mapping[str, int]
+    """State label to number of URLs; leased ones are counted as `leased`, not under their state."""
+    by_status: Mapping[int, int]
+    indexed: int
+    outbox: int
+    parked: int
+    hosts: int
+    retrying: int
+    """URLs with a retry of this run outstanding."""
+
+
+class Store(Protocol):
+    """All times are whole seconds since 1970. Every method that writes is one transaction.
+
+    Raises StoreFull, StoreDamaged, StoreLocked or StoreError, and then has changed nothing.
+    """
+
+    # discovery
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
+        """Insert the unknown among `urls` as pending, in their order; lower the depth of known ones that were found nearer.
+
+        A known URL keeps its source and shift, except that a pending one takes a smaller source number.
+        """
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        """Every site that has something pending, due in the future, or asked to wait. Costs time by sites, not by URLs."""
+
+    def lease(self, site: str, limit: int, *, now: int, until: int) -> list[UrlState]:
+        """Hand out up to `limit` URLs of a site until the deadline, in order: source, shift, first discovered.
+
+        First the pending ones; a known URL whose `next_fetch` has come waits in its own source while a retry is
+        outstanding, and in source refresh otherwise, earliest due first.
+        """
+
+    def release(self, ids: Iterable[int]) -> None:
+        """Give leases back unfetched; the URLs are as before they were leased."""
+
+    def reclaim(self, *, now: int) -> dict[str, int]:
+        """End the leases whose deadline has passed; return how many by site."""
+
+    def wait_site(self, site: str, until: int | None) -> None:
+        """Remember that a site asked for silence until then; None ends it."""
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int) -> Effects:
+        """Make all changes, end their leases, insert what they discovered, settle the groups and give the index orders: one transaction.
+
+        A change whose URL is no longer stored, or was forgotten meanwhile, is passed over.
+        """
+
+    # looking
+    def get(self, url: str) -> UrlState | None:
+        """The state of a URL in normal form."""
+
+    def get_by_id(self, id: int) -> UrlState | None: ...
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+    ) -> Iterator[UrlState]:
+        """URL states in order of discovery; `host` is the host without port. `leased` selects only leased ones."""
+
+    def counts(self) -> Counts: ...
+
+    def host_count(self, host: str) -> int:
+        """Known URLs of a host, on all its ports."""
+
+    # robots.txt
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None: ...
+
+    def save_robots(self, entry: RobotsEntry) -> None: ...
+
+    # refusals, counted across runs
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        """Add to the counts of refused candidates by reason."""
+
+    def refusals(self) -> Mapping[str, int]: ...
+
+    # the outbox
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        """The next orders of a sink: deletes first, then pushes, oldest first; with each push the document as it is now.
+
+        There is at most one order a URL and sink: a newer one takes the place of an older one that is not yet acknowledged,
+        so that an order can neither be overtaken nor be sent after it has become untrue. Parked orders are left out.
+        """
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+        """The sink has made these orders durable. One that has been replaced by a newer one meanwhile stays."""
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        """Put an order aside that the index refuses for itself; a newer order of the same URL takes its place."""
+
+    def backlog(self, sink: str) -> int:
+        """Orders not yet acknowledged, parked ones not counted."""
+
+    # key-value odds and ends of a collection (rule-set hash, epoch …)
+    def get_meta(self, name: str) -> str | None: ...
+
+    def set_meta(self, name: str, value: str) -> None: ...
+
+    def check(self) -> None:
+        """Raise StoreDamaged unless the store is sound (SQLite: quick_check)."""
+
+    def close(self) -> None: ...
+
+
+__all__ = ["Change", "Counts", "Effects", "RobotsEntry", "Site", "Source", "Store"]

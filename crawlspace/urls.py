@@ -1,0 +1,127 @@
+"""URLs in one normal form, and the keys that are derived from it.
+
+Parsing and joining follow the WHATWG URL standard (ada-url), as browsers do; on top of that escapes are
+brought to the form of RFC 3986 section 6.2.2, and the fragment and an empty query are dropped.
+The host as written in the link is kept beside the normal form, because domain rules can be case sensitive.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from ada_url import URL as _Ada  # noqa: N811
+from ada_url import join_url
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class MalformedUrl(ValueError):
+    """The text is not a URL that can be crawled; the message says why."""
+
+
+class UrlWithCredentials(MalformedUrl):
+    """The URL carries a user name or password."""
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL in normal form. `host_as_written` differs from `host` in case only."""
+
+    text: str
+    scheme: str
+    host: str
+    port: int
+    path: str
+    query: str | None
+    host_as_written: str
+
+    @property
+    def site(self) -> str:
+        """Host and port: what politeness is kept for."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def key(self) -> int:
+        return url_key(self.text)
+
+
+def url_key(text: str) -> int:
+    """Return the 64-bit signed key of a URL in normal form (blake2b), the look-up key of the stores.
+
+    Two URLs may share a key; whoever looks one up compares the text too.
+    """
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def document_id(text: str) -> str:
+    """Return the id of a URL's document in every index: 32 hexadecimal digits of blake2b over the URL alone."""
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def join(base: str, href: str) -> str:
+    """Return `href` made absolute against `base`, as a browser does. Raises MalformedUrl."""
+    try:
+        return str(join_url(base, href))
+    except (ValueError, UnicodeError) as error:
+        raise MalformedUrl(f"{_shown(href)} is not a URL") from error
+
+
+def parse(text: str, *, host_as_written: str | None = None) -> Url:
+    """Return an absolute URL in normal form.
+
+    Raises MalformedUrl, and UrlWithCredentials for one with a user name or password.
+    Schemes other than http and https are parsed too, so that a scheme check can name them.
+    """
+    try:
+        ada = _Ada(text)
+        href, hostname, pathname, search = ada.href, ada.hostname, ada.pathname, ada.search
+    except (ValueError, UnicodeError) as error:
+        raise MalformedUrl(f"{_shown(text)} is not an absolute URL") from error
+    scheme = ada.protocol[:-1]
+    if ada.username or ada.password:
+        raise UrlWithCredentials("a URL must not carry a user name or password")
+    if scheme in DEFAULT_PORTS and not hostname:
+        raise MalformedUrl(f"{_shown(text)} has no host")
+    port = int(ada.port) if ada.port else DEFAULT_PORTS.get(scheme, 0)
+    if scheme not in DEFAULT_PORTS:
+        return Url(href.split("#", 1)[0], scheme, hostname, port, pathname, search[1:] or None, hostname)
+    path = _normal_escapes(pathname)
+    query = _normal_escapes(search[1:]) if len(search) > 1 else None
+    normal = f"{scheme}://{ada.host}{path}" + (f"?{query}" if query is not None else "")
+    written = host_as_written or _written_host(text) or hostname
+    if written.lower() != hostname:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule
+        written = hostname
+    return Url(normal, scheme, hostname, port, path, query, written)
+
+
+_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_AUTHORITY = re.compile(r"\s*(?:https?:)?[/\\]{2,}([^/\\?#]*)", re.IGNORECASE)
+_PORT = re.compile(r":\d*$")
+
+
+def _normal_escapes(part: str) -> str:
+    """RFC 3986 6.2.2: escapes in capitals, escaped unreserved characters as themselves."""
+    if "%" not in part:
+        return part
+
+    def normal(match: re.Match[str]) -> str:
+        code = int(match[1], 16)
+        return chr(code) if code in _UNRESERVED else match[0].upper()
+
+    return _ESCAPE.sub(normal, part)
+
+
+def _written_host(text: str) -> str | None:
+    """The host as it stands in the text, or None for a relative reference."""
+    match = _AUTHORITY.match(text)
+    if not match:
+        return None
+    return _PORT.sub("", match[1].rsplit("@", 1)[-1])
+
+
+def _shown(text: str) -> str:
+    """A text from outside, fit for one line of a message."""
+    return repr(text if len(text) <= 200 else text[:200] + "…")
