@@ -44,6 +44,8 @@ class Effects:
     discovered: int = 0
     pending_sites: dict[str, int] = field(default_factory=dict)
     """New pending URLs by site."""
+    lowered: list[tuple[int, int, int]] = field(default_factory=list)
+    """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL."""
     pushes: int = 0
     deletes: int = 0
 
