@@ -30,6 +30,7 @@ class Reason(StrEnum):
     FOLDER = "folder"
     LINK_DEPTH = "link_depth"
     URLS_PER_HOST = "urls_per_host"
+    REDIRECTS = "redirects"
     ADDRESS = "address"
     PRIVATE_ADDRESS = "private_address"
     MIME_TYPE = "mime_type"
@@ -61,6 +62,7 @@ _SENTENCES = {
     Reason.FOLDER: "the URL is not below the folder of a start URL and CRAWLSPACE_INDEX_ENTIRE_SITE is on",
     Reason.LINK_DEPTH: "the URL is more links away from a start URL than DEPTH_LIMIT",
     Reason.URLS_PER_HOST: "the host already has CRAWLSPACE_MAX_URLS_PER_HOST URLs",
+    Reason.REDIRECTS: "it is the target of more redirects in a row than REDIRECT_MAX_TIMES",
     Reason.ADDRESS: "an address rule forbids every address of the host",
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",

@@ -214,7 +214,9 @@ class Outcome:
     index: bool = True
     """Rules and robots directives want the document in the index."""
     links: list[str] | None = None
-    """Absolute URLs to follow; None where the links of the last fetch stay alive (304)."""
+    """Links to follow, absolute or relative to `base`; None where the links of the last fetch stay alive (304)."""
+    base: str = ""
+    """What the links are relative to, where that isn't the URL."""
     redirect_to: str | None = None
     canonical: str | None = None
     checksum: bytes | None = None

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crawlspace.model import Document, IndexOrder, NewUrl, Source, State, UrlState
+from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
 
 
 @dataclass(slots=True)
@@ -24,14 +24,19 @@ class Change:
     """The effect of one outcome, to be made as a whole.
 
     `state` replaces the stored row of that id, but for what the store owns: `indexed`, `duplicate_of` and the depth,
-    of which the smaller is kept. `state.checksum` says whether the document is wanted in the index, and in which group.
+    of which the smaller is kept; and for what a URL is born with: key, url, site, path_length, host_as_written, discovered_at.
+    `state.checksum` says whether the document is wanted in the index, and in which group: None takes it out, a new one
+    comes with its `document`. Without a document the stored checksum stays, because what it stands for stays.
     """
 
     state: UrlState
     document: Document | None = None
     """The new document, where its content is new or changed: then it is pushed. None: what is stored stays."""
     links: Sequence[int] | None = None
-    """Keys of all URLs the page leads to (the admitted ones); None where the stored ones stay."""
+    """Keys of all URLs the page leads to (the admitted ones); None where the stored ones stay.
+
+    For a redirected URL: its target, which has the same depth and not one more. Links alone lower no depth: a URL that
+    the page may have brought nearer is among `discovered`."""
     discovered: Sequence[NewUrl] = ()
     forget: bool = False
     """Remove the URL; `state` only names it. A document it had in the index is deleted."""
@@ -42,11 +47,15 @@ class Effects:
     """What a batch did, for the frontier and the counters."""
 
     discovered: int = 0
+    """URLs inserted."""
     pending_sites: dict[str, int] = field(default_factory=dict)
-    """New pending URLs by site."""
+    """New pending URLs by site: the inserted ones, and those a change made pending again."""
     lowered: list[tuple[int, int, int]] = field(default_factory=list)
-    """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL."""
+    """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL, by id.
+
+    One that was lowered while it was fetched is reported when its outcome is recorded: its links were judged by the old depth."""
     pushes: int = 0
+    """Orders given to each sink, after those of one URL have replaced each other."""
     deletes: int = 0
 
 
@@ -61,6 +70,8 @@ class Site:
     """When its first known URL is due (refresh or retry), if any."""
     wait_until: int | None = None
     """The host asked for silence until then (Retry-After, robots.txt unavailable)."""
+    sources: tuple[Source, ...] = ()
+    """The sources in which URLs are pending that are not leased."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +88,14 @@ class RobotsEntry:
 @dataclass(frozen=True, slots=True)
 class Counts:
     by_state: Mapping[str, int]
-    """State label to number of URLs; leased ones are counted as `leased`, not under their state."""
+    """State label to number of URLs; leased ones are counted as `leased`, not under their state. Only those that occur."""
     by_status: Mapping[int, int]
     indexed: int
     outbox: int
+    """Orders not yet acknowledged, of all sinks; parked ones not counted."""
     parked: int
     hosts: int
+    """Hosts that have a URL, whatever the port."""
     retrying: int
     """URLs with a retry of this run outstanding."""
 
@@ -104,18 +117,21 @@ class Store(Protocol):
     def sites(self) -> Iterator[Site]:
         """Every site that has something pending, due in the future, or asked to wait. Costs time by sites, not by URLs."""
 
-    def lease(self, site: str, limit: int, *, now: int, until: int) -> list[UrlState]:
+    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
         """Hand out up to `limit` URLs of a site until the deadline, in order: source, shift, first discovered.
 
         First the pending ones; a known URL whose `next_fetch` has come waits in its own source while a retry is
-        outstanding, and in source refresh otherwise, earliest due first.
+        outstanding, and in source refresh otherwise, earliest due first. With `source`, only URLs that wait in that one.
         """
 
     def release(self, ids: Iterable[int]) -> None:
         """Give leases back unfetched; the URLs are as before they were leased."""
 
     def reclaim(self, *, now: int) -> dict[str, int]:
-        """End the leases whose deadline has passed; return how many by site."""
+        """End the leases whose deadline has come; return how many by site."""
+
+    def next_due(self, site: str) -> int | None:
+        """When the first known URL of a site that is not leased is due, if any."""
 
     def wait_site(self, site: str, until: int | None) -> None:
         """Remember that a site asked for silence until then; None ends it."""
@@ -124,6 +140,7 @@ class Store(Protocol):
     def record(self, changes: Sequence[Change], *, now: int) -> Effects:
         """Make all changes, end their leases, insert what they discovered, settle the groups and give the index orders: one transaction.
 
+        First all changes in their order, then all discoveries in theirs, so that a URL forgotten and found again in one batch is pending.
         A change whose URL is no longer stored, or was forgotten meanwhile, is passed over.
         """
 
@@ -172,6 +189,9 @@ class Store(Protocol):
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
         """Put an order aside that the index refuses for itself; a newer order of the same URL takes its place."""
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        """The parked orders of a sink: op, URL and reason, oldest first."""
 
     def backlog(self, sink: str) -> int:
         """Orders not yet acknowledged, parked ones not counted."""

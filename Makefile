@@ -1,0 +1,82 @@
+# Everything runs out of .venv in this folder; no step needs root, and every path is relative, so that the folder may be anywhere.
+#
+#   make PYTHON=python3.13 env     another Python than `python3`
+#   make PIP_FLAGS=--no-index …    further options for pip
+
+PYTHON ?= python3
+UV ?= uv
+PIP_FLAGS ?=
+
+RUN := .venv/bin/python
+INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help env env-dev demo test lint bench lock clean python broken
+
+help:
+	@echo "make env     build .venv with what crawlspace needs to run"
+	@echo "make demo    build .venv, then crawl a small intranet on this machine"
+	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
+	@echo "make lint    style and types only"
+	@echo "make bench   measure speed against other crawlers on this machine"
+	@echo "make lock    pin the newest versions that pyproject.toml allows (needs uv)"
+	@echo "make clean   remove .venv, caches and what the demo has written"
+
+env: .venv/.env
+env-dev: .venv/.env-dev
+
+# A stamp is younger than what it was made from: the requirements, and the environment they were installed into.
+.venv/.env: requirements.txt .venv/.created
+	@echo "Installing requirements.txt into .venv ..."
+	@$(INSTALL) -r requirements.txt
+	@touch $@
+
+.venv/.env-dev: requirements-dev.txt requirements.txt .venv/.created
+	@echo "Installing requirements-dev.txt into .venv ..."
+	@$(INSTALL) -r requirements-dev.txt
+	@touch $@ .venv/.env
+
+# An environment whose Python has been removed since is built anew.
+.venv/.created: $(shell test -x $(RUN) || echo broken)
+	@$(MAKE) --no-print-directory python
+	@echo "Creating .venv ..."
+	@"$(PYTHON)" -m venv --clear .venv
+	@touch $@
+
+broken:
+
+python:
+	@command -v "$(PYTHON)" >/dev/null || { \
+	  echo "crawlspace needs Python 3.11 or newer, and there is no $(PYTHON): install it, or name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "crawlspace needs Python 3.11 or newer, and $(PYTHON) is $$("$(PYTHON)" -V 2>&1): name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "crawlspace needs the venv module, which $(PYTHON) lacks: install it (Debian and Ubuntu: apt install python3-venv), or name another Python: make PYTHON=python3.12 ..." >&2; exit 1; }
+
+demo: env
+	@$(RUN) -m examples.intranet.demo
+
+lint: env-dev
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+test: lint
+	$(RUN) -m pytest
+
+bench: env
+	@$(RUN) -m benchmarks.run
+
+# The files hold versions and hashes and no address, so that any package index serves. The second is the first and the developers' tools.
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
+
+lock:
+	@command -v "$(UV)" >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make UV=path/to/uv lock" >&2; exit 1; }
+	$(COMPILE) --output-file requirements.txt
+	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build ./*.egg-info examples/intranet/data
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

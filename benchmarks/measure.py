@@ -1,0 +1,138 @@
+"""Running programs in turn and measuring what they cost.
+
+Machines are shared and drift; so two programs are run A B A B …, and compared pair by pair.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+PROJECT = Path(__file__).resolve().parents[1]
+SCRAPY = (sys.executable, "-m", "scrapy")
+
+
+class BenchmarkFailed(Exception):
+    """A benchmark's own precondition does not hold, so its numbers would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the result table. `met` is None where there is no target."""
+
+    benchmark: str
+    measure: str
+    value: str
+    target: str = ""
+    met: bool | None = None
+
+    def __str__(self) -> str:
+        verdict = {None: "", True: "  ok", False: "  NOT MET"}[self.met]
+        target = f"  (target {self.target})" if self.target else ""
+        return f"{self.benchmark:<12} {self.measure:<58} {self.value}{target}{verdict}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run of a program cost, its children included."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+    status: int
+
+    def pages_per_s(self, pages: int) -> float:
+        return pages / self.wall_s
+
+
+def run(
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    limit_s: float = 1800,
+) -> Cost:
+    """Run a program to its end in the project's folder and return what it cost.
+
+    CPU is user and system time of the process and the children it waited for; the peak is the largest resident set of any
+    one of them. The peak counts from the fork, so the caller should itself be small. What the program prints goes to `log`.
+    """
+    with log.open("wb") if log else tempfile.TemporaryFile() as output:
+        began = time.perf_counter()
+        process = start(command, environment=environment, output=output.fileno())
+        killer = threading.Timer(limit_s, process.kill)
+        killer.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            killer.cancel()
+        wall_s = time.perf_counter() - began
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(
+        wall_s=wall_s,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        peak_mb=usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024),
+        status=process.returncode,
+    )
+
+
+def start(command: Sequence[str], *, environment: Mapping[str, str] | None = None, output: int) -> subprocess.Popen[bytes]:
+    """Start a program in the project's folder, in a process group of its own."""
+    return subprocess.Popen(
+        command,
+        cwd=PROJECT,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
+    """End a process started by `start`, and wait for it."""
+    if process.poll() is None:
+        process.send_signal(how)
+    process.wait(timeout=30)
+
+
+def in_turn(programs: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str, list[Cost]]:
+    """Run the programs one after the other, `rounds` times over."""
+    costs: dict[str, list[Cost]] = {name: [] for name in programs}
+    for number in range(rounds):
+        for name, program in programs.items():
+            cost = program()
+            say(f"round {number + 1} {name}: {cost.wall_s:.1f} s, CPU {cost.cpu_s:.1f} s, {cost.peak_mb:.0f} MB")
+            costs[name].append(cost)
+    return costs
+
+
+def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:
+    """Return the median of the ratios, pair by pair."""
+    return median(a / b for a, b in zip(above, below, strict=True))
+
+
+def tail(log: Path, lines: int = 15) -> str:
+    """Return the end of a log, for the message of a failure."""
+    return "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+def say(text: str) -> None:
+    """Print progress where it does not mix with results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def finish(rows: Sequence[Row]) -> int:
+    """Print the rows of one benchmark; return the exit status: 1 when a target was missed."""
+    for row in rows:
+        print(row)
+    return int(any(row.met is False for row in rows))

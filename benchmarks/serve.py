@@ -1,0 +1,212 @@
+"""Web servers for benchmarks, all on loopback.
+
+`folder_server` serves files as fast as the machine can: with nginx where there is one, else with a small server on asyncio.
+`PageServer` makes its pages up, under as many addresses as a benchmark wants sites, and notes every request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import mimetypes
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self, cast
+from urllib.parse import unquote
+
+import uvloop
+
+from benchmarks.measure import BenchmarkFailed
+
+_NGINX = """\
+daemon off;
+master_process on;
+worker_processes 1;
+{user}
+pid {temp}/nginx.pid;
+error_log {temp}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    types {{
+        text/html html htm; text/plain txt; text/css css; text/xml xml; application/javascript js;
+        image/png png; image/svg+xml svg; application/pdf pdf;
+    }}
+    default_type application/octet-stream;
+    charset utf-8;
+    access_log {access};
+    sendfile on;
+    open_file_cache max=50000;
+    keepalive_requests 1000000;
+    client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
+    uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;
+    server {{ listen 127.0.0.1:{port}; root "{root}"; }}
+}}
+"""
+
+Reply = tuple[int, bytes, bytes]
+"""Status, content type, body."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def folder_server(folder: Path, *, access_log: Path | None = None) -> Iterator[str]:
+    """Serve a folder while the block runs, and give its address, as `http://127.0.0.1:port`."""
+    nginx = shutil.which("nginx") or next(filter(os.path.exists, ("/usr/sbin/nginx", "/usr/local/sbin/nginx")), None)
+    if nginx is None:
+        with PageServer(_files_of(folder)) as server:
+            yield server.origins[0]
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-nginx-") as temp:
+        port = free_port()
+        config = Path(temp, "nginx.conf")
+        config.write_text(
+            _NGINX.format(
+                user="user root;" if os.geteuid() == 0 else "",
+                temp=temp,
+                access=access_log or "off",
+                root=folder.resolve(),
+                port=port,
+            )
+        )
+        process = subprocess.Popen([nginx, "-e", f"{temp}/error.log", "-c", str(config)], stdin=subprocess.DEVNULL)
+        try:
+            _wait_for(port, process)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=10)
+
+
+class Request(NamedTuple):
+    """A request as the server saw it. `at` is of the monotonic clock."""
+
+    at: float
+    site: str
+    path: str
+
+
+class PageServer:
+    """A quick server in a thread: `answer(site, path)` gives each reply; `requests` lists all requests in their order.
+
+    Each of `hosts` is an address of 127.0.0.0/8; all listen on one port, and each is a site of its own.
+    """
+
+    def __init__(self, answer: Callable[[str, str], Reply], hosts: Sequence[str] = ("127.0.0.1",)) -> None:
+        self._answer = answer
+        self._hosts = tuple(hosts)
+        self.requests: list[Request] = []
+        self.port = 0
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._started = threading.Event()
+        self._failure: OSError | None = None
+
+    @property
+    def origins(self) -> list[str]:
+        return [f"http://{host}:{self.port}" for host in self._hosts]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._started.wait()
+        if self._failure is not None:
+            raise BenchmarkFailed(f"the benchmark's server cannot listen: {self._failure}") from self._failure
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        servers: list[asyncio.AbstractServer] = []
+        try:
+            self.port = free_port()
+            for host in self._hosts:
+                protocol = _protocol_of(host, self._answer, self.requests)
+                servers.append(self._loop.run_until_complete(self._loop.create_server(protocol, host, self.port, backlog=512)))
+        except OSError as failure:
+            self._failure = failure
+        self._started.set()
+        if self._failure is None:
+            self._loop.run_forever()
+        for server in servers:
+            server.close()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+
+def _protocol_of(host: str, answer: Callable[[str, str], Reply], log: list[Request]) -> Callable[[], asyncio.Protocol]:
+    return lambda: _Connection(host, answer, log)
+
+
+class _Connection(asyncio.Protocol):
+    """HTTP/1.1 as far as a crawler's GET needs it; connections stay open."""
+
+    __slots__ = ("_answer", "_buffer", "_host", "_log", "_transport")
+
+    def __init__(self, host: str, answer: Callable[[str, str], Reply], log: list[Request]) -> None:
+        self._host = host
+        self._answer = answer
+        self._log = log
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
+            request, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
+            path = request.split(b" ", 2)[1].decode("latin-1")
+            self._log.append(Request(time.monotonic(), self._host, path))
+            status, content_type, body = self._answer(self._host, path)
+            self._transport.write(
+                b"HTTP/1.1 %d .\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (status, content_type, len(body), body)
+            )
+
+
+def _files_of(folder: Path) -> Callable[[str, str], Reply]:
+    """Answer with the files below a folder, each read once."""
+    root = folder.resolve()
+    known: dict[str, Reply] = {}
+
+    def answer(_: str, path: str) -> Reply:
+        reply = known.get(path)
+        if reply is None:
+            file = (root / unquote(path.split("?", 1)[0]).lstrip("/")).resolve()
+            if file.is_dir():
+                file /= "index.html"
+            if file.is_relative_to(root) and file.is_file():
+                kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+                if kind.startswith("text/"):
+                    kind += "; charset=utf-8"
+                reply = (200, kind.encode(), file.read_bytes())
+            else:
+                reply = (404, b"text/html", b"<title>404</title>")
+            known[path] = reply
+        return reply
+
+    return answer
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(100):
+        if process.poll() is not None:
+            raise BenchmarkFailed(f"nginx ended with exit status {process.returncode}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise BenchmarkFailed("nginx does not answer")

@@ -1,0 +1,101 @@
+"""`scrapy crawl <collection>`: Scrapy's command, with errors as sentences, a summary at the end and an exit status that tells."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from scrapy.commands.crawl import Command as ScrapyCrawl
+from scrapy.exceptions import UsageError as ScrapyUsageError
+from scrapy.utils.log import get_scrapy_root_handler
+
+from crawlspace.errors import CrawlspaceError
+from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+class Command(ScrapyCrawl):
+    """Crawl a collection until nothing is left to do."""
+
+    default_settings = {"LOG_LEVEL": "INFO"}  # noqa: RUF012 - Scrapy's own way
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Crawl a collection"
+
+    def long_desc(self) -> str:
+        return (
+            "Crawl a collection until nothing in it is pending, leased or due. Ctrl-C once ends cleanly: requests under way are finished and "
+            "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents. "
+            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, 2 wrong use."
+        )
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if len(args) != 1:
+            raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
+        name = args[0]
+        quiet_scrapy(opts.loglevel is not None)
+        assert self.crawler_process is not None
+        try:
+            crawler = self.crawler_process.create_crawler(name)
+            session = Session.open(name, crawler.settings)
+        except CrawlspaceError as error:
+            self._end(error)
+            return
+        except KeyError as error:
+            print(error.args[0], file=sys.stderr)
+            self.exitcode = 2
+            return
+        try:
+            self.crawler_process.crawl(crawler, session=session, **opts.spargs)
+            self.crawler_process.start()
+        finally:
+            session.close()
+        if session.error is not None:
+            self._end(session.error)
+        elif self.crawler_process.bootstrap_failed:
+            self.exitcode = 1
+        print(summary(session, stopped=crawler.stats.get_value("finish_reason") == "shutdown"), file=sys.stderr)
+
+    def _end(self, error: CrawlspaceError) -> None:
+        print(error, file=sys.stderr)
+        self.exitcode = error.exit_status
+
+
+def quiet_scrapy(asked_for_level: bool) -> None:
+    """Leave out Scrapy's own messages about itself, unless a log level was asked for."""
+    handler = get_scrapy_root_handler()
+    if handler is not None and not asked_for_level:
+        logging.getLogger("scrapy").setLevel(logging.WARNING)
+        logging.getLogger("twisted").setLevel(logging.WARNING)
+        logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+def summary(session: Session, *, stopped: bool) -> str:
+    """What this run did and what is left, in a few lines."""
+    progress = session.engine.progress
+    counts = session.final_counts
+    lines = [
+        f"{session.collection.name}: {'stopped' if stopped or session.error else 'done'}. "
+        f"{progress.fetched:,} fetched, {counts.indexed:,} documents in the index"
+        f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {progress.errors:,} errors."
+    ]
+    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
+    if left or counts.outbox:
+        rest = [f"{left:,} URLs pending"] if left else []
+        rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
+        lines.append(f"  left for the next start: {', '.join(rest)}")
+    refused = ", ".join(f"{count:,} {reason}" for reason, count in progress.refused.most_common(6))
+    if refused:
+        lines.append(f"  refused: {refused}  (scrapy explain {session.collection.name} URL says why)")
+    errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
+    if errors:
+        lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
+    return "\n".join(lines)
+
+
+_NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}

@@ -1,0 +1,29 @@
+"""When two documents are the same: a checksum over their normalised text.
+
+Normalised means: runs of white space are one space, none at the ends, Unicode in form C. Case and punctuation count.
+Markup, scripts and everything else that `html.extract` leaves out of the text does not.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from unicodedata import normalize
+
+
+def checksum(text: str, *, title: str | None, cut_off: int = 0) -> bytes:
+    """Return 16 bytes of blake2b over the normalised text.
+
+    A title that is not None counts too. `cut_off` > 0 takes only that many bytes from the start of the text (UTF-8), the title apart.
+    """
+    digest = blake2b(digest_size=16)
+    if title is not None:
+        digest.update(_normalised(title) + b"\0")
+    digest.update(_normalised(text)[: cut_off or None])
+    return digest.digest()
+
+
+def _normalised(text: str) -> bytes:
+    collapsed = " ".join(text.split())
+    if not collapsed.isascii():
+        collapsed = normalize("NFC", collapsed)
+    return collapsed.encode("utf-8", "replace")

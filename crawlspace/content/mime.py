@@ -1,0 +1,73 @@
+"""What type a body has, when the header and the bytes disagree.
+
+The header decides, except where it is missing or generic, or says text while the first bytes say binary: then the bytes decide,
+by the tables of the WHATWG MIME Sniffing standard (xtractmime). Zip files are told apart by their first entry, because half
+the office formats are zip files and servers often know none of them.
+"""
+
+from __future__ import annotations
+
+import re
+
+import xtractmime
+
+SNIFFED_BYTES = 1445
+"""How many of the first bytes are looked at (MIME Sniffing, section 5.2)."""
+
+_GENERIC = frozenset(
+    {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "application/x-unknown", "*/*"}
+)
+_UNKNOWN = "application/octet-stream"
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+)\s*(?:;|,|$)")
+_OFFICE = "application/vnd.openxmlformats-officedocument."
+_OFFICE_FOLDERS = (
+    (b"word/", _OFFICE + "wordprocessingml.document"),
+    (b"xl/", _OFFICE + "spreadsheetml.sheet"),
+    (b"ppt/", _OFFICE + "presentationml.presentation"),
+)
+_ENTRY_TYPE = re.compile(rb"[a-z]+/[a-z0-9.+-]+")
+
+
+def essence(declared: str | None) -> str:
+    """Return the type of a Content-Type header without parameters, in lower case; empty if it is none."""
+    match = _TYPE.match((declared or "").lower())
+    return match[1] if match else ""
+
+
+def sniff(declared: str | None, body_start: bytes) -> str:
+    """Return the type of a body (`text/html`), given its Content-Type header and its first bytes (SNIFFED_BYTES are enough)."""
+    kind = essence(declared)
+    if kind in _GENERIC:
+        return _by_bytes(body_start[:SNIFFED_BYTES])
+    if not kind.startswith("text/"):
+        return kind
+    start = body_start[:SNIFFED_BYTES]
+    if not (_BINARY.search(start) or start.startswith(b"%PDF-")):
+        return kind
+    if start.startswith((b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")) or "utf-16" in (declared or "").lower():
+        return kind
+    found = _by_bytes(start)
+    if found == _UNKNOWN and kind == "text/html":
+        return kind  # a stray control character in a page; browsers show it, and no known format begins like this
+    return found
+
+
+def _by_bytes(start: bytes) -> str:
+    found = xtractmime.extract_mime(start, content_types=None)
+    kind = found.decode("ascii") if found else _UNKNOWN
+    return _zip_type(start) if kind == "application/zip" else kind
+
+
+def _zip_type(start: bytes) -> str:
+    """OpenDocument and EPUB name their type in a first, uncompressed entry `mimetype`; Office formats by their folders."""
+    if start[30:38] == b"mimetype":
+        match = _ENTRY_TYPE.match(start, 38)
+        if match:
+            # The entry's length stands before it; without that the next entry's signature would be taken along.
+            length = int.from_bytes(start[22:26], "little")
+            return match[0][: length or None].decode("ascii")
+    for folder, kind in _OFFICE_FOLDERS:
+        if folder in start:
+            return kind
+    return "application/zip"

@@ -1,0 +1,40 @@
+"""The text of documents that are text already: plain text and XML without a reader of its own."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+from crawlspace.content.charset import decode
+from crawlspace.content.html import Page
+from crawlspace.content.markup import resolved_text, xml_tokens
+from crawlspace.content.mime import essence
+
+
+def extract_text_document(
+    body: bytes,
+    *,
+    url: str,
+    content_type: str,
+    charset: str | None = None,
+    max_text: int = 10_000_000,
+) -> Page:
+    """Return a text or XML document as a page without links; its title is the last segment of the URL's path. Never raises.
+
+    `content_type` is the type without or with parameters; `charset` the one of the Content-Type header.
+    """
+    text, codec = decode(body, charset)
+    if is_xml(content_type):
+        text = resolved_text(" ".join(before for before, _, _ in xml_tokens(text)))
+    words = " ".join(text.replace("\0", " ").split())
+    return Page(base=url, title=_last_segment(url), text=words[:max_text], charset=codec, text_truncated=len(words) > max_text)
+
+
+def is_xml(content_type: str) -> bool:
+    """Whether a type is XML by its name."""
+    kind = essence(content_type)
+    return kind.endswith("+xml") or kind in ("text/xml", "application/xml")
+
+
+def _last_segment(url: str) -> str:
+    path = url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
+    return unquote(path.rstrip("/").rpartition("/")[2])

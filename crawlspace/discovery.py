@@ -1,0 +1,193 @@
+"""From a page's links to admitted, unknown URLs: the hottest path of the crawl.
+
+The links of a site repeat from page to page, so what a link means is remembered: first from the text of the link, seen from one folder,
+to the URL and its decision; then from the URL to the smallest depth at which the store already knows it. Both memories are bounded,
+and forgetting something costs time, never correctness: the store itself knows what is known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from crawlspace.decision import Decision, Reason
+from crawlspace.model import Candidate, NewUrl, Source, UrlState
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.urls import Url, url_key
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """A memory of at most twice `size` entries that keeps what was used lately: two generations, the older dropped whole."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+
+    def get(self, key: K) -> V | None:
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        if len(self._young) >= self._size:
+            self._old = self._young
+            self._young = {}
+        self._young[key] = value
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+
+
+@dataclass(slots=True)
+class Target:
+    """What a link leads to, whatever page it stands on."""
+
+    decision: Decision
+    key: int = 0
+    url: Url | None = None
+    source: Source = Source.INDEX_FOLLOW
+    counted: bool = False
+    """Its refusal has been counted."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The links of one page, checked. `keys` are those of all admitted ones, `new` those the store may not know yet or not so near."""
+
+    keys: Sequence[int]
+    new: list[NewUrl]
+    depth_refused: bool = False
+    """A link was left out for the link depth alone."""
+
+
+class Discovery:
+    """Checks candidates; `refused` counts each refused link once, by reason, for whoever takes it."""
+
+    def __init__(self, space: CrawlSpace, *, memory: int = 25_000) -> None:
+        self._space = space
+        self._targets: Recent[tuple[str, str], Target] = Recent(memory)
+        self._known: Recent[int, int] = Recent(4 * memory)
+        self.refused: Counter[Reason] = Counter()
+
+    def links(
+        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, source: Source | None = None
+    ) -> Found:
+        """Check the links of a page at `base` that lie at `depth` (the page's own plus one)."""
+        folder, origin = _folder_and_origin(base)
+        if base_host_as_written is not None:
+            folder, origin = f"{folder} {base_host_as_written}", f"{origin} {base_host_as_written}"
+        keys = array("q")
+        new: list[NewUrl] = []
+        depth_refused = False
+        known = self._known
+        targets = self._targets
+        deepest = self._space.limits.max_link_depth
+        for href in hrefs:
+            scope = (origin if href[1:2] != "/" else folder) if href[:1] == "/" else folder
+            bound = not href or href[0] in "?#"  # means the whole base, not its folder
+            target = None if bound else targets.get((scope, href))
+            if target is None:
+                target = self._resolve(href, base, base_host_as_written)
+                if not bound:
+                    targets.put((scope, href), target)
+            url = target.url
+            if not target.decision.admitted or url is None:
+                if not target.counted:
+                    target.counted = True
+                    self.refused[target.decision.reason] += 1
+                continue
+            if deepest is not None and depth > deepest:
+                depth_refused = True
+                if not target.counted:
+                    target.counted = True
+                    self.refused[Reason.LINK_DEPTH] += 1
+                continue
+            keys.append(target.key)
+            least = known.get(target.key)
+            if least is not None and least - 1 <= depth:
+                continue
+            known.put(target.key, depth + 1)  # one more, so that no value is 0
+            new.append(_new_url(url, target, depth=depth, redirects=0, source=source))
+        return Found(keys, new, depth_refused)
+
+    def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
+        """Check one candidate by itself: a start URL or a redirect target."""
+        url, decision = self._space.decide(
+            candidate.href, base=candidate.base, base_host_as_written=candidate.base_host_as_written, depth=candidate.depth
+        )
+        if url is None or not decision.admitted:
+            self.refused[decision.reason] += 1
+            return None, url, decision
+        target = Target(decision, url.key, url)
+        self._known.put(target.key, candidate.depth + 1)
+        new = _new_url(url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source)
+        if candidate.shift:
+            new = replace(new, shift=candidate.shift)
+        return new, url, decision
+
+    def recheck(self, state: UrlState) -> Decision:
+        """The decision for a stored URL, by the rules as they are now."""
+        scope = ("", f"{state.url} {state.host_as_written}" if state.host_as_written else state.url)
+        target = self._targets.get(scope)
+        if target is None:
+            target = self._resolve(state.url, "", state.host_as_written)
+            self._targets.put(scope, target)
+        return self._space.at_depth(target.decision, state.depth, None)
+
+    def forget_known(self) -> None:
+        """The store may know less than is remembered here."""
+        self._known.clear()
+
+    def _resolve(self, href: str, base: str, host_as_written: str | None) -> Target:
+        url, decision = self._space.decide(href, base=base, base_host_as_written=host_as_written)
+        if url is None or not decision.admitted:
+            return Target(decision)
+        return Target(decision, url_key(url.text), url, source_of(decision))
+
+
+def source_of(decision: Decision) -> Source:
+    """The source an admitted link waits in, by what the rules say of it."""
+    if not decision.follow and decision.index:
+        return Source.INDEX
+    if decision.index:
+        return Source.INDEX_FOLLOW
+    return Source.FOLLOW
+
+
+def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: Source | None) -> NewUrl:
+    written = url.host_as_written if url.host_as_written != url.host else None
+    return NewUrl(
+        key=target.key,
+        url=url.text,
+        site=url.site,
+        source=target.source if source is None else source,
+        shift=target.decision.shift,
+        depth=depth,
+        redirects=redirects,
+        path_length=len(url.path),
+        host_as_written=written,
+    )
+
+
+def _folder_and_origin(base: str) -> tuple[str, str]:
+    """`http://h/a/b?c` -> (`http://h/a/`, `http://h`)."""
+    start = base.find("/", base.find("://") + 3)
+    if start < 0:
+        return base + "/", base
+    end = len(base)
+    for mark in "?#":
+        at = base.find(mark, start)
+        if 0 <= at < end:
+            end = at
+    return base[: base.rfind("/", 0, end) + 1], base[:start]

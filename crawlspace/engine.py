@@ -1,0 +1,379 @@
+"""The use-cases of a running crawl, and nothing else: seed, admit, hand out, record, drain.
+
+Scrapy (or a test) asks `next_fetch` what to ask for, and answers with one `Outcome` for it; everything in between is its affair.
+The engine decides nothing itself: it asks the rules, the lifecycle and the frontier, and has the store make each effect whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from crawlspace.clock import Clock
+from crawlspace.config import Collection
+from crawlspace.decision import Decision, Reason
+from crawlspace.discovery import Discovery
+from crawlspace.errors import ConfigError
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.politeness import Pace
+from crawlspace.frontier.robots import Answer, Robots
+from crawlspace.index.outbox import Drain
+from crawlspace.index.sink import Sink
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.lifecycle import advance
+from crawlspace.state.recrawl import retry_wait
+from crawlspace.state.store import Change, Effects, Store
+from crawlspace.urls import MalformedUrl, parse
+
+logger = logging.getLogger(__name__)
+
+SINK = "index"
+"""The embedded index's place in the outbox."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A start URL, or a candidate from elsewhere, that is not in the crawl space."""
+
+    where: str
+    url: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPage:
+    state: UrlState
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRobots:
+    """Ask for a site's robots.txt before anything else of it; answered with `Engine.robots_read`."""
+
+    site: str
+    scheme: str
+    url: str
+    redirects: int = 0
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counters of this run, for whoever shows them."""
+
+    fetched: int = 0
+    first_fetches: int = 0
+    """Of URLs that were pending."""
+    documents: int = 0
+    errors: int = 0
+    discovered: int = 0
+    pushes: int = 0
+    deletes: int = 0
+    by_status: Counter[int] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Batch:
+    changes: list[Change] = field(default_factory=list)
+    new: list[NewUrl] = field(default_factory=list)
+
+
+class Engine:
+    """One collection being crawled by this process."""
+
+    def __init__(self, collection: Collection, space: CrawlSpace, *, store: Store, sink: Sink, clock: Clock) -> None:
+        self.collection = collection
+        self.space = space
+        self.store = store
+        self.clock = clock
+        self.discovery = Discovery(space)
+        self.drain = Drain(store, sink, clock)
+        self.progress = Progress()
+        policy = collection.policy
+        retrying = store.counts().retrying if policy.retry_times else 0
+        longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
+        self.frontier = Frontier(
+            store,
+            clock=clock,
+            pace_of=self._pace_of,
+            lease_s=collection.lease_s,
+            retries_until=clock.now() + longest if retrying else 0.0,
+        )
+        self.robots = Robots(store, clock=clock, user_agent=collection.user_agent, ttl_s=collection.robots_ttl_s)
+        self._leased: dict[int, UrlState] = {}
+        self._robots_tries: Counter[str] = Counter()
+        self._batch = _Batch()
+
+    # --- what comes in --------------------------------------------------------------------------------------------
+
+    def seed(self) -> list[Refused]:
+        """Enter the start URLs; one that is known already is not fetched sooner for it.
+
+        Returns those the rules refuse. Raises ConfigError when they refuse all.
+        """
+        candidates = [
+            Candidate(start.url.text, Source.USER, base_host_as_written=start.url.host_as_written, shift=start.shift)
+            for start in self.collection.start_urls
+        ]
+        refused: list[Refused] = []
+        new: list[NewUrl] = []
+        for start, candidate in zip(self.collection.start_urls, candidates, strict=True):
+            admitted, _, decision = self.discovery.candidate(candidate)
+            if admitted is None:
+                refused.append(Refused(start.where, start.url.text, decision))
+            else:
+                new.append(admitted)
+        if not new:
+            raise ConfigError(
+                "no start URL is in the crawl space:\n" + "\n".join(f"  {describe_refusal(one)}" for one in refused)
+            )
+        self._enter(new)
+        return refused
+
+    def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
+        """Enter candidates from elsewhere, such as requests that a spider yields. Returns those refused."""
+        refused: list[Refused] = []
+        new: list[NewUrl] = []
+        for candidate in candidates:
+            admitted, _, decision = self.discovery.candidate(candidate)
+            if admitted is None:
+                refused.append(Refused("", candidate.href, decision))
+            else:
+                new.append(admitted)
+        self._enter(new)
+        return refused
+
+    # --- what goes out --------------------------------------------------------------------------------------------
+
+    def next_fetch(self) -> FetchPage | FetchRobots | None:
+        """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
+        if self.drain.backlog >= self.collection.max_backlog:
+            return None
+        for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
+            state = self.frontier.next()
+            if state is None:
+                return None
+            decision = self.discovery.recheck(state)
+            if not decision.admitted:
+                self.frontier.skip(state)
+                self._leased[state.id] = state
+                self._take(_excluded(state, Status.EXCLUDED, decision.reason, now=self._now()))
+                continue
+            if self.collection.robots_obey:
+                answer = self.robots.ask(state.url, site=state.site)
+                if answer is Answer.FORBIDDEN:
+                    self.frontier.skip(state)
+                    self._leased[state.id] = state
+                    self._take(_excluded(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS, now=self._now()))
+                    continue
+                if answer is Answer.UNKNOWN:
+                    self.frontier.put_back(state)
+                    self.frontier.hold(state.site)
+                    scheme = state.url.split(":", 1)[0]
+                    host = state.url.split("/", 3)[2]
+                    return FetchRobots(state.site, scheme, f"{scheme}://{host}/robots.txt")
+            self._leased[state.id] = state
+            return FetchPage(state)
+        return None
+
+    def robots_read(self, fetch: FetchRobots, *, status: int, body: str) -> None:
+        """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
+        site = fetch.site
+        if self.robots.save(site, fetch.scheme, status=status, body=body):
+            self._robots_tries.pop(site, None)
+            self.frontier.unhold(site)
+            return
+        self._robots_tries[site] += 1
+        tries = self._robots_tries[site]
+        policy = self.collection.policy
+        if tries <= policy.retry_times:
+            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=None, policy=policy))
+        else:
+            self.frontier.give_up(site)
+            logger.warning(
+                "%s: robots.txt cannot be read (status %s); its URLs stay pending (741) and are tried again at the next start",
+                site,
+                status,
+            )
+        self.frontier.unhold(site)
+
+    def fetched(self, outcome: Outcome) -> bool:
+        """Take the outcome of a FetchPage into the batch; `commit` makes it lasting. False when it is not awaited any more."""
+        state = self._leased.get(outcome.id)
+        if state is None:
+            return False
+        self.frontier.finished(state.site)
+        if outcome.retry_after_s is not None:
+            wait = min(outcome.retry_after_s, self.collection.policy.retry_after_max_s)
+            self.frontier.wait_site(state.site, wait)
+        self.progress.fetched += 1
+        self._take(outcome)
+        return True
+
+    def is_awaited(self, id: int) -> bool:
+        return id in self._leased
+
+    def commit(self) -> Effects | None:
+        """Make all outcomes taken so far lasting, in one transaction. Raises StoreError, and then keeps them for another try."""
+        self._count_refusals()
+        if not self._batch.changes:
+            return None
+        batch = self._batch
+        effects = self.store.record(batch.changes, now=self._now())
+        self._batch = _Batch()
+        for change in batch.changes:
+            state = change.state
+            if state.next_fetch is not None and not change.forget:
+                self.frontier.due(state.site, state.next_fetch, retry=state.retries > 0)
+        self._discovered(batch.new, effects)
+        self._refetch_nearer(effects)
+        self.drain.backlog += effects.pushes + effects.deletes
+        return effects
+
+    @property
+    def uncommitted(self) -> int:
+        return len(self._batch.changes)
+
+    def is_done(self) -> bool:
+        """Nothing is left to do in this run, and everything done is recorded."""
+        return not self._batch.changes and not self._leased and self.frontier.is_done()
+
+    def close(self) -> None:
+        """Commit, and give back the leases of what was never asked for."""
+        self.commit()
+        self.frontier.close()
+        self._leased.clear()
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return int(self.clock.now())
+
+    def _pace_of(self, site: str) -> Pace:
+        host, _, port = site.rpartition(":")
+        settings = self.collection.sites.of(host, int(port))
+        return Pace(settings.delay_s, settings.concurrency)
+
+    def _enter(self, new: Sequence[NewUrl]) -> None:
+        new = self._within_host_limit(new)
+        if new:
+            self._discovered(new, self.store.discover(new, now=self._now()))
+
+    def _discovered(self, new: Sequence[NewUrl], effects: Effects) -> None:
+        self.progress.discovered += effects.discovered
+        self.progress.pushes += effects.pushes
+        self.progress.deletes += effects.deletes
+        if effects.pending_sites:
+            self.frontier.discovered(new, effects.pending_sites)
+
+    def _take(self, outcome: Outcome) -> None:
+        """Turn an outcome into the change it makes."""
+        state = self._leased.pop(outcome.id)
+        new: list[NewUrl] = []
+        keys: Sequence[int] | None = None
+        if outcome.links is not None:
+            found = self.discovery.links(
+                outcome.links, base=outcome.base or state.url, base_host_as_written=state.host_as_written, depth=state.depth + 1
+            )
+            keys, new = found.keys, found.new
+        if outcome.redirect_to is not None:
+            target = self._redirect_target(state, outcome)
+            if target is not None:
+                new.append(target)
+                keys = [target.key]
+        transition = advance(state, outcome, policy=self.collection.policy, now=self._now())
+        after = transition.state
+        if outcome.document is not None and after.checksum is not None:
+            after.canonical = self._canonical_key(state, outcome)
+        document = outcome.document if transition.order is not None and after.checksum is not None else None
+        if new:
+            new = self._within_host_limit(new)
+        self._batch.changes.append(
+            Change(after, document=document, links=keys, discovered=new, forget=transition.forget)
+        )
+        self._batch.new.extend(new)
+        progress = self.progress
+        if state.state is State.PENDING:
+            progress.first_fetches += 1
+        progress.by_status[int(outcome.status)] += 1
+        if outcome.reason is not None:
+            progress.refused[outcome.reason] += 1
+        if outcome.kind is OutcomeKind.DOCUMENT:
+            progress.documents += 1
+        elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
+            progress.errors += 1
+
+    def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
+        """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
+        if state.redirects >= self.collection.max_redirects:
+            self.discovery.refused[Reason.REDIRECTS] += 1
+            return None
+        candidate = Candidate(
+            outcome.redirect_to or "",
+            Source.REDIR,
+            base=state.url,
+            base_host_as_written=state.host_as_written,
+            depth=state.depth,
+            redirects=state.redirects + 1,
+        )
+        return self.discovery.candidate(candidate)[0]
+
+    def _canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
+        if not outcome.canonical:
+            return None
+        try:
+            key = parse(outcome.canonical).key
+        except MalformedUrl:
+            return None
+        return key if key != state.key else None
+
+    def _within_host_limit(self, new: Sequence[NewUrl]) -> list[NewUrl]:
+        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows."""
+        kept: list[NewUrl] = []
+        adding: Counter[str] = Counter()
+        for url in new:
+            host, _, port = url.site.rpartition(":")
+            most = self.collection.sites.of(host, int(port)).max_urls_per_host or self.space.limits.max_urls_per_host
+            if most is not None and self.store.get(url.url) is None:
+                waiting = sum(1 for one in self._batch.new if one.site.rpartition(":")[0] == host)
+                if self.store.host_count(host) + waiting + adding[host] >= most:
+                    self.discovery.refused[Reason.URLS_PER_HOST] += 1
+                    continue
+                adding[host] += 1
+            kept.append(url)
+        return kept
+
+    def _refetch_nearer(self, effects: Effects) -> None:
+        """A page that turned out nearer to a start URL may lead to pages that were too far away before: fetch it again for its links."""
+        deepest = self.space.limits.max_link_depth
+        if deepest is None:
+            return
+        again = []
+        for id, before, _ in effects.lowered:
+            state = self.store.get_by_id(id)
+            if state is not None and before >= deepest and state.state in (State.DONE, State.EXCLUDED) and state.lease_until is None:
+                again.append(Change(replace(state, next_fetch=self._now(), rules=0)))
+                self.frontier.due(state.site, self._now(), retry=True)
+        if again:
+            self.store.record(again, now=self._now())
+
+    def _count_refusals(self) -> None:
+        refused = self.discovery.refused
+        if refused:
+            self.store.count_refusals({reason.value: count for reason, count in refused.items()})
+            self.progress.refused.update({reason.value: count for reason, count in refused.items()})
+            refused.clear()
+
+
+def describe_refusal(refused: Refused) -> str:
+    """`start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`"""
+    rule = refused.decision.rule
+    where = f"{refused.where}: " if refused.where else ""
+    by = f" ({rule}: {rule.text})" if rule is not None else ""
+    return f"{where}{refused.url} is refused: {refused.decision.reason.sentence}{by}"
+
+
+def _excluded(state: UrlState, status: Status, reason: Reason, *, now: int) -> Outcome:
+    return Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=now)

@@ -1,0 +1,110 @@
+"""From what a setting holds (Python values, or text from the command line) to a typed value, or one clear sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from crawlspace.errors import SettingError
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)
+_TRUE = {"true", "1", "yes", "on"}
+_FALSE = {"false", "0", "no", "off"}
+
+
+def integer(name: str, value: object, *, low: int | None = None, high: int | None = None) -> int:
+    """Return a whole number within the bounds (both included). Raises SettingError."""
+    try:
+        number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
+    except ValueError:
+        number = None
+    if number is None:
+        raise SettingError(f"{name} is {value!r}; it must be a whole number{_bounds(low, high)}")
+    _check(name, number, value, low, high)
+    return number
+
+
+def optional_integer(name: str, value: object, *, low: int | None = None, high: int | None = None) -> int | None:
+    """As `integer`; None and the text "none" stand for no limit."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in {"none", ""}):
+        return None
+    return integer(name, value, low=low, high=high)
+
+
+def duration(name: str, value: object, *, low: float | None = None) -> float:
+    """Return seconds, from a number or from text such as "90s", "30m", "12h", "7d". Raises SettingError."""
+    seconds: float | None = None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        seconds = float(value)
+    elif isinstance(value, str) and (match := _DURATION.fullmatch(value)):
+        seconds = float(match[1]) * _UNITS[match[2].lower()]
+    if seconds is None or seconds != seconds or seconds in (float("inf"), float("-inf")):
+        raise SettingError(f'{name} is {value!r}; it must be seconds, or text like "90s", "30m", "12h" or "7d"')
+    _check(name, seconds, value, low, None, unit=" s")
+    return seconds
+
+
+def boolean(name: str, value: object) -> bool:
+    """Return a truth value, from True/False, 1/0 or their words. Raises SettingError."""
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise SettingError(f"{name} is {value!r}; it must be True or False")
+
+
+def optional_boolean(name: str, value: object) -> bool | None:
+    """As `boolean`; None and the text "none" stand for not set."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in {"none", ""}):
+        return None
+    return boolean(name, value)
+
+
+def text(name: str, value: object) -> str:
+    """Return text that isn't empty. Raises SettingError."""
+    if not isinstance(value, str) or not value.strip():
+        raise SettingError(f"{name} is {value!r}; it must be a text")
+    return value
+
+
+def words(name: str, value: object, *, separators: str = ",") -> list[str]:
+    """Return a list of words, from a list or from text separated by one of `separators`. Raises SettingError."""
+    if isinstance(value, str):
+        for separator in separators[1:]:
+            value = value.replace(separator, separators[0])
+        return [word.strip() for word in value.split(separators[0]) if word.strip()]
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        found = list(value)
+        if all(isinstance(word, str) for word in found):
+            return [word.strip() for word in found if word.strip()]
+    raise SettingError(f"{name} is {value!r}; it must be a list of words")
+
+
+def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
+    """Return words that are all among `allowed`, at least one. Raises SettingError."""
+    found = [word.lower() for word in words(name, value, separators=", |")]
+    wrong = [word for word in found if word not in allowed]
+    if wrong or not found:
+        raise SettingError(f"{name} is {value!r}; it may hold {', '.join(allowed)}")
+    return found
+
+
+def _check(
+    name: str, number: float, value: object, low: float | None, high: float | None, *, unit: str = ""
+) -> None:
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise SettingError(f"{name} is {value!r}; it must be{_bounds(low, high, unit)}")
+
+
+def _bounds(low: float | None, high: float | None, unit: str = "") -> str:
+    if low is not None and high is not None:
+        return f" from {low} to {high}{unit}"
+    if low is not None:
+        return f" at least {low}{unit}"
+    if high is not None:
+        return f" at most {high}{unit}"
+    return ""

@@ -1,0 +1,66 @@
+"""Address rules compiled: the first one that applies to an IP address.
+
+For each netmask in use there is one dict from masked address to the first rule, so the cost goes with the number of different
+netmasks, which is small, and not with the number of rules. Netmasks need not be contiguous.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+from crawlspace.rules.crawl_rules import AddressRule
+from crawlspace.rules.patterns import NO_MATCH
+
+_MAPPED = 0xFFFF
+"""The upper 96 bits of an IPv4 address in IPv6 form."""
+
+
+def address_value(text: str) -> tuple[int, int]:
+    """Return IP version and value of an address, with or without brackets and interface; an IPv4 address in IPv6 form is IPv4.
+
+    Raises ValueError for anything else.
+    """
+    address = ipaddress.ip_address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
+    value = int(address)
+    return (4, value & 0xFFFFFFFF) if address.version == 6 and value >> 32 == _MAPPED else (address.version, value)
+
+
+class AddressMatcher:
+    """Compiled once, never changed."""
+
+    __slots__ = ("_masks", "_rules")
+
+    def __init__(self, rules: Sequence[AddressRule]) -> None:
+        self._rules = tuple(rules)
+        masks: dict[int, dict[int, dict[int, int]]] = {4: {}, 6: {}}
+        for index, rule in enumerate(rules):
+            masks[rule.version].setdefault(rule.mask, {}).setdefault(rule.network, index)
+        # (first index, mask, networks): in the order of first indices, so that a look-up can stop early
+        self._masks = {
+            version: sorted((min(networks.values()), mask, networks) for mask, networks in by_mask.items())
+            for version, by_mask in masks.items()
+        }
+
+    def match(self, address: str) -> AddressRule | None:
+        """Return the first rule that applies to an address. Raises ValueError if it is none."""
+        version, value = address_value(address)
+        return self.match_value(version, value)
+
+    def match_value(self, version: int, value: int) -> AddressRule | None:
+        best = NO_MATCH
+        for first, mask, networks in self._masks[version]:
+            if first >= best:
+                break
+            best = min(best, networks.get(value & mask, NO_MATCH))
+        return None if best == NO_MATCH else self._rules[best]
+
+    def covering(self, rule: AddressRule) -> AddressRule | None:
+        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself."""
+        best = NO_MATCH
+        for first, mask, networks in self._masks[rule.version]:
+            if first >= best:
+                break
+            if mask & rule.mask == mask:
+                best = min(best, networks.get(rule.network & mask, NO_MATCH))
+        return None if best == NO_MATCH else self._rules[best]

@@ -1,0 +1,290 @@
+"""`crawl.rules`: the values and the grammar.
+
+    rule    = action [type] target [netmask]
+    action  = allow | forbid            type = domain | prefix | address
+
+One rule a line, keywords in any case, lines that begin with `#` are comments. The type may be left off before an http:// or https://
+target, which then is a prefix. A file with mistakes gives no rules at all, but all its mistakes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import NamedTuple
+
+from crawlspace.decision import RuleRef
+from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
+
+
+class Action(StrEnum):
+    ALLOW = "allow"
+    FORBID = "forbid"
+
+
+class Kind(StrEnum):
+    DOMAIN = "domain"
+    PREFIX = "prefix"
+    ADDRESS = "address"
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRule:
+    """`host` is a pattern with its capitals; `port` None means every port. `column` is where the target begins."""
+
+    action: Action
+    host: str
+    port: int | None
+    ref: RuleRef
+    column: int = 1
+
+    @property
+    def target(self) -> str:
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+    @property
+    def catch_all(self) -> bool:
+        return self.host == "*" and self.port is None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRule:
+    """`pattern` is compared with URLs in normal form; anything may follow it."""
+
+    action: Action
+    pattern: str
+    ref: RuleRef
+    column: int = 1
+
+    @property
+    def target(self) -> str:
+        return f"{self.pattern}*"
+
+    @property
+    def host(self) -> str:
+        """The host part of the pattern, without port; it ends in `*` where the pattern does not get to a path."""
+        authority, slash, _ = self.pattern.partition("://")[2].partition("/")
+        if not slash:
+            authority += "*"
+        return authority[: authority.find("]") + 1] if authority.startswith("[") else authority.partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AddressRule:
+    """Integers of 32 or 128 bits; a zero bit of `mask` is a wildcard, and zero in `network`."""
+
+    action: Action
+    version: int
+    network: int
+    mask: int
+    ref: RuleRef
+    column: int = 1
+
+    @property
+    def target(self) -> str:
+        return f"IPv{self.version} {self.network:x} {self.mask:x}"
+
+    @property
+    def catch_all(self) -> bool:
+        return self.mask == 0
+
+
+Rule = DomainRule | PrefixRule | AddressRule
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlRules:
+    """Three independent lists in file order."""
+
+    domain: tuple[DomainRule, ...] = ()
+    prefix: tuple[PrefixRule, ...] = ()
+    address: tuple[AddressRule, ...] = ()
+
+
+def parse_crawl_rules(text: str, *, file: str) -> CrawlRules:
+    """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
+    domain: list[DomainRule] = []
+    prefix: list[PrefixRule] = []
+    address: list[AddressRule] = []
+    mistakes: list[Mistake] = []
+    for line in _lines(text, file):
+        rule = _rule(line, mistakes)
+        if isinstance(rule, DomainRule):
+            domain.append(rule)
+        elif isinstance(rule, PrefixRule):
+            prefix.append(rule)
+        elif rule is not None:
+            address.append(rule)
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return CrawlRules(tuple(domain), tuple(prefix), tuple(address))
+
+
+def parse_global_rules(text: str, *, file: str) -> tuple[DomainRule, ...]:
+    """Return the rules of a global.rules file, which has domain rules only. Raises RuleFileError with every mistake."""
+    rules: list[DomainRule] = []
+    mistakes: list[Mistake] = []
+    for line in _lines(text, file):
+        rule = _rule(line, mistakes)
+        if isinstance(rule, DomainRule):
+            rules.append(rule)
+        elif rule is not None:
+            kind = "a prefix" if isinstance(rule, PrefixRule) else "an address"
+            message = f"{kind} rule cannot stand in {file}, which divides the crawl by host name; use a domain rule"
+            mistakes.append(line.mistake(line.words[1], message))
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return tuple(rules)
+
+
+class _Word(NamedTuple):
+    text: str
+    column: int
+
+
+class _Line(NamedTuple):
+    file: str
+    number: int
+    text: str
+    words: list[_Word]
+
+    def mistake(self, word: _Word, message: str) -> Mistake:
+        return Mistake(self.file, self.number, word.column, message, self.text)
+
+    @property
+    def end(self) -> _Word:
+        """Where a missing word would begin."""
+        last = self.words[-1]
+        return _Word("", last.column + len(last.text))
+
+
+_WORD = re.compile(r"\S+")
+_ACTIONS = {action.value: action for action in Action}
+_KINDS = {kind.value: kind for kind in Kind}
+_OTHER_WORDS = {
+    "accept": "allow",
+    "block": "forbid",
+    "deny": "forbid",
+    "disallow": "forbid",
+    "exclude": "forbid",
+    "include": "allow",
+    "permit": "allow",
+    "reject": "forbid",
+    "host": "domain",
+    "hostname": "domain",
+    "ip": "address",
+    "site": "domain",
+    "uri": "prefix",
+    "url": "prefix",
+}
+
+
+def _lines(text: str, file: str) -> Iterator[_Line]:
+    """The lines that are neither blank nor comments, without byte-order mark and carriage returns."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    for number, line in enumerate(text.split("\n"), 1):
+        words = [_Word(found[0], found.start() + 1) for found in _WORD.finditer(line)]
+        if words and not words[0].text.startswith("#"):
+            yield _Line(file, number, line, words)
+
+
+def _rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
+    """Return the rule of a line, or None after adding what is wrong with it."""
+    before = len(mistakes)
+    first, *rest = line.words
+    action = _ACTIONS.get(first.text.lower())
+    if action is None:
+        mistakes.append(line.mistake(first, f"expected 'allow' or 'forbid', not {first.text!r}{_meant(first.text, _ACTIONS)}"))
+        if not (_meant(first.text, _ACTIONS) or (rest and _kind(rest[0].text))):
+            return None  # not meant as a rule; what follows would only repeat it
+    if not rest:
+        mistakes.append(line.mistake(line.end, "expected domain, prefix or address and a target after the action"))
+        return None
+    kind = _KINDS.get(rest[0].text.lower())
+    if kind is not None:
+        rest = rest[1:]
+    elif _is_url(rest[0].text):
+        kind = Kind.PREFIX
+    else:
+        mistakes.append(line.mistake(rest[0], _no_kind(first.text, rest)))
+        return None
+    if not rest:
+        mistakes.append(line.mistake(line.end, f"expected {_EXPECTED[kind]} after '{kind}'"))
+        return None
+    rule = _targeted(line, action or Action.FORBID, kind, rest, mistakes)
+    return rule if len(mistakes) == before else None
+
+
+_EXPECTED = {
+    Kind.DOMAIN: "a host name such as www.example.com or *.example.com",
+    Kind.PREFIX: "a URL that begins with http:// or https://",
+    Kind.ADDRESS: "an IP address, with a netmask unless one address is meant,",
+}
+
+
+def _targeted(line: _Line, action: Action, kind: Kind, words: list[_Word], mistakes: list[Mistake]) -> Rule | None:
+    ref = RuleRef(line.file, line.number, line.text.strip())
+    target, extra = words[0], words[1:]
+    rule: Rule | None = None
+    try:
+        if kind is Kind.DOMAIN:
+            host, port = domain_target(target.text)
+            rule = DomainRule(action, host, port, ref, target.column)
+        elif kind is Kind.PREFIX:
+            rule = PrefixRule(action, prefix_target(target.text), ref, target.column)
+        else:
+            version, value, mask = address_target(target.text)
+            if mask is None and extra and not extra[0].text.startswith("#"):
+                target, extra = extra[0], extra[1:]
+                mask = netmask(target.text, version)
+            rule = _address_rule(action, version, value, mask, ref=ref, column=words[0].column)
+    except BadTarget as error:
+        mistakes.append(line.mistake(target, str(error)))
+        if kind is Kind.ADDRESS and target is words[0]:
+            extra = extra[1:]  # the netmask of an address that can't be read
+    if extra:
+        mistakes.append(line.mistake(extra[0], _unexpected(extra[0].text, kind)))
+    return rule
+
+
+def _address_rule(action: Action, version: int, value: int, mask: int | None, *, ref: RuleRef, column: int) -> AddressRule:
+    """Bits outside the mask count for nothing; an IPv4 address in IPv6 form is an IPv4 address."""
+    full = (1 << (32 if version == 4 else 128)) - 1
+    mask = full if mask is None else mask
+    mapped_bits = full ^ 0xFFFFFFFF
+    if version == 6 and value >> 32 == 0xFFFF and mask & mapped_bits == mapped_bits:
+        version, value, mask = 4, value & 0xFFFFFFFF, mask & 0xFFFFFFFF
+    return AddressRule(action, version, value & mask, mask, ref, column)
+
+
+def _unexpected(word: str, kind: Kind) -> str:
+    if word.startswith("#"):
+        return "a comment stands on a line of its own"
+    netmasks = ", and only address rules have a netmask" if kind is not Kind.ADDRESS else ""
+    return f"unexpected {word!r}: a rule ends with its target{netmasks}"
+
+
+def _no_kind(action: str, rest: list[_Word]) -> str:
+    word = rest[0].text
+    meant = _meant(word, _KINDS)
+    if not meant and len(rest) == 1 and action.lower() in _ACTIONS:
+        meant = f"; for a host write '{action} domain {word}'"
+    return f"expected domain, prefix, address or a URL with http:// or https://, not {word!r}{meant}"
+
+
+def _kind(word: str) -> bool:
+    return word.lower() in _KINDS or _is_url(word)
+
+
+def _is_url(word: str) -> bool:
+    return word[:8].lower().startswith(("http://", "https://"))
+
+
+def _meant(word: str, known: dict[str, Action] | dict[str, Kind]) -> str:
+    lower = word.lower()
+    near = [_OTHER_WORDS[lower]] if _OTHER_WORDS.get(lower) in known else get_close_matches(lower, known, 1, 0.7)
+    return f"; did you mean {near[0]!r}?" if near else ""

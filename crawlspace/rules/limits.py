@@ -1,0 +1,153 @@
+"""The limits of a collection, and the checks that need nothing but a URL and a number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from crawlspace.urls import DEFAULT_PORTS, Url
+
+DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
+    # images
+    "ai apng avif bmp cr2 cur dng dxf eps gif heic heif ico icns jfif jp2 jpe jpeg jpg nef orf pbm pgm png pnm ppm ps psd svg svgz tga "
+    "tif tiff webp xbm xcf xpm "
+    # audio
+    "aac aif aiff amr au flac m3u m3u8 m4a m4b mid midi mka mp2 mp3 mpga oga ogg opus ra ram snd wav weba wma "
+    # video
+    "3g2 3gp asf avi divx f4v flv m2ts m2v m4v mkv mov mp4 mpe mpeg mpg ogv qt rm rmvb swf ts vob webm wmv "
+    # archives and disk images
+    "7z ace arj bz2 cab cpio dmg gz hqx img iso jar lha lz lz4 lzh lzma nupkg rar sit sitx tar tbz tbz2 tgz txz vhd vmdk war whl xz z zip "
+    "zst "
+    # programs
+    "apk app appimage bin class deb dll dylib ear elf exe hlp ipa lib msi msix msp msu o obj pkg pyc pyd rpm scr so sys vsix xpi "
+    # fonts
+    "eot fnt fon otf pfb pfm ttc ttf woff woff2 "
+    # styles
+    "css less sass scss "
+    # scripts
+    "bat cjs cmd coffee js jsx map mjs ps1 vbs wasm".split()
+)
+"""No case, without the dot."""
+
+DEFAULT_MIME_TYPES = (
+    "text/html",
+    "application/xhtml+xml",
+    "text/plain",
+    "text/xml",
+    "application/xml",
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/pdf",
+    "application/rtf",
+    "text/rtf",
+    "application/msword",
+    "application/vnd.ms-excel",
+    "application/vnd.ms-powerpoint",
+    "application/vnd.openxmlformats-officedocument.*",
+    "application/vnd.oasis.opendocument.*",
+    "application/epub+zip",
+)
+DEFAULT_SCHEMES = frozenset(DEFAULT_PORTS)
+DEFAULT_MAX_URL_LENGTH = 2083
+DEFAULT_MAX_REPEATED_SEGMENTS = 3
+
+_GENERIC_TYPES = frozenset(
+    {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "*/*"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a crawl space beside its rules; None means no bound."""
+
+    schemes: frozenset[str] = DEFAULT_SCHEMES
+    max_url_length: int = DEFAULT_MAX_URL_LENGTH
+    follow_query_strings: bool = True
+    exclude_extensions: frozenset[str] = DEFAULT_EXCLUDED_EXTENSIONS
+    """Lower case, without the dot."""
+    mime_types: tuple[str, ...] = DEFAULT_MIME_TYPES
+    max_path_depth: int | None = None
+    max_link_depth: int | None = None
+    """Links from a start URL, which itself is at 0."""
+    follow_offsite_links: bool = True
+    index_entire_site: bool = False
+    max_repeated_segments: int | None = DEFAULT_MAX_REPEATED_SEGMENTS
+    max_urls_per_host: int | None = None
+
+
+def extension(path: str) -> str:
+    """Return the file extension of a URL's path in lower case, without the dot; empty if it has none.
+
+    It is taken from the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`.
+    """
+    name = path[path.rfind("/") + 1 :].partition(";")[0]
+    dot = name.rfind(".")
+    return name[dot + 1 :].lower() if dot >= 0 else ""
+
+
+def path_depth(path: str) -> int:
+    """Return the number of slashes after the site root: 0 for `/` and `/a`, 2 for `/a/b/c.html`."""
+    return max(path.count("/") - 1, 0)
+
+
+def repeats_segments(path: str, most: int) -> bool:
+    """Return whether one path segment comes more than `most` times, wherever in the path.
+
+    That covers runs of segments too: a run that comes five times brings each of its segments five times. An empty segment between two
+    slashes counts as a segment, the end of a path that ends in a slash doesn't. Segments differ by case.
+    """
+    if path.count("/") <= most:
+        return False
+    segments = path.strip("/").split("/") if "//" not in path else path.removeprefix("/").removesuffix("/").split("/")
+    if len(segments) - len(set(segments)) < most:
+        return False
+    return max(Counter(segments).values()) > most
+
+
+def site_of(url: Url) -> str:
+    """Return the host, with the port where it isn't the scheme's own: http and https of a host are one site here."""
+    return url.host if DEFAULT_PORTS.get(url.scheme) == url.port else f"{url.host}:{url.port}"
+
+
+def folders(urls: Iterable[Url]) -> frozenset[str]:
+    """Return site and path up to the last slash of each URL, as `in_folders` wants them."""
+    return frozenset(site_of(url) + url.path[: url.path.rfind("/") + 1] for url in urls)
+
+
+def in_folders(url: Url, allowed: frozenset[str]) -> bool:
+    """Return whether a URL lies in one of the folders or below it; the cost goes with the depth of its path only."""
+    site, path = site_of(url), url.path
+    end = path.find("/") + 1
+    while end > 0:
+        if site + path[:end] in allowed:
+            return True
+        end = path.find("/", end) + 1
+    return False
+
+
+def essence(declared: str | None) -> str:
+    """Return the MIME type of a Content-Type header without parameters, in lower case."""
+    return (declared or "").partition(";")[0].strip().lower()
+
+
+def is_generic(declared: str | None) -> bool:
+    """Return whether a header says nothing about the type, so that the first bytes must decide."""
+    return essence(declared) in _GENERIC_TYPES
+
+
+def mime_allowed(mime_types: Collection[str], declared: str | None) -> bool:
+    """Return whether a type is among those to take; `text/*` and `application/vnd.a.*` stand for all that begin so.
+
+    True where nothing is declared, for then there is nothing to refuse yet.
+    """
+    mime_type = essence(declared)
+    if not mime_type or mime_type in mime_types:
+        return True
+    return any(_is_of(mime_type, allowed.strip().lower()) for allowed in mime_types)
+
+
+def _is_of(mime_type: str, allowed: str) -> bool:
+    if allowed in {"*", "*/*"}:
+        return True
+    return mime_type.startswith(allowed[:-1]) if allowed.endswith("*") else mime_type == allowed

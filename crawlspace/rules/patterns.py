@@ -1,0 +1,233 @@
+"""The first of many `*` patterns that matches a text, in about the same time for ten patterns as for a hundred thousand.
+
+A pattern is literal text with `*` for any run of characters, and must match the whole text. Nothing is scanned in order; each pattern
+is filed where a matching text must lead to it:
+
+* without a star, in a dict;
+* `head*` and `*tail`, in tables that give the longest known beginning (or, reversed, end) of a text;
+* `head*inner*tail`, beside them, in a bucket of its head or its tail, as long as few patterns share that;
+* the rest, in an Aho-Corasick automaton under the rarest of their literals.
+
+What is found in a bucket or by the automaton is verified from left to right with `str.find`; there are no regular expressions, so no
+pattern can take exponential time. What remains costly is thousands of patterns made of the same few literals in different combinations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import ahocorasick
+
+NO_MATCH = 1 << 62
+"""Larger than the index of any pattern."""
+
+_BUCKET = 16
+"""So many patterns may share a head before verifying them one by one costs more than the automaton."""
+
+
+class PatternIndex:
+    """Compiled patterns; never changes. The index of a pattern is its place in the sequence."""
+
+    __slots__ = ("_automaton", "_everything", "_exact", "_heads", "_tails")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        firsts: dict[str, int] = {}
+        for index, pattern in enumerate(patterns):
+            firsts.setdefault(collapse(pattern), index)
+        self._everything = firsts.pop("*", NO_MATCH)
+        self._exact: dict[str, int] = {}
+        heads: dict[str, int] = {}
+        tails: dict[str, int] = {}
+        general: list[_Glob] = []
+        for pattern, index in firsts.items():
+            stars = pattern.count("*")
+            if stars == 0:
+                self._exact[pattern] = index
+            elif stars == 1 and pattern[-1] == "*":
+                heads[pattern[:-1]] = index
+            elif stars == 1 and pattern[0] == "*":
+                tails[pattern[:0:-1]] = index
+            else:
+                head, *inner, tail = pattern.split("*")
+                general.append(_Glob(index, head, tail, tuple(inner), len(head) + len(tail)))
+        by_head, by_tail, by_literal = _file(general)
+        self._heads = _Anchored(heads, by_head) if heads or by_head else None
+        self._tails = _Anchored(tails, by_tail) if tails or by_tail else None
+        self._automaton = _automaton(by_literal)
+
+    def first(self, text: str) -> int:
+        """Return the smallest index of a pattern that matches the whole text, or NO_MATCH."""
+        best = self._exact.get(text, NO_MATCH)
+        best = min(best, self._everything)
+        if self._heads is not None:
+            best = self._heads.first(text, text, best)
+        if self._tails is not None:
+            best = self._tails.first(text[::-1], text, best)
+        if self._automaton is not None:
+            for _, globs in self._automaton.iter(text):
+                best = _first_glob(globs, text, best)
+        return best
+
+
+def collapse(pattern: str) -> str:
+    """Return the pattern with one star for each run of stars."""
+    while "**" in pattern:
+        pattern = pattern.replace("**", "*")
+    return pattern
+
+
+class LongestPrefix:
+    """The longest of many strings that a text begins with, in a number of look-ups logarithmic in the number of their lengths.
+
+    Binary search on prefix lengths: Waldvogel, Varghese, Turner, Plattner, "Scalable High Speed IP Routing Lookups", SIGCOMM 1997.
+    Where a search must turn to greater lengths to find a string, a marker stands; it knows the longest string that it begins with.
+    """
+
+    __slots__ = ("_lengths", "_strings", "_table")
+
+    def __init__(self, strings: Iterable[str]) -> None:
+        self._strings = sorted(strings, key=len)
+        self._lengths = sorted({len(s) for s in self._strings})
+        self._table: dict[str, int] = {}
+        for number, string in enumerate(self._strings):
+            self._insert(string, number)
+
+    @property
+    def strings(self) -> Sequence[str]:
+        """The strings, shorter ones first; `find` answers with places in this sequence."""
+        return self._strings
+
+    def find(self, text: str) -> int:
+        """Return the place of the longest string that the text begins with, or -1."""
+        table, lengths = self._table, self._lengths
+        low, high, best = 0, len(lengths) - 1, -1
+        while low <= high:
+            middle = (low + high) >> 1
+            found = table.get(text[: lengths[middle]])
+            if found is None:
+                high = middle - 1
+            else:
+                best = found
+                low = middle + 1
+        return best
+
+    def _insert(self, string: str, number: int) -> None:
+        low, high = 0, len(self._lengths) - 1
+        while True:
+            middle = (low + high) >> 1
+            length = self._lengths[middle]
+            if length == len(string):
+                self._table[string] = number
+                return
+            if length > len(string):
+                high = middle - 1
+            else:
+                marker = string[:length]
+                if marker not in self._table:  # all strings up to its length are in already, so what it knows stays true
+                    self._table[marker] = self.find(marker)
+                low = middle + 1
+
+
+class _Glob(NamedTuple):
+    number: int
+    head: str
+    tail: str
+    inner: tuple[str, ...]
+    least: int
+
+    def matches(self, text: str) -> bool:
+        if len(text) < self.least or not text.startswith(self.head) or not text.endswith(self.tail):
+            return False
+        at = len(self.head)
+        end = len(text) - len(self.tail)
+        for literal in self.inner:
+            at = text.find(literal, at, end)
+            if at < 0:
+                return False
+            at += len(literal)
+        return True
+
+
+class _Head(NamedTuple):
+    """What is filed under one literal beginning. `first` takes shorter beginnings into account."""
+
+    first: int
+    globs: Sequence[_Glob]
+    shorter: _Head | None
+    """The next shorter beginning that has globs."""
+
+
+class _Anchored:
+    """Patterns that are found by how a text begins (or ends, if everything is reversed)."""
+
+    __slots__ = ("_heads", "_known")
+
+    def __init__(self, literals: Mapping[str, int], buckets: Mapping[str, Sequence[_Glob]]) -> None:
+        self._known = LongestPrefix(literals.keys() | buckets.keys())
+        self._heads: list[_Head] = []
+        for string in self._known.strings:
+            place = self._known.find(string[:-1])
+            shorter = None if place < 0 else self._heads[place]
+            first = min(literals.get(string, NO_MATCH), NO_MATCH if shorter is None else shorter.first)
+            if shorter is not None and not shorter.globs:
+                shorter = shorter.shorter
+            self._heads.append(_Head(first, buckets.get(string, ()), shorter))
+
+    def first(self, text: str, whole: str, best: int) -> int:
+        place = self._known.find(text)
+        head = None if place < 0 else self._heads[place]
+        if head is not None:
+            best = min(best, head.first)
+        while head is not None:
+            if head.globs:
+                best = _first_glob(head.globs, whole, best)
+            head = head.shorter
+        return best
+
+
+def _first_glob(globs: Sequence[_Glob], text: str, best: int) -> int:
+    """The globs stand in the order of their indices."""
+    for glob in globs:
+        if glob.number >= best:
+            return best
+        if glob.matches(text):
+            return glob.number
+    return best
+
+
+def _file(globs: Sequence[_Glob]) -> tuple[dict[str, list[_Glob]], dict[str, list[_Glob]], list[_Glob]]:
+    """Divide globs into those found by their head, by their (reversed) tail, and by some literal."""
+    heads = Counter(glob.head for glob in globs)
+    tails = Counter(glob.tail for glob in globs)
+    by_head: dict[str, list[_Glob]] = {}
+    by_tail: dict[str, list[_Glob]] = {}
+    by_literal: list[_Glob] = []
+    for glob in globs:
+        if glob.head and heads[glob.head] <= _BUCKET:
+            by_head.setdefault(glob.head, []).append(glob)
+        elif glob.tail and tails[glob.tail] <= _BUCKET:
+            by_tail.setdefault(glob.tail[::-1], []).append(glob)
+        else:
+            by_literal.append(glob)
+    return by_head, by_tail, by_literal
+
+
+def _automaton(globs: Sequence[_Glob]) -> ahocorasick.Automaton | None:
+    if not globs:
+        return None
+    counts = Counter(literal for glob in globs for literal in _literals(glob))
+    filed: dict[str, list[_Glob]] = {}
+    for glob in globs:
+        rarest = min(_literals(glob), key=lambda literal: (counts[literal], -len(literal), literal))
+        filed.setdefault(rarest, []).append(glob)
+    automaton = ahocorasick.Automaton()
+    for literal, found in filed.items():
+        automaton.add_word(literal, tuple(found))
+    automaton.make_automaton()
+    return automaton
+
+
+def _literals(glob: _Glob) -> set[str]:
+    return {literal for literal in (glob.head, *glob.inner, glob.tail) if literal}

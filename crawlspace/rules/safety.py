@@ -1,0 +1,96 @@
+"""Which addresses a crawler must not be led to by a link, a redirect or a name server.
+
+Ranges are those of the IANA special-purpose address registries (RFC 6890 and successors) and the metadata services of the large clouds.
+They stand here and are not taken from the `ipaddress` module, whose answers differ between Python versions.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from crawlspace.decision import RuleRef
+from crawlspace.rules.address import AddressMatcher
+from crawlspace.rules.crawl_rules import Action, AddressRule
+from crawlspace.rules.targets import address_target
+
+
+class Reach(Enum):
+    """Who may be sent to an address."""
+
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    """This machine, private networks, and what is reserved: hosts that are meant."""
+    METADATA = "metadata"
+    """Link-local and cloud metadata: nobody, unless an address rule says so."""
+
+
+_METADATA = (
+    "169.254.0.0/16",  # link-local, and the metadata service of most clouds
+    "100.100.100.200",  # Alibaba
+    "168.63.129.16",  # Azure, in a public range
+    "192.0.0.192",  # Oracle
+    "fe80::/10",
+    "fd00:ec2::/64",  # Amazon
+    "fd20:ce::254",  # Google
+    "fd00:42::42",  # Scaleway
+)
+_INTERNAL = (
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",  # shared address space of providers
+    "127.0.0.0/8",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/3",  # multicast and reserved
+    "2001::/23",  # protocol assignments, Teredo
+    "2001:db8::/32",
+    "3fff::/20",
+)
+_GLOBAL_IPV6 = 0b001
+"""The upper three bits of every IPv6 address in public use (2000::/3)."""
+
+
+def reach(version: int, value: int) -> Reach:
+    """Return who may be sent to an address, given as by `address_value`.
+
+    An address that leads to an IPv4 address through a translator (NAT64, 6to4, IPv4-compatible) is judged by that one.
+    """
+    if version == 6:
+        inner = _inner_ipv4(value)
+        if inner is not None:
+            version, value = 4, inner
+    if _metadata.match_value(version, value):
+        return Reach.METADATA
+    if _internal.match_value(version, value) or (version == 6 and value >> 125 != _GLOBAL_IPV6):
+        return Reach.INTERNAL
+    return Reach.PUBLIC
+
+
+def _inner_ipv4(value: int) -> int | None:
+    if value >> 32 == 0x0064FF9B << 64:  # 64:ff9b::/96, RFC 6052
+        return value & 0xFFFFFFFF
+    if value >> 112 == 0x2002:  # RFC 3056
+        return value >> 80 & 0xFFFFFFFF
+    if value >> 32 == 0 and value > 1:  # RFC 4291 section 2.5.5.1; :: and ::1 are themselves
+        return value
+    return None
+
+
+def _compiled(networks: tuple[str, ...]) -> AddressMatcher:
+    rules = []
+    for network in networks:
+        version, value, mask = address_target(network)
+        full = (1 << (32 if version == 4 else 128)) - 1
+        mask = full if mask is None else mask
+        rules.append(AddressRule(Action.FORBID, version, value & mask, mask, RuleRef("", 0, network)))
+    return AddressMatcher(rules)
+
+
+_metadata = _compiled(_METADATA)
+_internal = _compiled(_INTERNAL)

@@ -1,0 +1,66 @@
+"""Makes each collection a spider: `scrapy list`, `scrapy crawl <collection>` and everything that asks Scrapy for spiders see collections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.spiderloader import SpiderLoader
+
+from crawlspace.config import collection_folder, collection_names, read_settings_file
+from crawlspace.errors import UnknownCollection
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.settings import BaseSettings
+
+
+class CollectionLoader(SpiderLoader):
+    """A collection's spider is the class in `spiders/` of that name, else the generic one."""
+
+    def __init__(self, settings: BaseSettings) -> None:
+        super().__init__(settings)
+        self._settings = settings
+
+    def load(self, spider_name: str) -> type[Spider]:
+        """Return the spider class of a collection. Raises KeyError with a sentence, as Scrapy expects."""
+        from spiders.collection import CollectionSpider  # noqa: PLC0415 - spiders stand above this package
+
+        try:
+            collection_folder(spider_name, self._settings)
+        except UnknownCollection as error:
+            raise KeyError(str(error)) from None
+        found = self._spiders.get(spider_name)
+        if found is not None:
+            return found
+        return type("CollectionSpider", (CollectionSpider,), {"name": spider_name})
+
+    def list(self) -> list[str]:
+        return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+
+
+def overlay_collection(settings: BaseSettings, name: str) -> None:
+    """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
+    own = read_settings_file(collection_folder(name, settings))
+    settings.setdict(own, priority="spider")
+
+
+def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
+    """Return a copy of the settings as they are for one collection."""
+    own = settings.copy()
+    overlay_collection(own, name)
+    return own
+
+
+def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, slot: str, requests: int) -> None:
+    """Fill Scrapy's DOWNLOAD_SLOTS: one slot without a delay for what the frontier hands out, which keeps the delays itself,
+    and one for each host of CRAWLSPACE_SITES, for requests that do not come from the frontier."""
+    slots: dict[str, dict[str, Any]] = {
+        host: {key: values[key] for key in ("delay", "concurrency") if key in values}
+        for host, values in sites.items()
+        if "*" not in host and ":" not in host and isinstance(values, dict)
+    }
+    slots.update(settings.getdict("DOWNLOAD_SLOTS"))
+    slots[slot] = {"delay": 0, "concurrency": requests, "jitter": 0}
+    settings.set("DOWNLOAD_SLOTS", slots, priority=SETTINGS_PRIORITIES["cmdline"])
+

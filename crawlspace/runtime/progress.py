@@ -1,0 +1,115 @@
+"""Shows how a crawl goes: a live line on a terminal, a log line now and then elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import create_looping_call
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+
+    from crawlspace.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+TERMINAL_PERIOD_S = 0.25
+LOG_PERIOD_S = 10.0
+
+
+class Progress:
+    """Pages fetched, rate, what is pending, and errors. The rate is that of the last few seconds."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._loop: Any = None
+        self._live: Any = None
+        self._pending_base = 0
+        self._marks: list[tuple[float, int]] = []
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Progress:
+        if getattr(crawler.spider, "session", None) is None:
+            raise NotConfigured
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self, spider: Spider) -> None:
+        engine = self._engine
+        counts = engine.store.counts()
+        self._pending_base = counts.by_state.get("pending", 0) - engine.progress.discovered
+        on_terminal = sys.stderr.isatty()
+        if on_terminal:
+            self._open_live()
+        self._loop = create_looping_call(self._show_live if on_terminal else self._log)
+        self._loop.start(TERMINAL_PERIOD_S if on_terminal else LOG_PERIOD_S, now=False)
+
+    def spider_closed(self, spider: Spider, reason: str) -> None:
+        if self._loop is not None and self._loop.running:
+            self._loop.stop()
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        self._collect_stats()
+
+    @property
+    def _engine(self) -> Engine:
+        engine: Engine = self._crawler.spider.session.engine  # type: ignore[union-attr]
+        return engine
+
+    def line(self) -> str:
+        """`1,234 pages · 87/s · 5,678 pending · 3 errors · 2 index orders waiting`"""
+        engine = self._engine
+        progress = engine.progress
+        pending = max(0, self._pending_base + progress.discovered - progress.first_fetches)
+        parts = [f"{progress.fetched:,} pages", f"{self._rate():,.0f}/s", f"{pending:,} pending", f"{progress.errors:,} errors"]
+        if engine.drain.backlog:
+            parts.append(f"{engine.drain.backlog:,} for the index")
+        if engine.frontier.silent:
+            parts.append(f"{len(engine.frontier.silent)} sites silent")
+        return " · ".join(parts)
+
+    def _rate(self) -> float:
+        now = self._engine.clock.monotonic()
+        fetched = self._engine.progress.fetched
+        self._marks = [*self._marks[-40:], (now, fetched)]
+        since, before = self._marks[0]
+        return (fetched - before) / (now - since) if now > since else 0.0
+
+    def _open_live(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 - a tenth of a second that only a terminal has to pay
+        from rich.live import Live  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        self._text = Text
+        self._live = Live(Text(self.line()), console=Console(stderr=True), auto_refresh=False, transient=True)
+        self._live.start()
+
+    def _show_live(self) -> None:
+        if self._live is not None:
+            self._live.update(self._text(self.line()), refresh=True)
+
+    def _log(self) -> None:
+        logger.info("%s: %s", self._crawler.spider.name, self.line())  # type: ignore[union-attr]
+
+    def _collect_stats(self) -> None:
+        """Scrapy's stats, for whoever reads them (scrapyd, monitors): documented in docs/stats.md."""
+        stats = self._crawler.stats
+        progress = self._engine.progress
+        stats.set_value("crawlspace/fetched", progress.fetched)
+        stats.set_value("crawlspace/documents", progress.documents)
+        stats.set_value("crawlspace/errors", progress.errors)
+        stats.set_value("crawlspace/discovered", progress.discovered)
+        stats.set_value("crawlspace/index/push", progress.pushes)
+        stats.set_value("crawlspace/index/delete", progress.deletes)
+        for status, count in progress.by_status.items():
+            stats.set_value(f"crawlspace/status/{status}", count)
+        for reason, count in progress.refused.items():
+            stats.set_value(f"crawlspace/refused/{reason}", count)

@@ -1,0 +1,47 @@
+"""A lease as a Scrapy request, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from crawlspace.model import Source, UrlState, priority
+
+if TYPE_CHECKING:
+    from crawlspace.engine import FetchRobots
+
+SLOT = "crawlspace"
+"""The one download slot of everything the frontier hands out: it has no delay, because the frontier keeps them."""
+STATE = "crawlspace_state"
+ROBOTS = "crawlspace_robots"
+
+
+class LeasedRequest(Request):
+    """A request for a URL that is in normal form already, so that Scrapy need not escape it once more."""
+
+    def _set_url(self, url: str) -> None:
+        self._url = url
+
+
+def page_request(state: UrlState, *, callback: Any, errback: Any) -> Request:
+    """Return the request for a leased URL."""
+    return LeasedRequest(
+        state.url,
+        callback=callback,
+        errback=errback,
+        meta={STATE: state, "download_slot": SLOT},
+        priority=priority(Source(state.source), state.shift),
+        dont_filter=True,
+    )
+
+
+def robots_request(fetch: FetchRobots, *, callback: Any, errback: Any) -> Request:
+    """Return the request for a site's robots.txt."""
+    return LeasedRequest(
+        fetch.url,
+        callback=callback,
+        errback=errback,
+        meta={ROBOTS: fetch, "download_slot": SLOT},
+        dont_filter=True,
+    )

@@ -1,0 +1,130 @@
+"""Looks hosts up, and lets a connection be made only to an address that the crawl space allows.
+
+The check is made on the very addresses that are then connected to, so a second look-up cannot slip past it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from twisted.internet.threads import deferToThreadPool
+from zope.interface import implementer
+
+from crawlspace.decision import Decision
+from crawlspace.discovery import Recent
+
+if TYPE_CHECKING:
+    from twisted.internet.base import ReactorBase
+    from twisted.python.failure import Failure
+
+Guard = Callable[[str, int, str], Decision]
+"""(host, port, address) -> decision."""
+Found = list[tuple[int, str]]
+"""(family, address)"""
+
+
+@implementer(IHostResolution)
+class _Resolution:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def cancel(self) -> None:
+        """A look-up in a thread can't be cancelled; its answer is not waited for."""
+
+
+@implementer(IHostnameResolver)
+class GuardedResolver:
+    """Twisted's name resolver for a crawl. Positive answers are kept for `ttl_s`."""
+
+    ttl_s = 300.0
+
+    def __init__(self, reactor: ReactorBase, *, cache_size: int, timeout_s: float) -> None:
+        self._reactor: Any = reactor
+        self._timeout_s = timeout_s
+        self._answers: Recent[str, tuple[float, Found]] = Recent(max(1, cache_size))
+        self._guard: Guard | None = None
+        self._no_answer: Recent[tuple[str, int], Decision | int] = Recent(10_000)
+        self._proxies = frozenset(filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values())))
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, reactor: ReactorBase) -> GuardedResolver:
+        settings = crawler.settings
+        size = settings.getint("DNSCACHE_SIZE") if settings.getbool("DNSCACHE_ENABLED") else 0
+        return cls(reactor, cache_size=size, timeout_s=settings.getfloat("DNS_TIMEOUT"))
+
+    def install_on_reactor(self) -> None:
+        self._reactor.installNameResolver(self)
+
+    def guard(self, guard: Guard) -> None:
+        """Check each address with `guard` from now on."""
+        self._guard = guard
+
+    def why_refused(self, host: str, port: int) -> Decision | None:
+        """Why no address of the host was allowed at the last look-up, if that was so."""
+        why = self._no_answer.get((host, port))
+        return why if isinstance(why, Decision) else None
+
+    def does_not_exist(self, host: str, port: int) -> bool:
+        """Whether the last look-up of the host was answered "no such host"."""
+        return self._no_answer.get((host, port)) in _NO_SUCH_HOST
+
+    def resolveHostName(  # noqa: N802
+        self,
+        resolutionReceiver: Any,  # noqa: N803
+        hostName: str,  # noqa: N803
+        portNumber: int = 0,  # noqa: N803
+        addressTypes: Sequence[type] | None = None,  # noqa: N803
+        transportSemantics: str = "TCP",  # noqa: N803
+    ) -> Any:
+        resolution = _Resolution(hostName)
+        resolutionReceiver.resolutionBegan(resolution)
+        known = self._answers.get(hostName)
+        now = self._reactor.seconds()
+        if known is not None and known[0] > now:
+            self._tell(resolutionReceiver, hostName, portNumber, known[1])
+            return resolution
+        done = deferToThreadPool(self._reactor, self._reactor.getThreadPool(), _look_up, hostName)
+        done.addTimeout(self._timeout_s, self._reactor)
+
+        def answered(found: Found) -> None:
+            self._answers.put(hostName, (now + self.ttl_s, found))
+            self._tell(resolutionReceiver, hostName, portNumber, found)
+
+        def failed(failure: Failure) -> None:
+            error = failure.value
+            code = error.errno if isinstance(error, socket.gaierror) and error.errno is not None else socket.EAI_AGAIN
+            self._no_answer.put((hostName, portNumber), code)
+            resolutionReceiver.resolutionComplete()
+
+        done.addCallbacks(answered, failed)
+        return resolution
+
+    def _tell(self, receiver: Any, host: str, port: int, found: Found) -> None:
+        refused: Decision | None = None
+        allowed = 0
+        for family, address in found:
+            decision = None if self._guard is None or host in self._proxies else self._guard(host, port, address)
+            if decision is not None and not decision.admitted:
+                refused = refused or decision
+                continue
+            allowed += 1
+            kind = IPv6Address if family == socket.AF_INET6 else IPv4Address
+            receiver.addressResolved(kind("TCP", address, port))
+        if not allowed and refused is not None:
+            self._no_answer.put((host, port), refused)
+        receiver.resolutionComplete()
+
+
+_NO_SUCH_HOST: frozenset[object] = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_FAIL})
+
+
+def _look_up(host: str) -> Found:
+    """Runs in a thread. Raises socket.gaierror."""
+    answers = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in answers))

@@ -1,0 +1,132 @@
+"""Scrapy's scheduler: hands out what the engine's frontier leases, and passes on what spiders yield.
+
+Nothing is queued here. The frontier keeps every delay, so the downloader's slot has none.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.scheduler import BaseScheduler, Scheduler
+from scrapy.utils.asyncio import call_later
+
+from crawlspace.engine import FetchPage, FetchRobots
+from crawlspace.errors import StoreError
+from crawlspace.model import Candidate, Source
+from crawlspace.runtime.requests import ROBOTS, STATE, page_request, robots_request
+
+if TYPE_CHECKING:
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.utils.asyncio import CallLaterResult
+
+    from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
+
+LONGEST_SLEEP_S = 5.0
+
+
+class FrontierScheduler(BaseScheduler):
+    """The scheduler of a collection. Spiders that are not a collection's get Scrapy's own."""
+
+    def __init__(self, crawler: Crawler, session: Session) -> None:
+        self._crawler = crawler
+        self._session = session
+        self._engine = session.engine
+        self._robots_next: list[FetchRobots] = []
+        self._alarm: CallLaterResult | None = None
+        self._spider: Any = None
+        self._warned_of_callback = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
+        session = getattr(crawler.spider, "session", None)
+        if session is None:
+            return Scheduler.from_crawler(crawler)
+        return cls(crawler, session)
+
+    def open(self, spider: Spider) -> None:
+        self._spider = spider
+        self._session.guard_connections()
+
+    def close(self, reason: str) -> None:
+        self._silence()
+        self._session.close()
+
+    def has_pending_requests(self) -> bool:
+        if self._session.error is not None:
+            return False
+        if self._engine.is_done():
+            return self._engine.drain.backlog > 0 and not self._engine.drain.is_given_up
+        return True
+
+    def next_request(self) -> Request | None:
+        """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
+        if self._session.error is not None:
+            return None
+        if self._robots_next:
+            return self._robots_request(self._robots_next.pop())
+        try:
+            fetch = self._engine.next_fetch()
+        except StoreError as error:
+            self._session.fail(error, self._crawler)
+            return None
+        if isinstance(fetch, FetchPage):
+            return page_request(fetch.state, callback=self._spider.parse, errback=self._spider.failed)
+        if isinstance(fetch, FetchRobots):
+            return self._robots_request(fetch)
+        self._session.commit(self._crawler)
+        self._set_alarm()
+        return None
+
+    def enqueue_request(self, request: Request) -> bool:
+        """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
+        robots = request.meta.get(ROBOTS)
+        if robots is not None:
+            self._robots_next.append(robots)
+            return True
+        if request.method != "GET" or (request.callback is not None and request.callback != self._spider.parse):
+            self._warn_of_callback(request)
+        parent = request.meta.get(STATE)
+        depth = request.meta.get("depth", parent.depth + 1 if parent is not None else 0)
+        candidate = Candidate(request.url, Source.INDEX_FOLLOW if depth else Source.USER, depth=depth)
+        try:
+            return not self._engine.admit([candidate])
+        except StoreError as error:
+            self._session.fail(error, self._crawler)
+            return False
+
+    def wake(self) -> None:
+        """Have Scrapy ask for the next request soon."""
+        engine = self._crawler.engine
+        slot = getattr(engine, "_slot", None)  # the engine has no public way to be woken before its 5 s heartbeat
+        if slot is not None:
+            slot.nextcall.schedule()
+
+    def _robots_request(self, fetch: FetchRobots) -> Request:
+        return robots_request(fetch, callback=self._spider.robots_read, errback=self._spider.robots_failed)
+
+    def _set_alarm(self) -> None:
+        self._silence()
+        wait = self._engine.frontier.wake_in()
+        if wait is not None:
+            self._alarm = call_later(min(wait, LONGEST_SLEEP_S), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.wake()
+
+    def _silence(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _warn_of_callback(self, request: Request) -> None:
+        if not self._warned_of_callback:
+            self._warned_of_callback = True
+            logger.warning(
+                "%s: only the URL of a request is kept, so its method, body and callback are lost; every page comes to the spider's parse()",
+                request,
+            )

@@ -1,0 +1,136 @@
+"""One crawl of a collection as its Scrapy components see it: the engine, its store and index, opened and closed as a whole."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from crawlspace.clock import SystemClock
+from crawlspace.config import Collection, load_collection
+from crawlspace.engine import SINK, Engine, Refused, describe_refusal
+from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.state.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Session:
+    """Holds what belongs to one running crawl. `error` is why it had to stop, if it had to."""
+
+    def __init__(self, collection: Collection, engine: Engine, *, store: SqliteStore, index: EmbeddedIndex) -> None:
+        self.collection = collection
+        self.engine = engine
+        self.space = engine.space
+        self.error: CrawlspaceError | None = None
+        self.refused_starts: list[Refused] = []
+        self.final_counts = store.counts()
+        """How things stood at the end."""
+        self._store = store
+        self._index = index
+        self._closed = False
+
+    @classmethod
+    def open(cls, name: str, settings: Mapping[str, object]) -> Session:
+        """Read the configuration, lock the collection, open store and index, and enter the start URLs.
+
+        Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
+        """
+        collection = load_collection(name, settings)
+        space = build_space(collection)
+        make_folder(collection)
+        store = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), collection=name)
+        try:
+            index = EmbeddedIndex(collection.index_file)
+        except BaseException:
+            store.close()
+            raise
+        try:
+            engine = Engine(collection, space, store=store, sink=index, clock=SystemClock())
+            session = cls(collection, engine, store=store, index=index)
+            session.refused_starts = engine.seed()
+        except BaseException:
+            index.close()
+            store.close()
+            raise
+        for refused in session.refused_starts:
+            logger.warning("%s", describe_refusal(refused))
+        return session
+
+    def guard_connections(self) -> None:
+        """Have every connection of this process checked against the address rules, at connect time."""
+        from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
+
+        resolver = reactor.nameResolver  # type: ignore[attr-defined]
+        if not isinstance(resolver, GuardedResolver):
+            raise ConfigError(
+                "TWISTED_DNS_RESOLVER is not crawlspace.runtime.resolver.GuardedResolver, so address rules could not be held; remove that setting"
+            )
+        resolver.guard(self.space.at_connect)
+
+    def resolver(self) -> GuardedResolver | None:
+        from twisted.internet import reactor  # noqa: PLC0415
+
+        resolver = reactor.nameResolver  # type: ignore[attr-defined]
+        return resolver if isinstance(resolver, GuardedResolver) else None
+
+    def commit(self, crawler: Crawler) -> None:
+        """Commit what has been taken; when the store can't, stop the crawl and keep the reason."""
+        if self.error is not None or self._closed:
+            return
+        try:
+            self.engine.commit()
+        except StoreError as error:
+            self.fail(error, crawler)
+
+    def fail(self, error: CrawlspaceError, crawler: Crawler) -> None:
+        """Stop the crawl because of an error that a person must mend. Nothing that was recorded is lost."""
+        if self.error is not None:
+            return
+        self.error = error
+        from scrapy.utils.defer import _schedule_coro  # noqa: PLC0415
+
+        if crawler.engine is not None and crawler.engine.spider is not None:
+            _schedule_coro(crawler.engine.close_spider_async(reason=type(error).__name__))
+
+    def close(self) -> None:
+        """Record what is left, give the leases back, close the files. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.error is None:
+                self.engine.close()
+            self.final_counts = self._store.counts()
+        except StoreError as error:
+            self.error = self.error or error
+        finally:
+            self._index.close()
+            self._store.close()
+
+
+def build_space(collection: Collection) -> CrawlSpace:
+    """Compile a collection's rules and limits."""
+    return CrawlSpace(
+        collection.rules,
+        collection.limits,
+        [start.url for start in collection.start_urls],
+        host_case_sensitive=collection.host_case_sensitive,
+    )
+
+
+def make_folder(collection: Collection) -> None:
+    """Make the collection's data folder. Raises ConfigError."""
+    for folder in (collection.data_folder, collection.index_file.parent):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(
+                f"{folder} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
+            ) from error

@@ -1,0 +1,144 @@
+"""The Scrapy project's settings: every default once, with a line on what it does.
+
+A collection overrides any of them in its own `settings.py`; `-s NAME=VALUE` on the command line wins over both.
+Durations are seconds, or text with a unit: "90s", "30m", "12h", "7d".
+"""
+
+from __future__ import annotations
+
+import os
+
+# --- Scrapy: where things are -------------------------------------------------------------------------------------
+BOT_NAME = "crawlspace"
+SPIDER_MODULES = ["spiders"]
+NEWSPIDER_MODULE = "spiders"
+COMMANDS_MODULE = "crawlspace.commands"
+SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
+SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
+TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
+TWISTED_DNS_RESOLVER = "crawlspace.runtime.resolver.GuardedResolver"
+LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
+STATS_DUMP = False
+
+# --- Scrapy: how a page is asked for ------------------------------------------------------------------------------
+USER_AGENT = "crawlspace/0.1"
+# robots.txt is obeyed; turning it off also turns off meta robots, unless CRAWLSPACE_META_ROBOTS is set apart.
+ROBOTSTXT_OBEY = True
+# Seconds between two requests to a site (one host and port).
+DOWNLOAD_DELAY = 1
+CONCURRENT_REQUESTS = 32
+# Requests at a time to one site; a site with a delay gets one at a time unless CRAWLSPACE_SITES says otherwise.
+CONCURRENT_REQUESTS_PER_DOMAIN = 8
+# Seconds until a request is given up, body included.
+DOWNLOAD_TIMEOUT = 60
+# Bytes of a body, as sent and after decompression; more is status 615.
+DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+DOWNLOAD_FAIL_ON_DATALOSS = True
+DOWNLOAD_VERIFY_CERTIFICATES = True
+DOWNLOAD_DELAY_JITTER = 0
+# Tries after the first one within a run, for failures that may pass.
+RETRY_TIMES = 2
+# Redirects in a row that are followed.
+REDIRECT_MAX_TIMES = 10
+# Links away from a start URL; 0 = no limit.
+DEPTH_LIMIT = 0
+# Characters of a URL.
+URLLENGTH_LIMIT = 2083
+COOKIES_ENABLED = False
+TELNETCONSOLE_ENABLED = False
+# A page is one item, so few tasks are needed for each response.
+CONCURRENT_ITEMS = 8
+DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}
+
+DOWNLOADER_MIDDLEWARES = {
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "scrapy.downloadermiddlewares.retry.RetryMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
+    "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "middlewares.robots.RobotsTxt": 100,
+    "middlewares.crawl_space.CrawlSpaceGuard": 110,
+}
+SPIDER_MIDDLEWARES = {
+    "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
+    "scrapy.spidermiddlewares.referer.RefererMiddleware": None,
+    "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
+    "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
+    "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+    "middlewares.outcome.OneOutcome": 50,
+}
+ITEM_PIPELINES = {
+    "pipelines.dedupe.Fingerprint": 800,
+    "pipelines.state.RecordState": 900,
+    "pipelines.index.DrainIndex": 910,
+}
+EXTENSIONS = {
+    "scrapy.extensions.logstats.LogStats": None,
+    "crawlspace.runtime.progress.Progress": 0,
+}
+
+# --- where collections and their data are -------------------------------------------------------------------------
+# Folder that holds a folder for each collection.
+CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR", "collections")
+# Folder that holds a folder for each collection's store and index.
+CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR", "data")
+# File of the embedded index; empty = index.db in the collection's data folder. Collections may share one.
+CRAWLSPACE_INDEX_FILE = ""
+
+# --- limits of the crawl space ------------------------------------------------------------------------------------
+# Schemes that are crawled.
+CRAWLSPACE_SCHEMES = ["http", "https"]
+# Whether a link with a query string is followed.
+CRAWLSPACE_FOLLOW_QUERY_STRINGS = True
+# Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none.
+CRAWLSPACE_EXCLUDE_EXTENSIONS = ""
+# Document types that are taken; "text/*" is allowed.
+CRAWLSPACE_MIME_TYPES = ["text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"]
+# Slashes in the path after the site root; None = no limit.
+CRAWLSPACE_MAX_PATH_DEPTH = None
+# Whether links to hosts other than those of the start URLs are followed (rules permitting).
+CRAWLSPACE_FOLLOW_OFFSITE_LINKS = True
+# Whether only URLs in the folder of a start URL, or below it, are crawled.
+CRAWLSPACE_INDEX_ENTIRE_SITE = False
+# How often a path segment, or a run of them, may come in one path.
+CRAWLSPACE_MAX_REPEATED_SEGMENTS = 3
+# URLs known of one host; None = no limit.
+CRAWLSPACE_MAX_URLS_PER_HOST = None
+# Whether domain rules compare with the host as it is written in the link.
+CRAWLSPACE_HOST_CASE_SENSITIVE = True
+
+# --- sites --------------------------------------------------------------------------------------------------------
+# What holds for single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}, first match.
+CRAWLSPACE_SITES = {}
+# Whether meta robots and X-Robots-Tag are obeyed; None = as ROBOTSTXT_OBEY.
+CRAWLSPACE_META_ROBOTS = None
+# How long a robots.txt is believed.
+CRAWLSPACE_ROBOTS_TTL = "1d"
+
+# --- the life of a URL --------------------------------------------------------------------------------------------
+# Seconds a URL may be out for fetching before it comes back by itself.
+CRAWLSPACE_LEASE_S = 600
+# Wait before the first retry; each further one waits twice as long.
+CRAWLSPACE_RETRY_WAIT = "5s"
+# Runs in a row that ended in a temporary error before a URL is given up.
+CRAWLSPACE_MAX_TEMPORARY_ERRORS = 5
+# Bounds of the time until a page is fetched again.
+CRAWLSPACE_REFRESH_MIN = "1d"
+CRAWLSPACE_REFRESH_MAX = "30d"
+
+# --- content ------------------------------------------------------------------------------------------------------
+# Tags whose links are followed.
+CRAWLSPACE_LINK_TAGS = ["a", "area", "frame", "iframe", "link", "meta"]
+# Links taken from one page.
+CRAWLSPACE_MAX_LINKS = 10_000
+# Bytes of the normalised text that make the checksum; 0 = all.
+CRAWLSPACE_CHECKSUM_CUT_OFF = 0
+# Whether pages with one text and different titles are different documents.
+CRAWLSPACE_CHECKSUM_TITLE = True
+
+# --- index --------------------------------------------------------------------------------------------------------
+# Orders not yet acknowledged at which the crawl waits for the index.
+CRAWLSPACE_MAX_BACKLOG = 10_000

@@ -1,0 +1,74 @@
+"""One of a group: which of several URLs with equal documents stands for them in the index.
+
+Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from crawlspace.model import UrlState
+
+NOTED = 100
+"""At most so many of the other members are noted on the winner's document, so that a large group stays cheap."""
+
+Rank = tuple[bool, int, int, int]
+
+
+def rank(member: UrlState, named: Collection[int]) -> Rank:
+    """Return the place of a URL in its group; the smallest wins.
+
+    `named` holds the keys of the canonical URLs that the pages of the group name. A named member goes first, then
+    fewest redirects, shortest path, first discovered.
+    """
+    return (member.key not in named, member.redirects, member.path_length, member.id)
+
+
+class Standing(NamedTuple):
+    """Who stands for a group, and which members are noted as duplicates, best first."""
+
+    winner: int | None
+    noted: tuple[int, ...]
+
+
+NOBODY = Standing(None, ())
+
+
+def standing(members: Iterable[UrlState]) -> Standing:
+    """Return how a group of these members stands, by looking at all of them."""
+    group = list(members)
+    named = {member.canonical for member in group if member.canonical is not None}
+    return ranked([place[3] for place in sorted(rank(member, named) for member in group)])
+
+
+def ranked(ids: Sequence[int]) -> Standing:
+    """Return how a group stands whose best members are these, in order; NOTED + 1 of them are enough."""
+    return Standing(ids[0], tuple(ids[1 : NOTED + 1])) if ids else NOBODY
+
+
+class Settlement(NamedTuple):
+    """Ids whose documents are to be pushed and deleted, each in order of discovery."""
+
+    push: list[int]
+    delete: list[int]
+
+
+def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], changed: Collection[int]) -> Settlement:
+    """Return the orders that make the index follow, for groups that may have changed, by checksum.
+
+    `changed` holds the ids whose document is new or changed. A winner is pushed when it is new in its group, changed, or
+    its duplicates are others than before; who was a winner and no longer is one of any group is deleted.
+    """
+    won = {group.winner for group in before.values()}
+    wins: set[int | None] = set()
+    push = []
+    for checksum, now in after.items():
+        then = before[checksum]
+        wins.add(now.winner)
+        if now.winner is not None and (
+            now.winner != then.winner or now.winner in changed or set(now.noted) != set(then.noted)
+        ):
+            push.append(now.winner)
+    delete = [id for id in won - wins if id is not None]
+    return Settlement(sorted(push), sorted(delete))

@@ -1,0 +1,210 @@
+"""The state file as a file: opening, locking, migrating it, and what its errors mean to a person.
+
+Everything that can be wrong with a file is found before anything is written to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import apsw
+
+from crawlspace.clock import Clock
+from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
+
+_BUSY_MS = 10_000
+_CACHE_KIB = 64 * 1024
+_WAL_PAGES = 4_000
+_WAL_BYTES_KEPT = 64 * 1024 * 1024
+_HARDLY_FREE_BYTES = 1024 * 1024
+
+
+class SqliteFile:
+    """An open state file of this version. Raises StoreError and its kinds; what it cannot use it leaves as it was."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        with told(path):
+            found = _version_found(path)
+            if read_only and found != len(MIGRATIONS):
+                raise StoreVersionError(
+                    f"{path} holds no state yet: crawl the collection first"
+                    if found == 0
+                    else f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
+                )
+            flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            try:
+                self._prepare(read_only)
+            except BaseException:
+                self.db.close()
+                raise
+
+    def close(self) -> None:
+        with told(self.path):
+            self.db.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """For single statements that read; SQLite gives each its own snapshot."""
+        with told(self.path):
+            yield self.db
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """One transaction: all that is done inside holds when it ends, or nothing does."""
+        with told(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.db
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:  # on some errors SQLite has rolled back already
+                    self.db.execute("ROLLBACK")
+                raise
+
+    def _prepare(self, read_only: bool) -> None:
+        self.db.set_busy_timeout(_BUSY_MS)
+        self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
+        self.db.pragma("temp_store", "memory")
+        if read_only:
+            return
+        self.db.pragma("journal_mode", "wal")
+        # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
+        # outbox roll back together, so what is lost is fetched and sent again, and sending again does no harm.
+        self.db.pragma("synchronous", "normal")
+        self.db.pragma("wal_autocheckpoint", _WAL_PAGES)
+        self.db.pragma("journal_size_limit", _WAL_BYTES_KEPT)
+        for version in range(_user_version(self.db), len(MIGRATIONS)):
+            self._migrate(version)
+
+    def _migrate(self, version: int) -> None:
+        with self.writing():
+            if _user_version(self.db) != version:
+                return  # another process was faster
+            self.db.execute(MIGRATIONS[version])
+            self.db.pragma("application_id", APPLICATION_ID)
+            self.db.pragma("user_version", version + 1)
+
+
+class CrawlLock:
+    """The right to crawl a collection; the operating system takes it back when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StoreLocked, naming who holds the lock."""
+        lock = path.with_name(path.name + ".lock")
+        with told(lock):
+            self._db = apsw.Connection(str(lock))
+            try:
+                self._db.execute("BEGIN EXCLUSIVE")
+            except apsw.BusyError as error:
+                self._db.close()
+                raise StoreLocked(_who_crawls(path)) from error
+            except BaseException:
+                self._db.close()
+                raise
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def sign(db: apsw.Connection, clock: Clock) -> None:
+    """Write down that this process crawls, for whoever comes second."""
+    db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
+
+
+def sign_off(db: apsw.Connection) -> None:
+    db.execute("DELETE FROM crawl")
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what SQLite reports of a file into a StoreError that a person can act upon; mistakes in code stay as they are."""
+    try:
+        yield
+    except apsw.Error as error:
+        meant = _meaning(error, path)
+        if meant is None:
+            raise
+        raise meant from error
+
+
+def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
+    match error:
+        case apsw.FullError():
+            return _full(path)
+        case apsw.IOError() | apsw.CantOpenError() if _is_full(path):
+            return _full(path)
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreDamaged(
+                f"{path} is damaged or not a state file ({error}): put a backup in its place, or move it away and crawl anew"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreLocked(f"{path} is being written by another process: try again when it has finished")
+        case apsw.ReadOnlyError():
+            return StoreError(f"{path} cannot be written ({error}): make the file and its folder writable for this user")
+        case apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            return StoreError(
+                f"{path} cannot be opened ({error}): its folder must exist and this user must be allowed to write there"
+            )
+        case apsw.IOError() | apsw.NoLFSError() | apsw.ProtocolError():
+            return StoreError(f"{path} cannot be read or written ({error}): check the disk that holds it")
+    return None
+
+
+def _full(path: Path) -> StoreFull:
+    return StoreFull(f"the disk holding {path} is full: free some space and start again, nothing is lost")
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _HARDLY_FREE_BYTES
+    except OSError:
+        return False
+
+
+def _user_version(db: apsw.Connection) -> int:
+    return int(db.pragma("user_version"))
+
+
+def _version_found(path: Path) -> int:
+    """Return the version of a file without touching it; 0 when it is new or empty."""
+    if not path.exists():
+        return 0
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        db.set_busy_timeout(_BUSY_MS)
+        application, version = int(db.pragma("application_id")), _user_version(db)
+        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+    finally:
+        db.close()
+    if application != APPLICATION_ID and (application or version or tables):
+        raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{path} was written by a newer version of crawlspace (state version {version}, this one knows {len(MIGRATIONS)}):"
+            " use that version, or move the file away and crawl anew"
+        )
+    return version
+
+
+def _who_crawls(path: Path) -> str:
+    owner = None
+    if path.exists():
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            owner = db.execute("SELECT process, since FROM crawl").fetchone()
+        except apsw.Error:
+            owner = None  # the other one is still making the file
+        finally:
+            db.close()
+    if owner is None:
+        return f"{path} is being crawled by another process: wait for it or stop it"
+    process, since = owner
+    return f"{path} is being crawled by process {process} since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M}: wait for it or stop it"

@@ -1,0 +1,110 @@
+"""Groups of equal documents in SQLite: who stands for one is the first entry of an index, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import apsw
+
+from crawlspace.state.groups import NOBODY, NOTED, Settlement, Standing, ranked, settle
+from crawlspace.state.sqlite_tally import Tally
+
+_BEST = (
+    "SELECT id FROM url INDEXED BY url_group WHERE checksum = ?"
+    f" ORDER BY named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
+)
+_NAME = """
+    UPDATE url INDEXED BY url_key
+    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.checksum = ?1 AND page.canonical = ?2)
+    WHERE key = ?2 AND checksum = ?1
+"""
+
+
+@dataclass(slots=True)
+class _Touched:
+    """A group that a transaction concerns, with its best members before it."""
+
+    best: list[int]
+    left: set[int] = field(default_factory=set)
+    joined: set[int] = field(default_factory=set)
+    names: set[int] = field(default_factory=set)
+    """Keys of which it must be looked up anew whether a page of the group names them."""
+
+    def few(self) -> set[int] | None:
+        """All members after the transaction, where they are known without looking."""
+        return set(self.best) - self.left | self.joined if len(self.best) <= NOTED else None
+
+
+class Groups:
+    """The groups that one transaction concerns.
+
+    In this order: say who leaves, joins and changes; write the rows; `name`; `settle`.
+    """
+
+    def __init__(self, db: apsw.Connection, tally: Tally) -> None:
+        self._db = db
+        self._tally = tally
+        self._touched: dict[bytes, _Touched] = {}
+
+    def touch(self, checksum: bytes) -> _Touched:
+        touched = self._touched.get(checksum)
+        if touched is None:
+            touched = self._touched[checksum] = _Touched(self._best(checksum))
+        return touched
+
+    def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
+        group = self.touch(checksum)
+        group.left.add(id)
+        if canonical is not None:
+            group.names.add(canonical)
+
+    def join(self, checksum: bytes, id: int, *, key: int, canonical: int | None) -> None:
+        group = self.touch(checksum)
+        group.joined.add(id)
+        group.names.add(key)
+        if canonical is not None:
+            group.names.add(canonical)
+
+    def is_alone(self, checksum: bytes, id: int) -> bool:
+        """Whether a URL that joined is the only member: then its row can be written as the winner's at once."""
+        return self._touched[checksum].few() == {id}
+
+    def name(self) -> None:
+        """Bring up to date which members are named as canonical."""
+        for checksum, group in self._touched.items():
+            if group.few() == group.joined and len(group.joined) <= 1:
+                continue  # empty, or written as alone
+            for key in group.names:
+                self._db.execute(_NAME, (checksum, key))
+
+    def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, Standing]]:
+        """Mark the winners; return the orders that follow and how each group stands now."""
+        before = {checksum: ranked(group.best) for checksum, group in self._touched.items()}
+        after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
+        settlement = settle(before, after, changed)
+        self._db.executemany("UPDATE url SET indexed = 0 WHERE id = ? AND indexed", [(id,) for id in settlement.delete])
+        self._db.executemany(
+            "UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed",
+            [(now.winner,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])],
+        )
+        self._tally["indexed"] += sum(group.winner is not None for group in after.values())
+        self._tally["indexed"] -= sum(group.winner is not None for group in before.values())
+        return settlement, after
+
+    def _best(self, checksum: bytes) -> list[int]:
+        return [id for (id,) in self._db.execute(_BEST, (checksum,))]
+
+    def _standing(self, checksum: bytes, group: _Touched) -> Standing:
+        if not group.left and not group.joined:
+            return ranked(group.best)
+        few = group.few()
+        if few is not None and len(few) <= 1:
+            return ranked(list(few)) if few else NOBODY
+        return ranked(self._best(checksum))
+
+    def _needs_mark(self, checksum: bytes, now: Standing, before: Standing) -> bool:
+        group = self._touched[checksum]
+        if now.winner is None or group.few() == {now.winner} == group.joined:
+            return False
+        return now.winner != before.winner or now.winner in group.joined

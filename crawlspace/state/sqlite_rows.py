@@ -1,0 +1,76 @@
+"""How a URL, its links and its document stand in the rows of the SQLite store."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from dataclasses import fields
+from sys import byteorder
+
+import apsw
+import msgspec
+
+from crawlspace.model import Document, Source, State, UrlState
+
+_STATES = tuple(State)
+_SOURCES = tuple(Source)
+
+URL_COLUMNS = """
+    url.id, url.key, url.url, site.site, url.state, url.status, url.source, url.shift, url.depth, url.redirects,
+    url.path_length, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch, url.interval_s, url.retries,
+    url.errors, url.lease_until, url.etag, url.last_modified, url.rules, url.checksum, url.canonical, url.indexed,
+    CASE WHEN url.checksum IS NOT NULL AND NOT url.indexed THEN (
+        SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.checksum = url.checksum
+        ORDER BY best.named DESC, best.redirects, best.path_length, best.id LIMIT 1
+    ) END
+"""
+"""What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
+
+
+def url_states(rows: apsw.Cursor) -> list[UrlState]:
+    """Return the URL states of rows of URL_COLUMNS."""
+    states = []
+    for row in rows:
+        state = UrlState(*row)
+        state.state = _STATES[row[4]]
+        state.source = _SOURCES[row[6]]
+        state.indexed = bool(row[24])
+        states.append(state)
+    return states
+
+
+def integers(values: Iterable[int]) -> apsw.CArrayBinding:
+    """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
+    return apsw.carray(array("q", values))
+
+
+def pack_keys(keys: Iterable[int]) -> bytes:
+    """Return keys as eight bytes each, little-endian."""
+    packed = array("q", keys)
+    if byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def unpack_keys(targets: bytes) -> array[int]:
+    keys = array("q")
+    keys.frombytes(targets)
+    if byteorder == "big":
+        keys.byteswap()
+    return keys
+
+
+_KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))
+"""What a page says of itself; the rest comes from other tables. Fields are only ever added at the end of Document."""
+
+
+def pack_document(document: Document) -> bytes:
+    """Return what is kept of a document beside its text, as a MessagePack array."""
+    return msgspec.msgpack.encode([getattr(document, name) for name in _KEPT])
+
+
+def unpack_document(body: bytes, *, url: str, text: str, duplicates: list[str]) -> Document:
+    document = Document(url, text=text, duplicates=duplicates)
+    for name, value in zip(_KEPT, msgspec.msgpack.decode(body), strict=False):
+        setattr(document, name, value)
+    return document

@@ -1,0 +1,105 @@
+"""The tables of a collection's state file, as ordered migrations.
+
+Each migration runs in one transaction with its version; a file never stands between two. Thought through for ten
+million URLs: a pending URL costs its text, about fifty bytes of row, its key in one index and its place in another.
+What only a crawled URL has stands in tables and partial indexes of its own.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x63776C73
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `cwls`."""
+
+FIRST = """
+CREATE TABLE site (
+    id         INTEGER PRIMARY KEY,
+    site       TEXT NOT NULL UNIQUE,
+    host       TEXT NOT NULL,
+    urls       INTEGER NOT NULL DEFAULT 0,
+    wait_until INTEGER
+) STRICT;
+CREATE INDEX site_host ON site (host);
+
+-- Ids are given out by the `id` tally and never twice: they leave the store in leases, and outlive the row.
+CREATE TABLE url (
+    id              INTEGER PRIMARY KEY,
+    key             INTEGER NOT NULL,
+    url             TEXT NOT NULL,
+    site            INTEGER NOT NULL,
+    state           INTEGER NOT NULL DEFAULT 0,
+    status          INTEGER,
+    source          INTEGER NOT NULL,
+    shift           INTEGER NOT NULL,
+    depth           INTEGER NOT NULL,
+    redirects       INTEGER NOT NULL,
+    path_length     INTEGER NOT NULL,
+    host_as_written TEXT,
+    discovered_at   INTEGER NOT NULL,
+    fetched_at      INTEGER,
+    next_fetch      INTEGER,
+    interval_s      INTEGER,
+    retries         INTEGER NOT NULL DEFAULT 0,
+    errors          INTEGER NOT NULL DEFAULT 0,
+    lease_until     INTEGER,
+    etag            TEXT,
+    last_modified   TEXT,
+    rules           INTEGER NOT NULL DEFAULT 0,
+    checksum        BLOB,
+    canonical       INTEGER,
+    indexed         INTEGER NOT NULL DEFAULT 0,
+    -- 1 when a page of its group names it as canonical
+    named           INTEGER NOT NULL DEFAULT 0,
+    -- the source a known URL waits in once it is due: its own while it is retried, else refresh
+    due_source      INTEGER AS (CASE WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL
+) STRICT;
+-- Not unique: two URLs may share a key.
+CREATE INDEX url_key ON url (key);
+CREATE INDEX url_pending ON url (site, source, shift, id) WHERE state = 0 AND lease_until IS NULL;
+CREATE INDEX url_due ON url (site, due_source, next_fetch, id)
+    WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;
+CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
+CREATE INDEX url_group ON url (checksum, named DESC, redirects, path_length, id) WHERE checksum IS NOT NULL;
+CREATE INDEX url_canonical ON url (checksum, canonical) WHERE checksum IS NOT NULL AND canonical IS NOT NULL;
+
+-- Keys of the URLs a page leads to, eight bytes each, little-endian.
+CREATE TABLE links (id INTEGER PRIMARY KEY, targets BLOB NOT NULL) STRICT;
+
+-- What a page says of itself, kept for every page that may be pushed again; its text only while it may be needed.
+CREATE TABLE document (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE content (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL UNIQUE, text TEXT NOT NULL) STRICT;
+
+-- op: 0 delete, 1 push, so that the primary key is the order in which orders are sent.
+CREATE TABLE outbox (
+    sink     TEXT NOT NULL,
+    parked   INTEGER NOT NULL,
+    op       INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    key      INTEGER NOT NULL,
+    url      TEXT NOT NULL,
+    id       INTEGER NOT NULL,
+    reason   TEXT,
+    PRIMARY KEY (sink, parked, op, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX outbox_key ON outbox (key);
+
+CREATE TABLE robots (
+    site       TEXT NOT NULL,
+    scheme     TEXT NOT NULL,
+    status     INTEGER NOT NULL,
+    body       TEXT NOT NULL,
+    fetched_at INTEGER NOT NULL,
+    PRIMARY KEY (site, scheme)
+) STRICT;
+CREATE TABLE refusal (reason TEXT PRIMARY KEY, times INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Numbers kept along with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,
+-- `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
+CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Who crawls; the lock itself is held by the operating system.
+CREATE TABLE crawl (one INTEGER PRIMARY KEY CHECK (one = 1), process INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST,)
+"""The n-th one (counted from 1) leads to `PRAGMA user_version` n."""

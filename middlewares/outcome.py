@@ -1,0 +1,34 @@
+"""Sees to it that every fetch ends in exactly one outcome, even when a spider's own parsing breaks."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from crawlspace.model import Outcome, OutcomeKind, Status
+from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.requests import STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+logger = logging.getLogger(__name__)
+
+
+class OneOutcome:
+    """A page whose parsing raised is recorded as 699, so that it is tried again and not lost."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> OneOutcome:
+        return cls()
+
+    def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
+        state = response.request.meta.get(STATE) if response.request is not None else None
+        if state is None:
+            return None
+        logger.error("%s could not be parsed (699): %s: %s", state.url, type(exception).__name__, exception, exc_info=exception)
+        outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200])
+        return [Fetched(outcome)]

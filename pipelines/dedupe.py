@@ -1,0 +1,35 @@
+"""Gives each document the checksum by which equal documents are known; the store then decides who stands for the group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crawlspace.content.fingerprint import checksum
+from crawlspace.runtime.items import Fetched, document_of
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+
+class Fingerprint:
+    """Turns an item of any type into the document it is for the index, and fingerprints its text."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Fingerprint:
+        return cls(crawler)
+
+    def process_item(self, item: Any) -> Any:
+        if isinstance(item, Fetched) and item.item is not None:
+            content = self._crawler.spider.session.collection.content  # type: ignore[union-attr]
+            outcome = item.outcome
+            document = document_of(item.item, url=outcome.url)
+            outcome.document = document
+            outcome.checksum = checksum(
+                document.text,
+                title=document.title if content.checksum_title else None,
+                cut_off=content.checksum_cut_off,
+            )
+        return item

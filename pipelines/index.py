@@ -1,0 +1,99 @@
+"""Drains the outbox into the index while the crawl goes on.
+
+Sending runs in a thread, so that neither a slow index nor a large batch holds up the crawl; the store is touched only here, in the loop's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.asyncio import create_looping_call
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThread
+
+from crawlspace.errors import CrawlspaceError
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
+
+PERIOD_S = 0.5
+BATCH = 200
+
+
+class DrainIndex:
+    """Sends what the outbox holds, in batches: at once when a batch is full, else every half second; all of it at the end."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._loop: Any = None
+        self._sending = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> DrainIndex:
+        return cls(crawler)
+
+    def open_spider(self) -> None:
+        if self._session is not None:
+            self._loop = create_looping_call(self._tick)
+            self._loop.start(PERIOD_S, now=False)
+
+    def process_item(self, item: Any) -> Any:
+        return item
+
+    async def close_spider(self) -> None:
+        if self._loop is not None and self._loop.running:
+            self._loop.stop()
+        session = self._session
+        if session is None or session.error is not None:
+            return
+        while self._sending:
+            await maybe_deferred_to_future(deferToThread(_nothing))
+        drain = session.engine.drain
+        try:
+            while await self._send_one():
+                pass
+        except CrawlspaceError as error:
+            session.fail(error, self._crawler)
+        if drain.backlog:
+            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", drain.backlog)
+
+    @property
+    def _session(self) -> Session | None:
+        session: Session | None = self._crawler.spider.session  # type: ignore[union-attr]
+        return session
+
+    async def _tick(self) -> None:
+        session = self._session
+        if self._sending or session is None or session.error is not None:
+            return
+        self._sending = True
+        try:
+            while await self._send_one() and session.engine.drain.backlog >= BATCH:
+                pass
+        except CrawlspaceError as error:
+            session.fail(error, self._crawler)
+        finally:
+            self._sending = False
+
+    async def _send_one(self) -> bool:
+        """Send one batch; False when there was none, or the index does not answer."""
+        session = self._session
+        assert session is not None
+        drain = session.engine.drain
+        batch = drain.take()
+        if not batch:
+            return False
+        result = await maybe_deferred_to_future(deferToThread(drain.deliver, batch))
+        if session.error is not None:
+            return False
+        drain.settle(batch, result)
+        return True
+
+
+def _nothing() -> None:
+    """Takes one turn of the thread pool."""

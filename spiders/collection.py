@@ -1,0 +1,249 @@
+"""The spider of a collection: turns a response into one outcome.
+
+A collection with its own parsing has a class here with its name:
+
+    class Products(CollectionSpider):
+        name = "products"
+
+        def document(self, response, page):
+            return {"title": page.title, "text": page.text, "price": response.css(".price::text").get()}
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+from scrapy.http import Response
+
+from crawlspace.content.charset import charset_parameter
+from crawlspace.content.html import Page, extract
+from crawlspace.content.mime import sniff
+from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
+from crawlspace.content.text import extract_text_document
+from crawlspace.decision import Reason
+from crawlspace.errors import CrawlspaceError
+from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.runtime.failures import meaning_of
+from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.loader import overlay_collection, throttle_other_requests
+from crawlspace.runtime.requests import ROBOTS, SLOT, STATE
+from crawlspace.runtime.retry_after import retry_after_s
+from crawlspace.runtime.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+    from twisted.python.failure import Failure
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class CollectionSpider(scrapy.Spider):
+    """Crawls the collection it is named after. `session` is None in `scrapy shell`, `fetch` and `parse`, which need no store."""
+
+    session: Session | None = None
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        super().update_settings(settings)
+        overlay_collection(settings, cls.name)
+        own_starts = getattr(cls, "start_urls", None)
+        if own_starts:
+            settings.set("CRAWLSPACE_START_URLS", list(own_starts), priority="spider")
+        sites = settings.get("CRAWLSPACE_SITES")
+        throttle_other_requests(
+            settings, sites if isinstance(sites, dict) else {}, slot=SLOT, requests=settings.getint("CONCURRENT_REQUESTS")
+        )
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> CollectionSpider:
+        spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
+        if session is None and "start" not in kwargs and not crawler.settings.getbool("KEEP_ALIVE"):
+            session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
+        spider.session = session
+        if session is not None:
+            spider._settle(session)
+        return spider
+
+    def _settle(self, session: Session) -> None:
+        self.start_urls = []
+        content = session.collection.content
+        self._link_tags = content.link_tags
+        self._max_links = content.max_links
+        self._obey_meta_robots = content.obey_meta_robots
+        self._agent_names = (session.collection.user_agent.split("/")[0].split()[0].lower(),)
+        self._space = session.space
+
+    async def start(self) -> AsyncIterator[Any]:
+        """The start URLs are in the store already; requests of a subclass's own `start` are candidates like any other."""
+        return
+        yield
+
+    # --- what may be overridden -----------------------------------------------------------------------------------
+
+    def document(self, response: Response, page: Page) -> Any:
+        """Return the item for a page: a `Document`, or an item of any type Scrapy knows, or None to keep it out of the index.
+
+        Fields named title, description, language, text, headings, content_type and modified are the document's own;
+        all others are kept as its extra fields.
+        """
+        return Document(
+            url=response.request.url,  # type: ignore[union-attr]
+            title=page.title,
+            description=page.description,
+            language=page.language,
+            text=page.text,
+            headings=list(page.headings),
+        )
+
+    # --- every response ends as one outcome -----------------------------------------------------------------------
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Fetched]:
+        """Yield the one outcome of a response."""
+        state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
+        status = response.status
+        if status == 200:
+            yield self._answered(response, state)
+        elif 300 <= status < 400 and status != 304:
+            yield Fetched(self._redirected(response, state, status))
+        elif 200 < status < 300:
+            yield self._answered(response, state)
+        else:
+            yield Fetched(self._error(response, state, status))
+
+    def failed(self, failure: Failure) -> Iterator[Fetched]:
+        """Yield the one outcome of a download that failed."""
+        request = failure.request  # type: ignore[attr-defined]
+        state: UrlState = request.meta[STATE]
+        session = self.session
+        resolver = session.resolver() if session is not None else None
+        meaning = meaning_of(failure.value, url=state.url, resolver=resolver)
+        outcome = Outcome(
+            state.id,
+            state.url,
+            meaning.kind,
+            meaning.status,
+            host_failure=meaning.host_failure,
+            reason=meaning.reason,
+            detail=str(failure.value)[:200],
+        )
+        if meaning.status is Status.UNEXPECTED:
+            self.logger.warning("%s ended unexpectedly (699): %s: %s", state.url, type(failure.value).__name__, failure.value)
+        yield Fetched(outcome)
+
+    def robots_read(self, response: Response) -> None:
+        """A site's robots.txt has come, after its redirects (the robots middleware follows them)."""
+        fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
+        body = response.body.decode("utf-8", "replace") if response.status == 200 else ""
+        self._tell_robots(fetch, status=response.status, body=body)
+
+    def robots_failed(self, failure: Failure) -> None:
+        """A site's robots.txt could not be fetched. A host that does not exist, or may not be connected to, has none to obey."""
+        request = failure.request  # type: ignore[attr-defined]
+        session = self.session
+        resolver = session.resolver() if session is not None else None
+        meaning = meaning_of(failure.value, url=request.url, resolver=resolver)
+        pages_say_why = meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED)
+        self._tell_robots(request.meta[ROBOTS], status=404 if pages_say_why else int(meaning.status), body="")
+
+    def _tell_robots(self, fetch: Any, *, status: int, body: str) -> None:
+        session = self.session
+        if session is None or session.error is not None:
+            return
+        try:
+            session.engine.robots_read(fetch, status=status, body=body)
+        except CrawlspaceError as error:
+            session.fail(error, self.crawler)
+
+    def _answered(self, response: Response, state: UrlState) -> Fetched:
+        headers = response.headers
+        session = self.session
+        assert session is not None
+        if b"Location" in headers:
+            return Fetched(self._redirected(response, state, int(Status.SOFT_REDIRECT)))
+        declared = headers.get(b"Content-Type")
+        declared_text = declared.decode("latin-1") if declared is not None else None
+        body = response.body
+        mime = sniff(declared_text, body[:1445])
+        verdict = self._space.at_headers(mime, conclusive=True)
+        if not verdict.admitted:
+            return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
+        page = self._extract(response, state, mime=mime, declared=declared_text)
+        directives = self._directives(response, page)
+        decision = session.engine.discovery.recheck(state)
+        index = directives.index and decision.index
+        follow = directives.follow and decision.follow
+        item = self.document(response, page) if index else None
+        outcome = Outcome(
+            state.id,
+            state.url,
+            OutcomeKind.DOCUMENT,
+            response.status,
+            index=item is not None,
+            document=None,
+            links=[link.href for link in page.links if not link.nofollow or not self._obey_meta_robots] if follow else [],
+            base=page.base if page.base != state.url else "",
+            canonical=page.canonical,
+            etag=_header(response, b"ETag"),
+            last_modified=_header(response, b"Last-Modified"),
+        )
+        if item is None:
+            outcome.kind = OutcomeKind.EXCLUDED
+            outcome.status = int(Status.NOINDEX)
+            outcome.reason = Reason.NOINDEX
+        elif isinstance(item, Document):
+            item.content_type = item.content_type or mime
+            item.modified = item.modified or outcome.last_modified or ""
+        return Fetched(outcome, item)
+
+    def _extract(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
+        charset = charset_parameter(declared) if declared is not None else None
+        if mime not in HTML_TYPES:
+            return extract_text_document(response.body, url=state.url, content_type=mime, charset=charset)
+        return extract(
+            response.body,
+            url=state.url,
+            charset=charset,
+            max_links=self._max_links,
+            link_tags=self._link_tags,
+            agent_names=self._agent_names,
+            xhtml=mime != "text/html",
+        )
+
+    def _directives(self, response: Response, page: Page) -> RobotsDirectives:
+        if not self._obey_meta_robots:
+            return NO_LIMITS
+        values = response.headers.getlist(b"X-Robots-Tag")
+        if not values:
+            return page.robots
+        return page.robots & parse_robots_headers([value.decode("latin-1") for value in values], self._agent_names)
+
+    def _redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
+        location = response.headers.get(b"Location")
+        target = location.decode("utf-8", "replace").strip() if location is not None else ""
+        session = self.session
+        url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+        if url is None or session is None:
+            return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=target[:200])
+        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=url.text, detail=url.text)
+
+    def _error(self, response: Response, state: UrlState, status: int) -> Outcome:
+        wait = _header(response, b"Retry-After")
+        wait_s = retry_after_s(wait, now=self.session.engine.clock.now()) if wait is not None and self.session else None
+        if status == 429 or (status == 503 and wait_s is not None):
+            return Outcome(state.id, state.url, OutcomeKind.FAILED, status, retry_after_s=wait_s)
+        if status == 304:
+            return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status)
+        return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500)
+
+
+def _excluded(state: UrlState, status: Status, reason: Reason, *, detail: str = "") -> Outcome:
+    return Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, detail=detail)
+
+
+def _header(response: Response, name: bytes) -> str | None:
+    value = response.headers.get(name)
+    return value.decode("latin-1") if value is not None else None

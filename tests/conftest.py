@@ -1,0 +1,87 @@
+"""What all tests share: how hypothesis draws, a project folder of a test's own, and a comparison that says what differs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from tests.sites import CompletedRun, run_scrapy, start_scrapy
+
+settings.register_profile("local", deadline=None, database=None)
+settings.register_profile("ci", deadline=None, database=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+class Project:
+    """Collections and data of one test, in a temporary folder; commands run in the repository and are pointed there."""
+
+    def __init__(self, folder: Path, files: Mapping[str, str]) -> None:
+        self.collections = folder / "collections"
+        self.data = folder / "data"
+        self.env = {"CRAWLSPACE_COLLECTIONS_DIR": str(self.collections), "CRAWLSPACE_DATA_DIR": str(self.data)}
+        self.folder = folder
+        self.started: list[subprocess.Popen[bytes]] = []
+        self.collections.mkdir(parents=True)
+        self.data.mkdir()
+        self.write(files)
+
+    def write(self, files: Mapping[str, str]) -> None:
+        """Write files by their path below the collections folder, as in {"demo/start_urls.txt": "http://…"}."""
+        for name, content in files.items():
+            path = self.collections / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+
+    def scrapy(self, *args: str, timeout: float = 60) -> CompletedRun:
+        return run_scrapy(args, env=self.env, timeout=timeout)
+
+    def crawl(self, name: str, *args: str, timeout: float = 60) -> CompletedRun:
+        return self.scrapy("crawl", name, *args, timeout=timeout)
+
+    def start(self, *args: str) -> subprocess.Popen[bytes]:
+        """Start a command without waiting for it, its output in `output.txt`; what still runs when the test ends is killed."""
+        process = start_scrapy(args, output=self.folder / "output.txt", env=self.env)
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self.started:
+            process.kill()
+            process.wait()
+
+
+MakeProject = Callable[[Mapping[str, str]], Project]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[MakeProject]:
+    """A function that makes a `Project` of the given files."""
+    made: list[Project] = []
+
+    def make(files: Mapping[str, str]) -> Project:
+        made.append(Project(tmp_path / f"project{len(made)}", files))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def assert_same(found: Iterable[object], expected: Iterable[object]) -> None:
+    """Compare without regard to order, but for how often each comes; a failure lists what is MISSING and what is EXTRA."""
+    has, wants = Counter(found), Counter(expected)
+    if has == wants:
+        return
+    lines = [f"MISSING {item!r}{_times(count)}" for item, count in (wants - has).items()]
+    lines += [f"EXTRA   {item!r}{_times(count)}" for item, count in (has - wants).items()]
+    pytest.fail("\n".join(lines), pytrace=False)
+
+
+def _times(count: int) -> str:
+    return f" ({count} times)" if count > 1 else ""

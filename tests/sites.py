@@ -1,0 +1,450 @@
+"""What an integration test is made of: a small web site that it declares itself, and runs of the command line.
+
+    site = Site({"/": page("Home", links=["/a", "/b"]), "/a": page("A"), "/gone": status(410), "/r": redirect("/a")})
+    with serve(site) as server:
+        run_scrapy(["crawl", "demo"], cwd=...)
+        assert server.paths() == ["/robots.txt", "/", "/a"]
+
+A site may be changed while it is served (`server.site["/a"] = status(404)`), so that a test can show what a second crawl makes of it.
+The misbehaviour that a crawler meets is a reply like any other: `hang`, `drop`, `drip`, `cut_short`, `gzip_bomb`, `wrong_charset`.
+A path that the site does not hold is answered with 404, robots.txt too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from html import escape
+from http import HTTPStatus
+from http.client import responses
+from pathlib import Path
+from typing import Protocol
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The repository: what `scrapy` must be run in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it came in; `path` holds the query string, and the names of `headers` are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    at: float
+    """Monotonic seconds."""
+
+
+class Reply(Protocol):
+    """What a site holds for a path."""
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        """Answer the request; raise ConnectionError where the connection is not to be used again."""
+
+
+class Connection:
+    """One client's connection, from the server's end."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def write(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    def reset(self) -> None:
+        """Close so that the client sees a reset and not an orderly end."""
+        raw: socket.socket = self.writer.get_extra_info("socket")
+        with suppress(OSError):
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An orderly reply. One with an ETag or Last-Modified header answers 304 to a request that names the same."""
+
+    code: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        given = {name.lower(): value for name, value in self.headers.items()}
+        if self.code == HTTPStatus.OK and _same(request.headers, given):
+            await connection.write(_head(HTTPStatus.NOT_MODIFIED, self.headers))
+            return
+        head = _head(self.code, {"Content-Length": str(len(self.body)), **self.headers})
+        await connection.write(head if request.method == "HEAD" else head + self.body)
+
+
+Route = Reply | Callable[[Request], Reply]
+
+
+class Site(dict[str, Route]):
+    """Replies by path. A request finds the one for its path with query string, else the one without, else `otherwise`."""
+
+    def __init__(self, routes: Mapping[str, Route], *, otherwise: Route | None = None) -> None:
+        super().__init__(routes)
+        self.otherwise = otherwise or status(404)
+
+    def reply_to(self, request: Request) -> Reply:
+        route = self.get(request.path) or self.get(request.path.partition("?")[0]) or self.otherwise
+        return route(request) if callable(route) else route
+
+
+# --- orderly replies ----------------------------------------------------------------------------------------------
+
+
+def page(
+    title: str,
+    *,
+    text: str = "",
+    links: Sequence[str | tuple[str, str]] = (),
+    head: str = "",
+    lang: str = "en",
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    """An HTML page. A link is an address, or an address and its text; `head` is put into the head as it is."""
+    pairs = [(link, link) if isinstance(link, str) else link for link in links]
+    listed = "".join(f'<li><a href="{escape(href)}">{escape(name)}</a></li>\n' for href, name in pairs)
+    return html(
+        f'<!doctype html>\n<html lang="{escape(lang)}">\n<head><meta charset="utf-8"><title>{escape(title)}</title>{head}</head>\n'
+        f"<body><h1>{escape(title)}</h1>\n<p>{escape(text)}</p>\n<ul>\n{listed}</ul></body>\n</html>\n",
+        headers=headers,
+    )
+
+
+def html(markup: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+    """`markup` as it is, in UTF-8."""
+    return binary(markup.encode(), "text/html; charset=utf-8", headers=headers)
+
+
+def text(body: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+    return binary(body.encode(), "text/plain; charset=utf-8", headers=headers)
+
+
+def binary(body: bytes, content_type: str, *, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(200, {"Content-Type": content_type, **(headers or {})}, body)
+
+
+def status(code: int, *, headers: Mapping[str, str] | None = None, body: str = "") -> Answer:
+    shown = body or f"<title>{code}</title>"
+    bodiless = code in {HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED}
+    return Answer(code, {"Content-Type": "text/html; charset=utf-8", **(headers or {})}, b"" if bodiless else shown.encode())
+
+
+def redirect(to: str, code: int = 302) -> Answer:
+    return status(code, headers={"Location": to})
+
+
+def wrong_charset(markup: str, *, declared: str = "utf-8", actual: str = "windows-1252") -> Answer:
+    """A page whose header declares another character set than its bytes are written in."""
+    return binary(markup.encode(actual), f"text/html; charset={declared}")
+
+
+def gzip_bomb(size: int) -> Answer:
+    """A page of `size` spaces that travels as about a thousandth of that. `size` is rounded up to whole megabytes."""
+    megabyte = b" " * (1 << 20)
+    count = -(-size // len(megabyte))
+    deflate = zlib.compressobj(9, wbits=-15)
+    # After a full flush the compressor knows nothing of what was before: each megabyte has the same bytes.
+    block = deflate.compress(megabyte) + deflate.flush(zlib.Z_FULL_FLUSH)
+    crc = 0
+    for _ in range(count):
+        crc = zlib.crc32(megabyte, crc)
+    trailer = struct.pack("<II", crc, (count * len(megabyte)) & 0xFFFFFFFF)
+    body = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + block * count + deflate.flush() + trailer
+    return binary(body, "text/html; charset=utf-8", headers={"Content-Encoding": "gzip"})
+
+
+# --- misbehaviour -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class hang:
+    """Never answers; the connection stays open until the client or the server ends it."""
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        await connection.reader.read()  # returns when the client gives up
+        raise ConnectionAbortedError
+
+
+@dataclass(frozen=True, slots=True)
+class drop:
+    """Closes without an answer: at once and in order, or with a reset."""
+
+    reset: bool = False
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        if self.reset:
+            connection.reset()
+        raise ConnectionAbortedError
+
+
+@dataclass(frozen=True, slots=True)
+class drip:
+    """Sends `chunk` every `every_s` seconds, without end."""
+
+    chunk: bytes = b"<p>drip</p>\n"
+    every_s: float = 0.01
+    content_type: str = "text/html; charset=utf-8"
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        await connection.write(_head(200, {"Content-Type": self.content_type, "Connection": "close"}))
+        while True:
+            await connection.write(self.chunk)
+            await asyncio.sleep(self.every_s)
+
+
+@dataclass(frozen=True, slots=True)
+class cut_short:
+    """Promises `missing` bytes more than it sends, and closes."""
+
+    body: str = "<title>cut</title>"
+    missing: int = 1000
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        length = len(self.body.encode()) + self.missing
+        await connection.write(_head(200, {"Content-Type": "text/html", "Content-Length": str(length)}) + self.body.encode())
+        raise ConnectionAbortedError
+
+
+@dataclass(frozen=True, slots=True)
+class slow:
+    """Answers as `then` does, `seconds` later."""
+
+    then: Reply
+    seconds: float
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        await asyncio.sleep(self.seconds)
+        await self.then.send(request, connection)
+
+
+class sequence:
+    """Each request gets the next reply; the last one stays."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self._left = list(replies)
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        reply = self._left.pop(0) if len(self._left) > 1 else self._left[0]
+        await reply.send(request, connection)
+
+
+# --- the server ---------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """A site that is being served, and what was asked of it."""
+
+    def __init__(self, site: Site, host: str, port: int) -> None:
+        self.site = site
+        self.host = host
+        self.port = port
+        self.requests: list[Request] = []
+        """All requests, in the order in which they came."""
+        self.connections = 0
+        self.most_at_once = 0
+        """The largest number of requests that were waiting for their answer at one time."""
+        self.faults: list[BaseException] = []
+        """What went wrong in a reply; raised when the `with` block ends."""
+        self._waiting = 0
+
+    @property
+    def netloc(self) -> str:
+        """`host:port`, which is also the site's name in the store."""
+        return f"{self.host}:{self.port}"
+
+    def url(self, path: str = "/") -> str:
+        return f"http://{self.netloc}{path}"
+
+    def paths(self) -> list[str]:
+        """The paths asked for, in order, with repetitions."""
+        return [request.path for request in self.requests]
+
+    def counts(self) -> Counter[str]:
+        """How often each path was asked for."""
+        return Counter(self.paths())
+
+    def forget(self) -> None:
+        """Empty the record, as between two crawls."""
+        self.requests.clear()
+        self.connections = self.most_at_once = 0
+
+    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of one connection until either end has enough."""
+        self.connections += 1
+        connection = Connection(reader, writer)
+        try:
+            while request := await _read_request(connection):
+                self.requests.append(request)
+                self._waiting += 1
+                self.most_at_once = max(self.most_at_once, self._waiting)
+                try:
+                    await self.site.reply_to(request).send(request, connection)
+                finally:
+                    self._waiting -= 1
+                if request.headers.get("connection", "").lower() == "close":
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the client has gone, or the reply wanted the connection closed
+        except Exception as fault:  # noqa: BLE001 - a mistake in a test's own reply must fail that test, not be lost in a thread
+            self.faults.append(fault)
+        finally:
+            writer.close()
+
+
+@contextmanager
+def serve(site: Site, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[Server]:
+    """Serve a site on a loopback address until the block ends; port 0 = a free one.
+
+    Servers on 127.0.0.1, 127.0.0.2 … are several hosts to a crawler (Linux answers on all of 127.0.0.0/8).
+    """
+    listener = socket.create_server((host, port), backlog=512)
+    server = Server(site, host, listener.getsockname()[1])
+    loop = asyncio.new_event_loop()
+    stop = asyncio.Event()
+    thread = threading.Thread(target=_run, args=(loop, server, listener, stop), name=f"site {server.netloc}", daemon=True)
+    thread.start()  # the listener accepts from now on: nobody need wait for the thread
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        if server.faults and sys.exc_info()[0] is None:
+            raise server.faults[0]
+
+
+def _run(loop: asyncio.AbstractEventLoop, server: Server, listener: socket.socket, stop: asyncio.Event) -> None:
+    try:
+        loop.run_until_complete(_serve_until(server, listener, stop))
+    finally:
+        loop.close()
+
+
+async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Event) -> None:
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(server.talk(reader, writer))
+        talks[task] = writer
+        task.add_done_callback(talks.pop)
+
+    listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20)
+    await stop.wait()
+    listening.close()
+    left = dict(talks)
+    for task, writer in left.items():
+        task.cancel()
+        writer.transport.abort()
+    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.sleep(0)  # the transports close their sockets in the loop's next round
+
+
+async def _read_request(connection: Connection) -> Request | None:
+    """The next request of a connection; None when the client has closed it."""
+    start = await connection.reader.read(1)
+    if not start:
+        return None
+    if (
+        start == b"\x16"
+    ):  # a TLS handshake: as other servers do, answer in plain text, which the client takes for a failed handshake
+        await connection.write(_head(400, {"Connection": "close"}))
+        raise ConnectionAbortedError
+    head = start + await connection.reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    method, path, _version = first.split(" ", 2)
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip()
+    body = await connection.reader.readexactly(int(headers.get("content-length", "0")))
+    return Request(method, path, headers, body, time.monotonic())
+
+
+def _head(code: int, headers: Mapping[str, str]) -> bytes:
+    lines = [f"HTTP/1.1 {int(code)} {responses.get(code, 'Unknown')}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _same(asked: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Whether a conditional request names the version there is; an ETag outranks a date, as in RFC 9110 section 13.2.2."""
+    if "if-none-match" in asked:
+        return "etag" in given and given["etag"] in [tag.strip() for tag in asked["if-none-match"].split(",")]
+    return "last-modified" in given and asked.get("if-modified-since") == given["last-modified"]
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def succeeded(self) -> CompletedRun:
+        """Itself, when the exit status is 0; else fails the test with all that was printed."""
+        assert self.returncode == 0, f"exit status {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+        return self
+
+
+def run_scrapy(
+    args: Sequence[str], cwd: Path = ROOT, *, env: Mapping[str, str] | None = None, timeout: float = 60
+) -> CompletedRun:
+    """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scrapy", *args],
+        cwd=cwd,
+        env=_environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            stdout, stderr = process.communicate()
+            said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
+            raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{said}") from None
+    return CompletedRun(process.returncode, stdout, stderr)
+
+
+def start_scrapy(
+    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
+
+    What it prints goes to a file, so that it never waits for a reader.
+    """
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *args],
+            cwd=cwd,
+            env=_environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of the test without what would configure the crawler, and with `more`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLSPACE_", "SCRAPY_"))}
+    return {**kept, "PYTHONIOENCODING": "utf-8", **(more or {})}

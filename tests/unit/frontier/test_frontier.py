@@ -1,0 +1,194 @@
+"""Which URL goes out next, and when: over the memory store, with a clock that stands still."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.politeness import Pace
+from crawlspace.model import NewUrl, Source, State
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.store import Change
+from crawlspace.urls import url_key
+
+
+def new(url: str, source: Source = Source.INDEX_FOLLOW, shift: int = 0) -> NewUrl:
+    site = url.split("/")[2] + ":80"
+    return NewUrl(url_key(url), url, site, source, shift, 0, 0, 1)
+
+
+class World:
+    """A store, a clock and the frontier between them."""
+
+    def __init__(self, *urls: NewUrl, delay: float = 1.0, concurrency: int = 1, lease_s: int = 600) -> None:
+        self.clock = FakeClock()
+        self.store = MemoryStore()
+        self.store.discover(urls, now=self.now)
+        self.pace = Pace(delay, concurrency)
+        self.lease_s = lease_s
+        self.frontier = self.open()
+
+    def open(self) -> Frontier:
+        return Frontier(self.store, clock=self.clock, pace_of=lambda site: self.pace, lease_s=self.lease_s)
+
+    @property
+    def now(self) -> int:
+        return int(self.clock.now())
+
+    def add(self, *urls: NewUrl) -> None:
+        effects = self.store.discover(urls, now=self.now)
+        self.frontier.discovered(urls, effects.pending_sites)
+
+    def next(self) -> str | None:
+        state = self.frontier.next()
+        return None if state is None else state.url
+
+    def fetch(self) -> str | None:
+        """Take the next URL, finish it, and go on to the site's next turn."""
+        state = self.frontier.next()
+        if state is None:
+            return None
+        done = replace(state, state=State.DONE, status=200, next_fetch=self.now + 10**6, lease_until=None)
+        self.store.record([Change(done)], now=self.now)
+        self.frontier.due(done.site, self.now + 10**6)
+        self.frontier.finished(state.site)
+        self.clock.advance(self.pace.delay_s)
+        return state.url
+
+    def fetch_all(self) -> list[str]:
+        urls = []
+        while (url := self.fetch()) is not None:
+            urls.append(url)
+        return urls
+
+
+ORDER = [
+    # what is pending, in order of discovery; the order of fetches
+    ("first in, first out", [("http://a/1", 3, 0), ("http://a/2", 3, 0)], ["http://a/1", "http://a/2"]),
+    ("a smaller shift first", [("http://a/1", 3, 1), ("http://a/2", 3, -2), ("http://a/3", 3, 0)], ["http://a/2", "http://a/3", "http://a/1"]),
+    ("a shift never crosses sources", [("http://a/1", 3, -2), ("http://a/2", 1, 2)], ["http://a/2", "http://a/1"]),
+    ("user before redir before index", [("http://a/1", 2, 0), ("http://a/2", 1, 0), ("http://a/3", 0, 0)], ["http://a/3", "http://a/2", "http://a/1"]),
+    ("across sites too", [("http://a/1", 3, 0), ("http://b/1", 0, 0)], ["http://b/1", "http://a/1"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "pending", "order"), ORDER, ids=[row[0] for row in ORDER])
+def test_order(name: str, pending: list[tuple[str, int, int]], order: list[str]) -> None:
+    world = World(*(new(url, Source(source), shift) for url, source, shift in pending))
+    assert world.fetch_all() == order
+
+
+def test_a_site_is_not_asked_before_its_delay_is_over() -> None:
+    world = World(new("http://a/1"), new("http://a/2"), new("http://b/1"), delay=2.0, concurrency=2)
+    assert [world.next(), world.next(), world.next()] == ["http://a/1", "http://b/1", None]
+    assert world.frontier.wake_in() == 2.0
+    world.clock.advance(1.9)
+    assert world.next() is None
+    world.clock.advance(0.1)
+    assert world.next() == "http://a/2"
+
+
+def test_a_site_has_no_more_requests_under_way_than_it_bears() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(5)), delay=0.0, concurrency=2)
+    assert [world.next(), world.next(), world.next()] == ["http://a/0", "http://a/1", None]
+    world.frontier.finished("a:80")
+    assert [world.next(), world.next()] == ["http://a/2", None]
+
+
+def test_a_slow_site_does_not_hold_up_the_others() -> None:
+    giant = [new(f"http://giant/{n}") for n in range(500)]
+    world = World(*giant, *(new(f"http://small{n}/") for n in range(20)), delay=10.0)
+    first = [world.next() for _ in range(21)]
+    assert first[0] == "http://giant/0"
+    assert sorted(first[1:]) == sorted(f"http://small{n}/" for n in range(20))
+
+
+def test_what_comes_in_with_a_higher_rank_goes_before_what_is_at_hand() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(20)))
+    assert world.fetch() == "http://a/0"
+    world.add(new("http://a/target", Source.REDIR))
+    assert [world.fetch(), world.fetch()] == ["http://a/target", "http://a/1"]
+
+
+def test_a_url_put_back_keeps_its_turn() -> None:
+    world = World(new("http://a/1"), delay=5.0)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.put_back(state)
+    assert world.frontier.under_way == 0
+    assert world.next() == "http://a/1"
+
+
+def test_a_held_site_waits_for_its_robots_and_for_its_delay() -> None:
+    world = World(new("http://a/1"), new("http://a/2"), delay=5.0, concurrency=2)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.put_back(state)
+    world.frontier.hold("a:80")
+    assert world.next() is None
+    world.frontier.unhold("a:80")
+    assert world.next() is None
+    world.clock.advance(5.0)
+    assert world.next() == "http://a/1"
+
+
+def test_done_only_when_nothing_is_pending_under_way_or_to_be_retried() -> None:
+    world = World(new("http://a/1"), delay=0.0)
+    assert not world.frontier.is_done()
+    state = world.frontier.next()
+    assert state is not None
+    assert not world.frontier.is_done()
+    retry_at = world.now + 10
+    world.store.record([Change(replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None))], now=world.now)
+    world.frontier.due("a:80", retry_at, retry=True)
+    world.frontier.finished("a:80")
+    assert world.next() is None
+    assert not world.frontier.is_done()
+    assert world.frontier.wake_in() == pytest.approx(10, abs=1)
+    world.clock.advance(10)
+    assert world.fetch() == "http://a/1"
+    assert world.next() is None
+    assert world.frontier.is_done()
+
+
+def test_a_refresh_in_the_future_is_not_waited_for() -> None:
+    world = World(new("http://a/1"))
+    assert world.fetch_all() == ["http://a/1"]
+    assert world.frontier.is_done()
+
+
+def test_a_site_given_up_does_not_keep_the_crawl_going() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(3)), new("http://b/1"))
+    world.frontier.give_up("a:80")
+    assert world.fetch_all() == ["http://b/1"]
+    assert world.frontier.is_done()
+    assert world.store.counts().by_state == {"pending": 3, "done": 1}
+
+
+def test_closing_gives_back_what_was_not_asked_for() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(5)))
+    assert world.fetch() == "http://a/0"
+    world.frontier.close()
+    assert world.store.counts().by_state == {"pending": 4, "done": 1}
+
+
+def test_a_silence_asked_for_is_kept_across_a_restart() -> None:
+    world = World(new("http://a/1"))
+    world.frontier.wait_site("a:80", 100)
+    world.frontier.close()
+    world.frontier = world.open()
+    assert world.next() is None
+    world.clock.advance(100)
+    assert world.next() == "http://a/1"
+
+
+def test_an_expired_lease_comes_back() -> None:
+    world = World(new("http://a/1"), lease_s=40)
+    assert world.next() == "http://a/1"
+    world.frontier = world.open()  # the one that held it was killed
+    assert world.next() is None
+    world.clock.advance(41)
+    assert world.next() == "http://a/1"
