@@ -1,15 +1,16 @@
-"""A collection made for one benchmark, in a folder that goes away, and Scrapy commands run on it."""
+"""A collection made for one benchmark, in a folder that goes away."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Cost, run, tail
+from benchmarks.measure import SCRAPY, BenchmarkFailed, Cost, run, tail
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.model import UrlState
+from crawlspace.state.sqlite import SqliteStore
 
 NAME = "bench"
 
@@ -39,6 +40,10 @@ class BenchCollection:
     def store_file(self) -> Path:
         return self.folder / "data" / NAME / "state.db"
 
+    @property
+    def index_file(self) -> Path:
+        return self.folder / "data" / NAME / "index.db"
+
     def write(self, *, start_urls: Sequence[str], rules: str, settings: Mapping[str, object]) -> None:
         """Write the collection's files. Settings are for speed on our own server unless said otherwise."""
         home = self.folder / "collections" / NAME
@@ -58,20 +63,12 @@ class BenchCollection:
             raise BenchmarkFailed(f"the crawl ended with exit status {cost.status}:\n{tail(self.log)}")
         return cost
 
-    def scrapy(self, *words: str) -> str:
-        """Run another Scrapy command and return what it prints."""
-        done = subprocess.run(
-            [*SCRAPY, *words],
-            cwd=PROJECT,
-            env={**os.environ, **self.environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise BenchmarkFailed(f"scrapy {' '.join(words)} ended with exit status {done.returncode}:\n{done.stderr}")
-        return done.stdout
+    def states(self) -> list[UrlState]:
+        """Return what the store knows of each URL."""
+        with contextlib.closing(SqliteStore(self.store_file, read_only=True)) as store:
+            return list(store.urls())
 
-    def urls(self) -> Iterator[dict[str, object]]:
-        """Yield what is known of each URL."""
-        yield from map(json.loads, self.scrapy("urls", NAME, "--format", "jsonl").splitlines())
+    def index_urls(self) -> list[str]:
+        """Return the URL of every document that the index itself holds."""
+        with contextlib.closing(EmbeddedIndex(self.index_file, read_only=True)) as index:
+            return list(index.urls())

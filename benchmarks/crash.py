@@ -23,6 +23,8 @@ from benchmarks.collection import BenchCollection
 from benchmarks.measure import BenchmarkFailed, Row, finish, say, start, stop, tail
 from benchmarks.serve import PageServer, Reply
 from benchmarks.site import START_PATH, children_of, path_of
+from crawlspace.errors import StoreDamaged
+from crawlspace.state.sqlite import SqliteStore
 
 _LIMIT_S = 120
 _POLL_S = 0.002
@@ -55,13 +57,13 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             most_leased = max(most_leased, len(out))
             say(f"kill {number} at {len(served)} pages, {len(out)} out for fetching")
         collection.crawl(limit_s=_LIMIT_S * 5)
-        states = list(collection.urls())
-        found = _in_index(collection)
+        states = collection.states()
+        found = Counter(url.removeprefix(origin) for url in collection.index_urls())
         sound = _sound(collection)
-    indexed = Counter(str(state["url"]).removeprefix(origin) for state in states if state["indexed"])
+    indexed = {state.url.removeprefix(origin) for state in states if state.indexed}
     again = Counter({path: times - 1 for path, times in served.items() if times > 1})
     unexplained = again - leased
-    lost = [path for path in pages if indexed[path] != 1]
+    lost = [path for path in pages if path not in indexed or found[path] != 1]
     for path in lost[:10]:
         say(f"MISSING {path}")
     for path in list(unexplained)[:10]:
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             "all",
             not lost and len(states) == options.pages,
         ),
-        Row(name, "documents in the index", f"{found}", f"{options.pages}", found == options.pages),
+        Row(name, "documents in the index", f"{found.total()}", f"{options.pages}", found.total() == options.pages),
         Row(
             name,
             "pages fetched again; of them not out for fetching at a kill",
@@ -121,8 +123,6 @@ def _crawl_until(collection: BenchCollection, served: Counter[str], pages: int, 
 
 
 def _leased(collection: BenchCollection, origin: str) -> list[str]:
-    from crawlspace.state.sqlite import SqliteStore
-
     if not collection.store_file.exists():
         return []
     with contextlib.closing(SqliteStore(collection.store_file)) as store:
@@ -130,20 +130,12 @@ def _leased(collection: BenchCollection, origin: str) -> list[str]:
 
 
 def _sound(collection: BenchCollection) -> bool:
-    from crawlspace.errors import StoreDamaged
-    from crawlspace.state.sqlite import SqliteStore
-
     with contextlib.closing(SqliteStore(collection.store_file)) as store:
         try:
             store.check()
         except StoreDamaged:
             return False
     return True
-
-
-def _in_index(collection: BenchCollection) -> int:
-    """Count the documents that the index itself holds."""
-    raise NotImplementedError
 
 
 if __name__ == "__main__":

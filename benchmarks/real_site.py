@@ -46,14 +46,14 @@ def main(arguments: list[str] | None = None) -> list[Row]:
             settings={},
         )
         cost = collection.crawl()
-        states = list(collection.urls())
-    documents = {str(state["url"]).removeprefix(origin) for state in states if state["status"] == 200}
+        states = collection.states()
+        indexed = len(collection.index_urls())
+    documents = {state.url.removeprefix(origin) for state in states if state.status == 200}
     missing, extra = walked - documents, documents - walked
     for label, paths in (("MISSING", missing), ("EXTRA", extra)):
         for path in sorted(paths)[:_SHOWN]:
             say(f"{label:<8}{path}")
-    others = Counter(str(state["status"]) for state in states if state["status"] != 200)
-    indexed = sum(bool(state["indexed"]) for state in states)
+    others = Counter(str(state.status) for state in states if state.status != 200)
     name = "real site"
     return [
         Row(

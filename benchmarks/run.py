@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -36,19 +37,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = set(options.names) - set(NAMES)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
-    results: dict[str, list[Row]] = {}
+    results: dict[str, list[object]] = {}
     failed = False
     for name in options.names or NAMES:
         say(f"── {name}")
         try:
-            results[name] = [_as_row(name, row) for row in importlib.import_module(f"benchmarks.{name}").main([])]
-        except BenchmarkFailed as failure:
+            results[name] = _run(name)
+        except (BenchmarkFailed, ModuleNotFoundError) as failure:
             say(f"{name} failed: {failure}")
             failed = True
             continue
         for row in results[name]:
             print(row, flush=True)
-            failed = failed or row.met is False
+            failed = failed or (isinstance(row, Row) and row.met is False)
     if not options.dry:
         _PAGE.write_text(_filled(_PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     return int(failed)
@@ -71,19 +72,16 @@ def machine() -> str:
     )
 
 
-def _as_row(name: str, row: object) -> Row:
-    """Take a row, or a plain (measure, value[, target[, met]]) of a benchmark that has no more to say."""
-    if isinstance(row, Row):
-        return row
-    if isinstance(row, tuple):
-        measure, value, *more = row
-        target = str(more[0]) if more else ""
-        met = bool(more[1]) if len(more) > 1 and more[1] is not None else None
-        return Row(name, str(measure), str(value), target, met)
-    raise BenchmarkFailed(f"{name} returned {row!r}, which is no row")
+def _run(name: str) -> list[object]:
+    """Run a benchmark as if by itself, without options."""
+    ours, sys.argv = sys.argv, [name]
+    try:
+        return list(importlib.import_module(f"benchmarks.{name}").main())
+    finally:
+        sys.argv = ours
 
 
-def _filled(page: str, results: dict[str, list[Row]]) -> str:
+def _filled(page: str, results: dict[str, list[object]]) -> str:
     """Return the page with these results in the place of older ones of the same benchmarks."""
     head, _, rest = page.partition(_BEGIN)
     old, _, foot = rest.partition(_END)
@@ -101,12 +99,37 @@ def _sections(text: str) -> Iterable[tuple[str, str]]:
     return zip(parts[1::2], parts[2::2], strict=True)
 
 
-def _table(rows: Sequence[Row]) -> str:
-    lines = ["| measure | value | target | met |", "|---|---|---|---|"]
+def _table(rows: Sequence[object]) -> str:
+    """Return Markdown: our rows with their targets; a benchmark's own kind of row (named tuple, data class) by its fields."""
+    heads: list[str] = []
+    lines: list[list[str]] = []
     for row in rows:
-        met = {None: "", True: "yes", False: "**no**"}[row.met]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (row.measure, row.value, row.target, met)) + " |")
-    return "\n".join(lines)
+        if isinstance(row, Row):
+            heads = ["measure", "value", "target", "met"]
+            lines.append([row.measure, row.value, row.target, {None: "", True: "yes", False: "**no**"}[row.met]])
+        else:
+            cells = _fields(row)
+            heads = [name.replace("_per_s", "/s").replace("_s", ", s").replace("_", " ") for name in cells]
+            lines.append([_number(value) for value in cells.values()])
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in (heads, ["---"] * len(heads), *lines)
+    )
+
+
+def _fields(row: object) -> dict[str, object]:
+    if isinstance(row, tuple) and hasattr(row, "_asdict"):
+        return dict(row._asdict())
+    if is_dataclass(row) and not isinstance(row, type):
+        return asdict(row)
+    if isinstance(row, tuple):
+        return dict(zip(("measure", "value", "target", "met"), row, strict=False))
+    raise BenchmarkFailed(f"{row!r} is no row")
+
+
+def _number(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 if __name__ == "__main__":

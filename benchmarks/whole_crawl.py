@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.baseline_crawlspider import CONCURRENCY
-from benchmarks.collection import NAME, BenchCollection
+from benchmarks.collection import BenchCollection
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, say, tail
 from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
@@ -89,13 +89,12 @@ def _ours(folder: Path, origin: str, site: StaticSite) -> Cost:
         settings={"CONCURRENT_REQUESTS": CONCURRENCY, "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY},
     )
     cost = collection.crawl()
-    states = list(collection.urls())
-    fetched = sum(state["status"] == 200 for state in states)
-    indexed = sum(bool(state["indexed"]) for state in states)
+    fetched = sum(state.status == 200 for state in collection.states())
+    indexed = len(collection.index_urls())
     if (fetched, indexed) != (site.pages, site.documents):
         raise BenchmarkFailed(
-            f"crawlspace fetched {fetched} pages of {site.pages} and indexed {indexed} of {site.documents}; "
-            f"the status of {NAME}:\n{collection.scrapy('status', NAME)}"
+            f"crawlspace fetched {fetched} pages of {site.pages} and indexed {indexed} of {site.documents}:\n"
+            f"{tail(collection.log)}"
         )
     return cost
 

@@ -19,7 +19,7 @@ from crawlspace.errors import ConfigError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.frontier.robots import Answer, Robots
-from crawlspace.index.outbox import Drain
+from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
 from crawlspace.rules.space import CrawlSpace
@@ -30,7 +30,7 @@ from crawlspace.urls import MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
-SINK = "index"
+SINK = "embedded"
 """The embedded index's place in the outbox."""
 
 
@@ -90,6 +90,8 @@ class Engine:
         self.clock = clock
         self.discovery = Discovery(space)
         self.drain = Drain(store, sink, clock)
+        self.backlog = self.drain.backlog()
+        """Orders the index has not acknowledged yet."""
         self.progress = Progress()
         policy = collection.policy
         retrying = store.counts().retrying if policy.retry_times else 0
@@ -149,7 +151,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
-        if self.drain.backlog >= self.collection.max_backlog:
+        if self.backlog >= self.collection.max_backlog:
             return None
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
@@ -229,8 +231,14 @@ class Engine:
                 self.frontier.due(state.site, state.next_fetch, retry=state.retries > 0)
         self._discovered(batch.new, effects)
         self._refetch_nearer(effects)
-        self.drain.backlog += effects.pushes + effects.deletes
+        self.backlog += effects.pushes + effects.deletes
         return effects
+
+    def settle(self, delivery: Delivery) -> Drained:
+        """Take down what the index has made durable. Raises StoreError."""
+        drained = self.drain.settle(delivery)
+        self.backlog = self.drain.backlog()
+        return drained
 
     @property
     def uncommitted(self) -> int:

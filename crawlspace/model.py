@@ -79,6 +79,33 @@ class Status(IntEnum):
     NOINDEX = 2004
     SOFT_REDIRECT = 3020
 
+    @property
+    def sentence(self) -> str:
+        """What the code means, for a person."""
+        return _STATUS_SENTENCES[self]
+
+
+_STATUS_SENTENCES = {
+    Status.READ_ERROR: "the answer could not be read",
+    Status.CONNECT_ERROR: "no connection: refused or reset",
+    Status.TIMEOUT: "no answer in time",
+    Status.TLS_FAILED: "the TLS handshake failed",
+    Status.CUT_SHORT: "the answer was cut short or is too large",
+    Status.NO_SUCH_HOST: "the host name does not exist",
+    Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
+    Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
+    Status.UNEXPECTED: "an unexpected error",
+    Status.ROBOTS_FORBIDDEN: "forbidden by robots.txt",
+    Status.ROBOTS_UNAVAILABLE: "robots.txt cannot be read at present",
+    Status.EXCLUDED: "outside the crawl space",
+    Status.EXCLUDED_HERE: "outside this crawl space, inside the global one",
+    Status.PORT_OR_SCHEME: "the scheme or port is not allowed",
+    Status.WRONG_TYPE: "the extension or document type is not taken",
+    Status.MALFORMED_URL: "the URL is malformed",
+    Status.NOINDEX: "the page, or a rule, asks not to be indexed",
+    Status.SOFT_REDIRECT: "200 with a Location, taken as a redirect",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from math import isfinite
 
 from crawlspace.errors import SettingError
 
@@ -39,7 +40,7 @@ def duration(name: str, value: object, *, low: float | None = None) -> float:
         seconds = float(value)
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value)):
         seconds = float(match[1]) * _UNITS[match[2].lower()]
-    if seconds is None or seconds != seconds or seconds in (float("inf"), float("-inf")):
+    if seconds is None or not isfinite(seconds):
         raise SettingError(f'{name} is {value!r}; it must be seconds, or text like "90s", "30m", "12h" or "7d"')
     _check(name, seconds, value, low, None, unit=" s")
     return seconds

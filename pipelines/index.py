@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.defer import _schedule_coro, maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from crawlspace.errors import CrawlspaceError
@@ -39,7 +39,7 @@ class DrainIndex:
 
     def open_spider(self) -> None:
         if self._session is not None:
-            self._loop = create_looping_call(self._tick)
+            self._loop = create_looping_call(lambda: _schedule_coro(self._tick()))
             self._loop.start(PERIOD_S, now=False)
 
     def process_item(self, item: Any) -> Any:
@@ -53,14 +53,14 @@ class DrainIndex:
             return
         while self._sending:
             await maybe_deferred_to_future(deferToThread(_nothing))
-        drain = session.engine.drain
+        session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         try:
             while await self._send_one():
                 pass
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        if drain.backlog:
-            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", drain.backlog)
+        if session.engine.backlog and session.error is None:
+            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", session.engine.backlog)
 
     @property
     def _session(self) -> Session | None:
@@ -73,7 +73,7 @@ class DrainIndex:
             return
         self._sending = True
         try:
-            while await self._send_one() and session.engine.drain.backlog >= BATCH:
+            while await self._send_one() and session.engine.backlog >= BATCH:
                 pass
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
@@ -88,11 +88,10 @@ class DrainIndex:
         batch = drain.take()
         if not batch:
             return False
-        result = await maybe_deferred_to_future(deferToThread(drain.deliver, batch))
+        delivery = await maybe_deferred_to_future(deferToThread(drain.deliver, batch))
         if session.error is not None:
             return False
-        drain.settle(batch, result)
-        return True
+        return session.engine.settle(delivery).waiting_s is None
 
 
 def _nothing() -> None:

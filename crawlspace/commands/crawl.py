@@ -8,7 +8,6 @@ import sys
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
-from scrapy.utils.log import get_scrapy_root_handler
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.runtime.session import Session
@@ -34,11 +33,18 @@ class Command(ScrapyCrawl):
             "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, 2 wrong use."
         )
 
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        super().process_options(args, opts)
+        self._quiet = opts.loglevel is None
+        if self._quiet:  # its level is set anew when the process is made; a filter stays
+            logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
+
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
         name = args[0]
-        quiet_scrapy(opts.loglevel is not None)
+        if self._quiet:
+            quiet_scrapy()
         assert self.crawler_process is not None
         try:
             crawler = self.crawler_process.create_crawler(name)
@@ -66,13 +72,14 @@ class Command(ScrapyCrawl):
         self.exitcode = error.exit_status
 
 
-def quiet_scrapy(asked_for_level: bool) -> None:
-    """Leave out Scrapy's own messages about itself, unless a log level was asked for."""
-    handler = get_scrapy_root_handler()
-    if handler is not None and not asked_for_level:
-        logging.getLogger("scrapy").setLevel(logging.WARNING)
-        logging.getLogger("twisted").setLevel(logging.WARNING)
-        logging.getLogger("asyncio").setLevel(logging.WARNING)
+def quiet_scrapy() -> None:
+    """Leave out what Scrapy and Twisted tell about themselves; `-L INFO` brings it back."""
+    for name in ("scrapy", "twisted", "asyncio"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _is_warning(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
 
 
 def summary(session: Session, *, stopped: bool) -> str:

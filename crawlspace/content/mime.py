@@ -15,7 +15,15 @@ SNIFFED_BYTES = 1445
 """How many of the first bytes are looked at (MIME Sniffing, section 5.2)."""
 
 _GENERIC = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "application/x-unknown", "*/*"}
+    {
+        "",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/unknown",
+        "unknown/unknown",
+        "application/x-unknown",
+        "*/*",
+    }
 )
 _UNKNOWN = "application/octet-stream"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")

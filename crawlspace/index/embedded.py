@@ -16,14 +16,14 @@ at 8 segments instead of 4 another 10 %. The tokenizer is the plain one: adding 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
+from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
@@ -35,7 +35,7 @@ VERSION = 1
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
 
-_SCHEMA = f"""
+_SCHEMA = """
 CREATE TABLE documents (
     number INTEGER PRIMARY KEY,
     url TEXT NOT NULL UNIQUE,
@@ -52,8 +52,6 @@ CREATE VIRTUAL TABLE words USING fts5 (
     title, headings, url, description, text, tokenize = "unicode61 remove_diacritics 2"
 );
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {VERSION};
 """
 _INSERT = """
 INSERT INTO documents (url, id, language, content_type, modified, headings, fields, duplicates, pushed_at)
@@ -63,8 +61,8 @@ UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?,
 WHERE number = ?"""
 _SEARCH = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.duplicates
-FROM words w JOIN documents d ON d.number = w.rowid
-WHERE words MATCH ? ORDER BY w.rank, w.rowid LIMIT ? OFFSET ?"""
+FROM words w CROSS JOIN documents d ON d.number = w.rowid
+WHERE words MATCH ? ORDER BY w.rank LIMIT ? OFFSET ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +100,11 @@ class EmbeddedIndex:
         name: str = "embedded",
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
+        clock: Clock | None = None,
     ) -> None:
         self.name = name
         self.path = path
+        self._clock = clock or SystemClock()
         self._max_document_bytes = max_document_bytes
         if read_only and not path.exists():
             raise StoreError(f"there is no index at {path}: crawl the collection first")
@@ -116,7 +116,7 @@ class EmbeddedIndex:
         try:
             with self._sentences():
                 self._db.set_busy_timeout(round(busy_timeout_s * 1000))
-                self._open(read_only)
+                self._open(create=not read_only)
         except BaseException:
             self._db.close()
             raise
@@ -128,7 +128,7 @@ class EmbeddedIndex:
         Raises IndexUnavailable when the disk is full or the file is locked or cannot be written: nothing has changed then.
         """
         refusals: list[Refusal] = []
-        now = int(time.time())
+        now = int(self._clock.now())
         with self._sentences():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -160,7 +160,7 @@ class EmbeddedIndex:
         return SearchResult(
             _integer(total),
             tuple(
-                Hit(str(url), str(title), str(snippet), float(score), str(language), tuple(json.loads(str(duplicates))))
+                Hit(str(url), str(title), str(snippet), float(score or 0), str(language), tuple(json.loads(str(duplicates))))
                 for url, title, snippet, score, language, duplicates in rows
             ),
         )
@@ -209,22 +209,20 @@ class EmbeddedIndex:
             return ""
         if document is None:
             return "a push without a document"
-        # `bytes` is an upper bound of what SQLite stores; far cheaper than encoding, and exact enough for a bound.
-        size = 4 * (len(document.text) + len(document.title) + len(document.description))
-        if size > self._max_document_bytes and _encoded_size(document) > self._max_document_bytes:
-            return f"the document is larger than {self._max_document_bytes:,} bytes"
+        # Refused before anything is written, so that what the index had of the URL stays whole.
         try:
-            self._push(order.url, document, now)
-        except (apsw.TooBigError, UnicodeEncodeError) as error:
-            # A push is two statements; without this the first could stay behind.
-            self._delete(order.url)
-            return f"the document cannot be stored: {error}"
+            size = len("".join(_stored(order.url, document)).encode())
+        except UnicodeEncodeError:
+            return "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
+        if size > self._max_document_bytes:
+            return f"the document has {size:,} bytes, and the index takes up to {self._max_document_bytes:,}"
+        self._push(order.url, document, now)
         return ""
 
     def _push(self, url: str, document: Document, now: int) -> None:
-        headings = json.dumps(document.headings, ensure_ascii=False) if document.headings else "[]"
-        fields = json.dumps(document.fields, ensure_ascii=False) if document.fields else "{}"
-        duplicates = json.dumps(document.duplicates, ensure_ascii=False) if document.duplicates else "[]"
+        headings = json.dumps(document.headings) if document.headings else "[]"
+        fields = json.dumps(document.fields) if document.fields else "{}"
+        duplicates = json.dumps(document.duplicates) if document.duplicates else "[]"
         shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now)
         number = self._number(url)
         if number is None:
@@ -256,10 +254,10 @@ class EmbeddedIndex:
         return None if row is None else _integer(row[0])
 
     # the file
-    def _open(self, read_only: bool) -> None:
+    def _open(self, *, create: bool) -> None:
         application, version = self._marks()
         if application == 0 and version == 0 and not self._tables():
-            if read_only:
+            if not create:
                 raise StoreError(f"the index {self.path} is empty: crawl the collection first")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._create()
@@ -278,6 +276,8 @@ class EmbeddedIndex:
         try:
             if not self._tables():  # another process may have been first
                 self._db.execute(_SCHEMA)
+                self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:
@@ -301,7 +301,9 @@ class EmbeddedIndex:
     def _as_ours(self, error: apsw.Error) -> CrawlspaceError:
         match error:
             case apsw.FullError():
-                return IndexUnavailable(f"the disk of the index {self.path} is full: make room, and the orders that wait are sent")
+                return IndexUnavailable(
+                    f"the disk of the index {self.path} is full: make room, and the orders that wait are sent"
+                )
             case apsw.BusyError() | apsw.LockedError():
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
@@ -313,8 +315,18 @@ class EmbeddedIndex:
         return StoreError(f"the index {self.path} cannot be used: {error}")
 
 
-def _encoded_size(document: Document) -> int:
-    return sum(len(part.encode("utf-8", "replace")) for part in (document.text, document.title, document.description))
+def _stored(url: str, document: Document) -> Iterable[str]:
+    """All text of a document that is stored as it is; the rest is ASCII."""
+    return (
+        url,
+        document.title,
+        document.description,
+        document.text,
+        document.language,
+        document.content_type,
+        document.modified,
+        *document.headings,
+    )
 
 
 def _integer(value: object) -> int:

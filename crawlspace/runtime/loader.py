@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.spiderloader import SpiderLoader
+from scrapy.utils.misc import load_object
 
 from crawlspace.config import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import UnknownCollection
@@ -13,6 +14,8 @@ from crawlspace.errors import UnknownCollection
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
+
+GENERIC_SPIDER = "spiders.collection.CollectionSpider"
 
 
 class CollectionLoader(SpiderLoader):
@@ -24,8 +27,6 @@ class CollectionLoader(SpiderLoader):
 
     def load(self, spider_name: str) -> type[Spider]:
         """Return the spider class of a collection. Raises KeyError with a sentence, as Scrapy expects."""
-        from spiders.collection import CollectionSpider  # noqa: PLC0415 - spiders stand above this package
-
         try:
             collection_folder(spider_name, self._settings)
         except UnknownCollection as error:
@@ -33,7 +34,8 @@ class CollectionLoader(SpiderLoader):
         found = self._spiders.get(spider_name)
         if found is not None:
             return found
-        return type("CollectionSpider", (CollectionSpider,), {"name": spider_name})
+        generic = load_object(GENERIC_SPIDER)  # by name, because spiders stand above this package
+        return type("CollectionSpider", (generic,), {"name": spider_name})
 
     def list(self) -> list[str]:
         return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))

@@ -70,8 +70,8 @@ class Progress:
         progress = engine.progress
         pending = max(0, self._pending_base + progress.discovered - progress.first_fetches)
         parts = [f"{progress.fetched:,} pages", f"{self._rate():,.0f}/s", f"{pending:,} pending", f"{progress.errors:,} errors"]
-        if engine.drain.backlog:
-            parts.append(f"{engine.drain.backlog:,} for the index")
+        if engine.backlog:
+            parts.append(f"{engine.backlog:,} for the index")
         if engine.frontier.silent:
             parts.append(f"{len(engine.frontier.silent)} sites silent")
         return " · ".join(parts)

@@ -56,11 +56,7 @@ class FrontierScheduler(BaseScheduler):
         self._session.close()
 
     def has_pending_requests(self) -> bool:
-        if self._session.error is not None:
-            return False
-        if self._engine.is_done():
-            return self._engine.drain.backlog > 0 and not self._engine.drain.is_given_up
-        return True
+        return self._session.error is None and not self._engine.is_done()
 
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""

@@ -45,7 +45,7 @@ class Session:
         collection = load_collection(name, settings)
         space = build_space(collection)
         make_folder(collection)
-        store = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), collection=name)
+        store = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
         try:
             index = EmbeddedIndex(collection.index_file)
         except BaseException:

@@ -66,9 +66,7 @@ def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], ch
     for checksum, now in after.items():
         then = before[checksum]
         wins.add(now.winner)
-        if now.winner is not None and (
-            now.winner != then.winner or now.winner in changed or set(now.noted) != set(then.noted)
-        ):
+        if now.winner is not None and (now.winner != then.winner or now.winner in changed or set(now.noted) != set(then.noted)):
             push.append(now.winner)
     delete = [id for id in won - wins if id is not None]
     return Settlement(sorted(push), sorted(delete))

@@ -78,7 +78,8 @@ def _permanent(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: in
     if outcome.host_failure:
         if state.retries < policy.retry_times:
             return _retry(state, outcome, policy, now)
-        if state.checksum is not None:  # it may be the host's failure: the document stays until the page itself is known to be gone
+        # It may be the host's failure: a document stays until the page itself is known to be gone.
+        if state.checksum is not None:
             kept = _finished(state, State.FAILED, int(outcome.status), policy, now, changed=False)
             kept.errors = state.errors + 1
             return Transition(kept)

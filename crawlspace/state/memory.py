@@ -84,9 +84,7 @@ class MemoryStore:
         return dict(ended)
 
     def next_due(self, site: str) -> int | None:
-        return min(
-            (row.next_fetch for row in self._rows(site) if row.next_fetch is not None and _may_be_due(row)), default=None
-        )
+        return min((row.next_fetch for row in self._rows(site) if row.next_fetch is not None and _may_be_due(row)), default=None)
 
     def wait_site(self, site: str, until: int | None) -> None:
         if until is None:

@@ -118,9 +118,7 @@ class Discovery:
                     lowered.add(target)
                     heappush(queue, (reach, target))
         self._db.executemany("UPDATE url SET depth = ? WHERE id = ?", [(depths[id], id) for id in lowered])
-        self._effects.lowered = [
-            (id, self.nearer[id], depths[id]) for id in sorted(self.nearer) if states[id] != State.PENDING
-        ]
+        self._effects.lowered = [(id, self.nearer[id], depths[id]) for id in sorted(self.nearer) if states[id] != State.PENDING]
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(

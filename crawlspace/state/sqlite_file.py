@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -41,7 +41,7 @@ class SqliteFile:
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             try:
-                self._prepare(read_only)
+                self._prepare(read_only=read_only)
             except BaseException:
                 self.db.close()
                 raise
@@ -52,9 +52,19 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """For single statements that read; SQLite gives each its own snapshot."""
+        """For a single statement that reads; SQLite gives each its own snapshot."""
         with told(self.path):
             yield self.db
+
+    @contextmanager
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """For statements that read and must agree, while another process may write."""
+        with told(self.path):
+            self.db.execute("BEGIN")
+            try:
+                yield self.db
+            finally:
+                self.db.execute("ROLLBACK")
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
@@ -69,7 +79,7 @@ class SqliteFile:
                     self.db.execute("ROLLBACK")
                 raise
 
-    def _prepare(self, read_only: bool) -> None:
+    def _prepare(self, *, read_only: bool) -> None:
         self.db.set_busy_timeout(_BUSY_MS)
         self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
         self.db.pragma("temp_store", "memory")
@@ -207,4 +217,5 @@ def _who_crawls(path: Path) -> str:
     if owner is None:
         return f"{path} is being crawled by another process: wait for it or stop it"
     process, since = owner
-    return f"{path} is being crawled by process {process} since {datetime.fromtimestamp(since):%Y-%m-%d %H:%M}: wait for it or stop it"
+    started = datetime.fromtimestamp(since, UTC).astimezone()
+    return f"{path} is being crawled by process {process} since {started:%Y-%m-%d %H:%M}: wait for it or stop it"

@@ -66,9 +66,10 @@ class Groups:
         if canonical is not None:
             group.names.add(canonical)
 
-    def is_alone(self, checksum: bytes, id: int) -> bool:
-        """Whether a URL that joined is the only member: then its row can be written as the winner's at once."""
-        return self._touched[checksum].few() == {id}
+    def wins_alone(self, checksum: bytes, id: int) -> bool:
+        """Whether a URL joined a group as its only member: then its row can be written as the winner's at once."""
+        group = self._touched.get(checksum)
+        return group is not None and id in group.joined and group.few() == {id}
 
     def name(self) -> None:
         """Bring up to date which members are named as canonical."""

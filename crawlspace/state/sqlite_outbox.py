@@ -46,7 +46,7 @@ def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
         " LEFT JOIN content ON content.checksum = url.checksum"
         " WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
         (sink, limit),
-    ).fetchall()
+    )
     orders = []
     for op, sequence, url, id, body, text, checksum in rows:
         document: Document | None = None
@@ -113,7 +113,7 @@ def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], tally: Tally) ->
         "SELECT sink, parked, op, sequence, outbox.key, url FROM carray(?) AS wanted CROSS JOIN outbox INDEXED BY outbox_key"
         " ON outbox.key = wanted.value",
         (integers({key for key, _ in names}),),
-    ).fetchall()
+    )
     places = [row[:4] for row in older if row[4:] in names]
     db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", places)
     for sink, parked, _, _ in places:

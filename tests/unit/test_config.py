@@ -66,7 +66,7 @@ def test_a_delay_means_one_request_at_a_time(collections: Path) -> None:
 WRONG = [
     # setting, value, what the sentence says
     ("CRAWLSPACE_MAX_PATH_DEEPTH", 3, "unknown setting CRAWLSPACE_MAX_PATH_DEEPTH: did you mean CRAWLSPACE_MAX_PATH_DEPTH?"),
-    ("CRAWLSPACE_XYZZY", 3, "unknown setting CRAWLSPACE_XYZZY: docs/settings.md lists them all"),
+    ("CRAWLSPACE_QQQQQQQQQQQQQQQQQQQQQQQQ", 3, "unknown setting CRAWLSPACE_QQQQQQQQQQQQQQQQQQQQQQQQ: docs/settings.md lists them all"),
     ("CRAWLSPACE_MAX_PATH_DEPTH", -1, "CRAWLSPACE_MAX_PATH_DEPTH is -1; it must be at least 0"),
     ("CRAWLSPACE_MAX_PATH_DEPTH", "deep", "CRAWLSPACE_MAX_PATH_DEPTH is 'deep'; it must be a whole number at least 0"),
     ("URLLENGTH_LIMIT", 5, "URLLENGTH_LIMIT is 5; it must be from 16 to 65536"),

@@ -1,0 +1,159 @@
+"""What a collection has come to: its numbers, and what is known of each URL, as people and programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Protocol
+
+from crawlspace.model import State, Status, UrlState, priority
+from crawlspace.state.store import Counts
+
+LEASED = "leased"
+"""Shown in place of the state of a URL that is out for fetching."""
+STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if state is not State.PENDING))
+
+
+class ReadableStore(Protocol):
+    def get_by_id(self, id: int) -> UrlState | None: ...
+
+    def urls(
+        self, *, state: State | None = None, leased: bool = False, status: int | None = None, host: str | None = None
+    ) -> Iterator[UrlState]: ...
+
+    def counts(self) -> Counts: ...
+
+    def refusals(self) -> Mapping[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One URL as it is remembered; `duplicate_of` is the URL that stands for it in the index, where that is another one."""
+
+    state: UrlState
+    duplicate_of: str | None
+
+    @property
+    def label(self) -> str:
+        """The state, or `leased`: the labels that `Report.urls` counts by."""
+        return self.state.state.label if self.state.lease_until is None else LEASED
+
+    def as_json(self) -> dict[str, object]:
+        state = self.state
+        return {
+            "url": state.url,
+            "state": self.label,
+            "status": state.status,
+            "depth": state.depth,
+            "source": state.source.label,
+            "shift": state.shift,
+            "priority": priority(state.source, state.shift),
+            "errors": state.errors,
+            "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
+            "indexed": state.indexed,
+            "duplicate_of": self.duplicate_of,
+        }
+
+
+def known(state: UrlState, store: ReadableStore) -> Known:
+    """Return what is remembered of a URL, with the URL that stands for it."""
+    winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
+    return Known(state, None if winner is None else winner.url)
+
+
+def known_urls(
+    store: ReadableStore, *, label: str | None = None, statuses: range | None = None, host: str | None = None
+) -> Iterator[Known]:
+    """Yield what is known of the URLs that were asked for, in order of discovery, without holding them in memory.
+
+    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port.
+    """
+    site = host if host is not None and _has_port(host) else None
+    states = store.urls(
+        state=None if label in (None, LEASED) else State[label.upper()],
+        leased=label == LEASED,
+        status=statuses.start if statuses is not None and len(statuses) == 1 else None,
+        host=host.rpartition(":")[0] if host is not None and site is not None else host,
+    )
+    for state in states:
+        one = known(state, store)
+        if (
+            label in (None, one.label)
+            and (statuses is None or (state.status is not None and state.status in statuses))
+            and site in (None, state.site)
+        ):
+            yield one
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The numbers of a collection. `crawling` is the process that crawls it now, `since` when it began."""
+
+    collection: str
+    urls: Mapping[str, int]
+    """By label; every label is there."""
+    status: Mapping[int, int]
+    refused: Mapping[str, int]
+    """Refused candidates by reason, over all runs."""
+    documents: int
+    outbox: int
+    parked: int
+    hosts: int
+    crawling: int | None = None
+    since: int | None = None
+    held: int = 0
+
+    @property
+    def known(self) -> int:
+        return sum(self.urls.values())
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "collection": self.collection,
+            "crawling": self.crawling,
+            "since": None if self.since is None else iso(self.since),
+            "urls": dict(self.urls),
+            "status": {str(code): count for code, count in sorted(self.status.items())},
+            "refused": dict(sorted(self.refused.items())),
+            "index": {"documents": self.documents, "outbox": self.outbox, "held": self.held, "parked": self.parked},
+            "hosts": self.hosts,
+        }
+
+
+def report(
+    collection: str, store: ReadableStore | None, *, crawling: int | None = None, since: int | None = None
+) -> Report:
+    """Return the numbers of a collection; all are 0 where it has no store yet."""
+    counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
+    return Report(
+        collection=collection,
+        urls={label: counts.by_state.get(label, 0) for label in STATE_LABELS},
+        status=dict(counts.by_status),
+        refused={} if store is None else dict(store.refusals()),
+        documents=counts.indexed,
+        outbox=counts.outbox,
+        parked=counts.parked,
+        hosts=counts.hosts,
+        crawling=crawling,
+        since=since,
+    )
+
+
+def status_sentence(code: int) -> str:
+    """What a status code means, whether it is HTTP's or the crawler's own; empty for one that nobody has defined."""
+    for codes in (Status, HTTPStatus):
+        if code in codes:
+            found = codes(code)
+            return found.sentence if isinstance(found, Status) else found.phrase
+    return ""
+
+
+def iso(seconds: int) -> str:
+    """A time as in 2025-06-15T14:26:40Z."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _has_port(host: str) -> bool:
+    return host.rpartition(":")[2].isdigit() and (host.startswith("[") is (host[host.rfind(":") - 1] == "]"))

@@ -1,0 +1,59 @@
+"""Who crawls a collection at this moment, for the commands that look at one without crawling it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from crawlspace.state.sqlite_file import SqliteFile
+
+
+@dataclass(frozen=True, slots=True)
+class Crawler:
+    """A process that crawls, and since when (seconds since 1970, UTC)."""
+
+    process: int
+    since: int
+
+
+def who_crawls(path: Path) -> Crawler | None:
+    """Return who crawls the collection with the state file `path`, if anybody does. Writes nothing.
+
+    What a crawl has signed outlives it when it is killed, so the lock is asked too: that the operating system takes back. It is asked last
+    and only where a process of that number exists, because asking it holds up a crawl that begins at that very moment.
+    """
+    with closing(SqliteFile(path, read_only=True)) as file, file.reading() as db:
+        row = db.execute("SELECT process, since FROM crawl").fetchone()
+    if row is None:
+        return None
+    crawler = Crawler(*row)
+    return crawler if _exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
+
+
+def _exists(process: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere there is no signal that does nothing
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _is_locked(lock: Path) -> bool:
+    if not lock.exists():
+        return False
+    with closing(apsw.Connection(str(lock), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except apsw.BusyError:
+            return True
+        except apsw.Error:
+            return False  # no lock of ours
+    return False
