@@ -1,7 +1,8 @@
 """Decisions a second with 10, 1,000 and 100,000 rules of each type: `python -m benchmarks.decisions`.
 
-A decision has to cost about the same with ten rules and with a hundred thousand. Each row times the same mixed list of URLs, half of
-which meet a rule: literal hosts and paths, wildcards at either end and inside, and thousands of patterns that share one beginning.
+A decision has to cost about the same with ten rules and with a hundred thousand. Each row times a mixed list of URLs, half of
+which meet a rule of the kind: literal, with stars at either end and inside, and thousands of patterns that share one beginning. Address
+rules are asked by `connect`; `static` in their rows is what a decision costs without any rule.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ LEAST_RATIO = 0.5
 
 
 class Row(NamedTuple):
-    """`ratio` is the speed of `static` compared with the first row of the same kind of rules."""
+    """`ratio` is the speed of `static` (of `connect` for address rules) compared with the smallest set of the same kind."""
 
     rules: str
-    count: int
+    number: int
     load_s: float
     static_per_s: float
     decide_per_s: float
@@ -33,78 +34,85 @@ class Row(NamedTuple):
     ratio: float
 
 
-def domain_rules(count: int) -> list[str]:
-    """80 % literal hosts, 10 % subtrees, 5 % beginnings, 5 % with a star inside; some for one port."""
-    shapes = ["www{n}.example.com"] * 14 + ["www{n}.example.com:8080"] * 2 + ["*.dept{n}.example.com"] * 2
-    shapes += ["intra{n}*", "server*.site{n}.example.net"]
-    return [f"{_action(n)} domain {shapes[n % len(shapes)].format(n=n)}" for n in range(count)]
+class Shape(NamedTuple):
+    """A rule and a URL that it applies to, or that no rule applies to if its number is not among the rules'."""
+
+    rule: str
+    url: str
 
 
-def prefix_rules(count: int) -> list[str]:
-    """90 % literal, 8 % with a star inside, 2 % with a star in the host."""
-    shapes = ["http://www{n}.example.com/docs/"] * 25 + ["http://www1.example.com/area/{n}/"] * 20
-    shapes += ["http://www{n}.example.com/*/private/"] * 4 + ["http://*.dept{n}.example.com/old/"]
-    return [f"{_action(n)} prefix {shapes[n % len(shapes)].format(n=n)}" for n in range(count)]
+# Of every ten: six literal hosts, one of them for one port; two subtrees, a beginning, a star inside. The smallest set has all of them.
+DOMAIN = [Shape("domain www{n}.example.com", "http://www{n}.example.com/docs/a.html")] * 5
+DOMAIN += [Shape("domain www{n}.example.com:8080", "http://www{n}.example.com:8080/page?id={n}")]
+DOMAIN += [Shape("domain *.dept{n}.example.com", "http://a.dept{n}.example.com/b/c/d.html")] * 2
+DOMAIN += [Shape("domain intra{n}x*", "http://intra{n}x.local/")]
+DOMAIN += [Shape("domain server*.site{n}.example.net", "http://server9.site{n}.example.net/x/y")]
 
+# Of every ten: eight literal, four of them on one host; one with a star inside, one with a star in the host.
+PREFIX = [Shape("prefix http://files{n}.example.com/docs/", "http://files{n}.example.com/docs/a.html")] * 4
+PREFIX += [Shape("prefix http://www1.example.org/area/{n}/", "http://www1.example.org/area/{n}/a/b.html")] * 4
+PREFIX += [Shape("prefix http://files{n}.example.com/*/private/", "http://files{n}.example.com/a/b/private/c.html")]
+PREFIX += [Shape("prefix http://*.unit{n}.example.com/old/", "http://www.unit{n}.example.com/old/page?id={n}")]
 
-def shared_head_rules(count: int) -> list[str]:
-    """All of them with one literal beginning and a star behind it."""
-    return [f"{_action(n)} prefix http://www1.example.com/*/item{n}/*.html" for n in range(count)]
+ONE_HEAD = [Shape("prefix http://www1.example.org/*/item{n}/*.html", "http://www1.example.org/a/b/item{n}/c.html")]
 
+NETMASKS = ("255.255.255.255", "255.255.0.255", "255.255.255.0", "255.255.255.248")
+ADDRESS = [Shape(f"address {{a}}.{{b}}.{{c}}.7 {mask}", "http://www{n}.example.com/docs/a.html") for mask in NETMASKS]
 
-def address_rules(count: int) -> list[str]:
-    masks = ("255.255.255.255", "255.255.255.0", "255.255.0.0", "255.0.255.0")
-    return [f"{_action(n)} address {n >> 16 & 255}.{n >> 8 & 255}.{n & 255}.7 {masks[n % 4]}" for n in range(count)]
-
-
-def all_rules(count: int) -> list[str]:
-    return domain_rules(count) + prefix_rules(count) + address_rules(count)
-
-
-KINDS: dict[str, Callable[[int], list[str]]] = {
-    "domain": domain_rules,
-    "prefix": prefix_rules,
-    "prefix, one head": shared_head_rules,
-    "address": address_rules,
-    "all types": all_rules,
+KINDS: dict[str, list[list[Shape]]] = {
+    "domain": [DOMAIN],
+    "prefix": [PREFIX],
+    "prefix, one head": [ONE_HEAD],
+    "address": [ADDRESS],
+    "all types": [DOMAIN, PREFIX, ADDRESS],
 }
 
 
 def main(sizes: Sequence[int] = SIZES, *, urls: int = 4_000, repeat: int = 3) -> list[Row]:
     """Return a row for each kind of rules and size, in this order."""
     rows: list[Row] = []
-    for kind, make in KINDS.items():
+    for kind, lists in KINDS.items():
         base = 0.0
-        for count in sizes:
-            text = "\n".join(make(count))
+        for number in sizes:
+            text = "\n".join(line for shapes in lists for line in _rules(shapes, number))
             begun = time.perf_counter()
             space = CrawlSpace(parse_crawl_rules(text, file="crawl.rules"), Limits(), [parse("http://www1.example.com/")])
             load_s = time.perf_counter() - begun
-            texts = mixed_urls(count, urls)
+            texts = mixed_urls(lists, number, urls)
             parsed = [parse(url) for url in texts]
             static = _rate(space.decide_static, parsed, repeat)
-            decide = _rate(lambda url, space=space: space.decide(url), texts, repeat)  # type: ignore[misc]
-            connect = _rate(lambda ip, space=space: space.at_connect("h", 80, ip), _addresses(count), repeat)  # type: ignore[misc]
-            base = base or static
-            rows.append(Row(kind, count, load_s, static, decide, connect, static / base))
+            decide = _rate(lambda url, space=space: space.decide(url), texts, repeat)
+            connect = _rate(lambda ip, space=space: space.at_connect("h", 80, ip), _addresses(number), repeat)
+            measured = connect if lists == [ADDRESS] else static
+            base = base or measured
+            rows.append(Row(kind, number, load_s, static, decide, connect, measured / base))
     return rows
 
 
-def mixed_urls(rules: int, count: int) -> list[str]:
-    """Half of them meet a rule of a set of that size."""
+def mixed_urls(lists: Sequence[Sequence[Shape]], rules: int, count: int) -> list[str]:
+    """URLs of all shapes; a rule of a set of that size applies to every second one."""
     chosen = random.Random(7)
-    paths = ("/docs/a.html", "/a/private/b", "/x/item{n}/p.html", "/area/{n}/", "/other/page.html?id={n}", "/old/")
-    hosts = ("www{n}.example.com", "www1.example.com", "a.dept{n}.example.com", "server9.site{n}.example.net", "intra{n}.local")
     urls: list[str] = []
     for place in range(count):
-        n = chosen.randrange(rules) if place % 2 else rules + place
-        urls.append(f"http://{chosen.choice(hosts).format(n=n)}{chosen.choice(paths).format(n=n)}")
+        shapes = lists[(place >> 1) % len(lists)]
+        number = chosen.randrange(rules)
+        shape = shapes[number % len(shapes)]
+        urls.append(_filled(shape.url, number if place % 2 else number + 10_000_000))
     return urls
 
 
+def _rules(shapes: Sequence[Shape], count: int) -> list[str]:
+    return [f"{'forbid' if n % 3 else 'allow'} {_filled(shapes[n % len(shapes)].rule, n)}" for n in range(count)]
+
+
+def _filled(text: str, n: int) -> str:
+    return text.format(n=n, a=n >> 16 & 255, b=n >> 8 & 255, c=n & 255)
+
+
 def _addresses(rules: int) -> list[str]:
+    """A rule applies to about half of them."""
     chosen = random.Random(7)
-    return [f"{n >> 16 & 255}.{n >> 8 & 255}.{n & 255}.7" for n in (chosen.randrange(2 * rules) for _ in range(2_000))]
+    return [_filled("{a}.{b}.{c}.7", chosen.randrange(2 * rules)) for _ in range(2_000)]
 
 
 def _rate(decide: Callable[[Url], object] | Callable[[str], object], items: Sequence[Url] | Sequence[str], repeat: int) -> float:
@@ -118,15 +126,11 @@ def _rate(decide: Callable[[Url], object] | Callable[[str], object], items: Sequ
     return len(items) / best
 
 
-def _action(number: int) -> str:
-    return "forbid" if number % 3 else "allow"
-
-
 def _print(rows: Sequence[Row]) -> None:
     print(f"{'rules':18}{'count':>9}{'load':>9}{'static/s':>11}{'decide/s':>11}{'connect/s':>11}{'ratio':>8}")
     for row in rows:
         print(
-            f"{row.rules:18}{row.count:>9,}{row.load_s:>8.2f}s{row.static_per_s:>11,.0f}{row.decide_per_s:>11,.0f}"
+            f"{row.rules:18}{row.number:>9,}{row.load_s:>8.2f}s{row.static_per_s:>11,.0f}{row.decide_per_s:>11,.0f}"
             f"{row.connect_per_s:>11,.0f}{row.ratio:>8.2f}"
         )
 

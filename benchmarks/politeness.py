@@ -85,18 +85,38 @@ def endless_page(site: str, path: str) -> Reply:
 
 
 def shortest_gaps(requests: Sequence[Request]) -> dict[str, float]:
-    """Return for each site with two requests or more the shortest time between two in a row."""
-    times: dict[str, list[float]] = defaultdict(list)
-    for request in requests:
-        times[request.site].append(request.at)
-    return {site: min(later - earlier for earlier, later in pairwise(sorted(at))) for site, at in times.items() if len(at) > 1}
+    """Return for each site with two requests or more the shortest time between two in a row.
+
+    A request counts from its arrival, which may have been a little before the server came to read it.
+    """
+    return {
+        site: min(later.at - (earlier.at - earlier.slack_s) for earlier, later in pairwise(asked))
+        for site, asked in _by_site(requests).items()
+        if len(asked) > 1
+    }
 
 
 def _steady_rate(requests: Sequence[Request]) -> float:
+    """Return the pages a second in the steady part of the run.
+
+    The sites are asked in step, so that counting requests between two moments would be off by a whole round; instead the time from
+    one request of a site to its next counts as one page, spread evenly over that time.
+    """
     begin, end = requests[0].at + _STEADY_FROM_S, requests[-1].at - _STEADY_UNTIL_S
     if end - begin < _STEADY_FROM_S:
         raise BenchmarkFailed(f"the crawl asked for {requests[-1].at - requests[0].at:.1f} s only: too short to measure")
-    return sum(begin <= request.at < end for request in requests) / (end - begin)
+    pages = 0.0
+    for asked in _by_site(requests).values():
+        for earlier, later in pairwise(request.at for request in asked):
+            pages += max(0.0, min(later, end) - max(earlier, begin)) / (later - earlier)
+    return pages / (end - begin)
+
+
+def _by_site(requests: Sequence[Request]) -> dict[str, list[Request]]:
+    sites: dict[str, list[Request]] = defaultdict(list)
+    for request in requests:
+        sites[request.site].append(request)
+    return sites
 
 
 if __name__ == "__main__":

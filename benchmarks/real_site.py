@@ -24,8 +24,11 @@ from benchmarks.serve import folder_server
 
 _PACKAGE = "python3.11-doc"
 _HTML_IN_PACKAGE = "usr/share/doc/python3.11/html"
-_PAGE_SUFFIXES = ("html", "htm", "txt", "xml")
-"""Extensions of documents in the site; everything else it links to is an image, a style, a script or an archive."""
+_PAGE_SUFFIXES = ("html", "htm", "txt", "xml", "py")
+"""Extensions of documents in the site; everything else it links to is an image, a style, a script or an archive.
+
+Programs in Python are sent without a type of their own, and are text by their first bytes.
+"""
 _SHOWN = 20
 
 

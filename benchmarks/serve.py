@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import mimetypes
 import os
 import shutil
 import socket
@@ -35,10 +34,7 @@ pid {temp}/nginx.pid;
 error_log {temp}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-    types {{
-        text/html html htm; text/plain txt; text/css css; text/xml xml; application/javascript js;
-        image/png png; image/svg+xml svg; application/pdf pdf;
-    }}
+    types {{ {types} }}
     default_type application/octet-stream;
     charset utf-8;
     access_log {access};
@@ -51,8 +47,23 @@ http {{
 }}
 """
 
+_TYPES = {
+    "text/html": "html htm",
+    "text/plain": "txt",
+    "text/css": "css",
+    "text/xml": "xml",
+    "application/javascript": "js",
+    "image/png": "png",
+    "image/svg+xml": "svg",
+    "application/pdf": "pdf",
+}
+"""Content type to extensions; every other file is sent as application/octet-stream."""
+
 Reply = tuple[int, bytes, bytes]
 """Status, content type, body."""
+
+
+_BEAT_S = 0.002
 
 
 def free_port() -> int:
@@ -76,6 +87,7 @@ def folder_server(folder: Path, *, access_log: Path | None = None) -> Iterator[s
             _NGINX.format(
                 user="user root;" if os.geteuid() == 0 else "",
                 temp=temp,
+                types=" ".join(f"{kind} {extensions};" for kind, extensions in _TYPES.items()),
                 access=access_log or "off",
                 root=folder.resolve(),
                 port=port,
@@ -91,11 +103,28 @@ def folder_server(folder: Path, *, access_log: Path | None = None) -> Iterator[s
 
 
 class Request(NamedTuple):
-    """A request as the server saw it. `at` is of the monotonic clock."""
+    """A request as the server saw it: read at `at` (monotonic clock), and arrived at most `slack_s` before."""
 
     at: float
     site: str
     path: str
+    slack_s: float
+
+
+class _Pulse:
+    """How late the server's loop may have been to read something: on a busy machine a process can be kept from running for a while."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._last = self._before = time.monotonic()
+
+    def beat(self) -> None:
+        self._before, self._last = self._last, time.monotonic()
+        self._loop.call_later(_BEAT_S, self.beat)
+
+    def slack_s(self, now: float) -> float:
+        """Return the longest time that something read now can have been waiting: since the last beat but one."""
+        return now - self._before
 
 
 class PageServer:
@@ -110,6 +139,7 @@ class PageServer:
         self.requests: list[Request] = []
         self.port = 0
         self._loop = uvloop.new_event_loop()
+        self._pulse = _Pulse(self._loop)
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._started = threading.Event()
         self._failure: OSError | None = None
@@ -134,8 +164,9 @@ class PageServer:
         servers: list[asyncio.AbstractServer] = []
         try:
             self.port = free_port()
+            self._pulse.beat()
             for host in self._hosts:
-                protocol = _protocol_of(host, self._answer, self.requests)
+                protocol = _protocol_of(host, self._answer, self.requests, self._pulse)
                 servers.append(self._loop.run_until_complete(self._loop.create_server(protocol, host, self.port, backlog=512)))
         except OSError as failure:
             self._failure = failure
@@ -148,16 +179,19 @@ class PageServer:
         self._loop.close()
 
 
-def _protocol_of(host: str, answer: Callable[[str, str], Reply], log: list[Request]) -> Callable[[], asyncio.Protocol]:
-    return lambda: _Connection(host, answer, log)
+def _protocol_of(
+    host: str, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse
+) -> Callable[[], asyncio.Protocol]:
+    return lambda: _Connection(host, answer, log, pulse)
 
 
 class _Connection(asyncio.Protocol):
     """HTTP/1.1 as far as a crawler's GET needs it; connections stay open."""
 
-    __slots__ = ("_answer", "_buffer", "_host", "_log", "_transport")
+    __slots__ = ("_answer", "_buffer", "_host", "_log", "_pulse", "_transport")
 
-    def __init__(self, host: str, answer: Callable[[str, str], Reply], log: list[Request]) -> None:
+    def __init__(self, host: str, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse) -> None:
+        self._pulse = pulse
         self._host = host
         self._answer = answer
         self._log = log
@@ -171,7 +205,8 @@ class _Connection(asyncio.Protocol):
         while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
             request, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
             path = request.split(b" ", 2)[1].decode("latin-1")
-            self._log.append(Request(time.monotonic(), self._host, path))
+            now = time.monotonic()
+            self._log.append(Request(now, self._host, path, self._pulse.slack_s(now)))
             status, content_type, body = self._answer(self._host, path)
             self._transport.write(
                 b"HTTP/1.1 %d .\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (status, content_type, len(body), body)
@@ -182,6 +217,7 @@ def _files_of(folder: Path) -> Callable[[str, str], Reply]:
     """Answer with the files below a folder, each read once."""
     root = folder.resolve()
     known: dict[str, Reply] = {}
+    types = {f".{extension}": kind for kind, extensions in _TYPES.items() for extension in extensions.split()}
 
     def answer(_: str, path: str) -> Reply:
         reply = known.get(path)
@@ -190,7 +226,7 @@ def _files_of(folder: Path) -> Callable[[str, str], Reply]:
             if file.is_dir():
                 file /= "index.html"
             if file.is_relative_to(root) and file.is_file():
-                kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+                kind = types.get(file.suffix, "application/octet-stream")
                 if kind.startswith("text/"):
                     kind += "; charset=utf-8"
                 reply = (200, kind.encode(), file.read_bytes())

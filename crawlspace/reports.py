@@ -35,16 +35,11 @@ class Known:
     state: UrlState
     duplicate_of: str | None
 
-    @property
-    def label(self) -> str:
-        """The state, or `leased`: the labels that `Report.urls` counts by."""
-        return self.state.state.label if self.state.lease_until is None else LEASED
-
     def as_json(self) -> dict[str, object]:
         state = self.state
         return {
             "url": state.url,
-            "state": self.label,
+            "state": label_of(state),
             "status": state.status,
             "depth": state.depth,
             "source": state.source.label,
@@ -55,6 +50,11 @@ class Known:
             "indexed": state.indexed,
             "duplicate_of": self.duplicate_of,
         }
+
+
+def label_of(state: UrlState) -> str:
+    """The state, or `leased`: one of STATE_LABELS."""
+    return state.state.label if state.lease_until is None else LEASED
 
 
 def known(state: UrlState, store: ReadableStore) -> Known:
@@ -70,21 +70,20 @@ def known_urls(
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port.
     """
-    site = host if host is not None and _has_port(host) else None
+    site = host if host is not None and host.rpartition(":")[2].isdigit() else None
     states = store.urls(
         state=None if label in (None, LEASED) else State[label.upper()],
         leased=label == LEASED,
         status=statuses.start if statuses is not None and len(statuses) == 1 else None,
-        host=host.rpartition(":")[0] if host is not None and site is not None else host,
+        host=host if host is None or site is None else host.rpartition(":")[0],
     )
     for state in states:
-        one = known(state, store)
         if (
-            label in (None, one.label)
+            label in (None, label_of(state))
             and (statuses is None or (state.status is not None and state.status in statuses))
             and site in (None, state.site)
         ):
-            yield one
+            yield known(state, store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +121,7 @@ class Report:
         }
 
 
-def report(
-    collection: str, store: ReadableStore | None, *, crawling: int | None = None, since: int | None = None
-) -> Report:
+def report(collection: str, store: ReadableStore | None, *, crawling: int | None = None, since: int | None = None) -> Report:
     """Return the numbers of a collection; all are 0 where it has no store yet."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
     return Report(
@@ -143,17 +140,16 @@ def report(
 
 def status_sentence(code: int) -> str:
     """What a status code means, whether it is HTTP's or the crawler's own; empty for one that nobody has defined."""
-    for codes in (Status, HTTPStatus):
-        if code in codes:
-            found = codes(code)
-            return found.sentence if isinstance(found, Status) else found.phrase
-    return ""
+    try:
+        return Status(code).sentence
+    except ValueError:
+        pass
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return ""
 
 
 def iso(seconds: int) -> str:
     """A time as in 2025-06-15T14:26:40Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _has_port(host: str) -> bool:
-    return host.rpartition(":")[2].isdigit() and (host.startswith("[") is (host[host.rfind(":") - 1] == "]"))

@@ -48,8 +48,8 @@ DEPTH_LIMIT = 0
 URLLENGTH_LIMIT = 2083
 COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
-# A page is one item, so few tasks are needed for each response.
-CONCURRENT_ITEMS = 8
+# A page is one item, so one task for each response is enough; Scrapy starts this many.
+CONCURRENT_ITEMS = 1
 DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}
 
 DOWNLOADER_MIDDLEWARES = {
@@ -68,6 +68,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None,
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
+    "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
     "middlewares.outcome.OneOutcome": 50,
 }
 ITEM_PIPELINES = {

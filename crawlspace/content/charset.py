@@ -85,7 +85,8 @@ def decode(body: bytes, header_charset: str | None) -> tuple[str, str]:
     try:
         return body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data":  # cut inside the last character
+        # Cut inside its last character; one lone byte after plain ASCII is rather an é of windows-1252.
+        if error.reason == "unexpected end of data" and not body[: error.start].isascii():
             return body.decode("utf-8", "replace"), "utf-8"
     return body.decode("cp1252", "replace"), "cp1252"
 

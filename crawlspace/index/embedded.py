@@ -111,7 +111,7 @@ class EmbeddedIndex:
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._db = apsw.Connection(str(path), flags=flags)
-        except apsw.CantOpenError as error:
+        except (apsw.CantOpenError, apsw.IOError) as error:
             raise StoreError(f"the index {path} cannot be opened ({error}): check that its folder exists and is yours") from error
         try:
             with self._sentences():

@@ -15,7 +15,7 @@ _BITS = {4: 32, 6: 128}
 _HOST = re.compile(r"[A-Za-z0-9_.*-]+\Z")
 _IPV6_PATTERN = re.compile(r"\[[0-9A-Fa-f:.*]+\]\Z")
 # By far the most rules look like this and are in normal form already; reading them as URLs would take most of the load time.
-_PLAIN_PREFIX = re.compile(r"https?://(?:[a-z0-9-]+\.)*[a-z][a-z0-9-]*(/[A-Za-z0-9._~*/-]*)?\Z")
+_PLAIN_PREFIX = re.compile(r"https?://(?:[a-z0-9*-]+\.)*[a-z*][a-z0-9*-]*(/[A-Za-z0-9._~*/-]*)?\Z")
 
 
 class BadTarget(ValueError):
@@ -51,7 +51,7 @@ def prefix_target(word: str) -> str:
     """Return the pattern of a prefix target, compared with URLs in normal form; the `*` at its end is left off, for it is implied."""
     plain = _PLAIN_PREFIX.match(word)
     if plain and "/." not in word and "xn--" not in word:
-        pattern = word if plain[1] else f"{word}/"
+        pattern = word if plain[1] or word.endswith("*") else f"{word}/"
         return collapse(pattern).rstrip("*")
     _check_characters(word)
     scheme, colon, rest = word.partition("://")

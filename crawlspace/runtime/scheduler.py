@@ -6,7 +6,8 @@ Nothing is queued here. The frontier keeps every delay, so the downloader's slot
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
@@ -17,7 +18,7 @@ from crawlspace.model import Candidate, Source
 from crawlspace.runtime.requests import ROBOTS, STATE, page_request, robots_request
 
 if TYPE_CHECKING:
-    from scrapy import Request, Spider
+    from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
 
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP_S = 5.0
+
+
+class _Callbacks(NamedTuple):
+    parse: Callable[..., Any]
+    failed: Callable[..., Any]
+    robots_read: Callable[..., Any]
+    robots_failed: Callable[..., Any]
 
 
 class FrontierScheduler(BaseScheduler):
@@ -37,7 +45,6 @@ class FrontierScheduler(BaseScheduler):
         self._engine = session.engine
         self._robots_next: list[FetchRobots] = []
         self._alarm: CallLaterResult | None = None
-        self._spider: Any = None
         self._warned_of_callback = False
 
     @classmethod
@@ -47,8 +54,9 @@ class FrontierScheduler(BaseScheduler):
             return Scheduler.from_crawler(crawler)
         return cls(crawler, session)
 
-    def open(self, spider: Spider) -> None:
-        self._spider = spider
+    def open(self, spider: Any) -> None:
+        # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
+        self._callbacks = _Callbacks(spider.parse, spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections()
 
     def close(self, reason: str) -> None:
@@ -70,7 +78,7 @@ class FrontierScheduler(BaseScheduler):
             self._session.fail(error, self._crawler)
             return None
         if isinstance(fetch, FetchPage):
-            return page_request(fetch.state, callback=self._spider.parse, errback=self._spider.failed)
+            return page_request(fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed)
         if isinstance(fetch, FetchRobots):
             return self._robots_request(fetch)
         self._session.commit(self._crawler)
@@ -83,7 +91,7 @@ class FrontierScheduler(BaseScheduler):
         if robots is not None:
             self._robots_next.append(robots)
             return True
-        if request.method != "GET" or (request.callback is not None and request.callback != self._spider.parse):
+        if request.method != "GET" or (request.callback is not None and request.callback != self._callbacks.parse):
             self._warn_of_callback(request)
         parent = request.meta.get(STATE)
         depth = request.meta.get("depth", parent.depth + 1 if parent is not None else 0)
@@ -102,7 +110,7 @@ class FrontierScheduler(BaseScheduler):
             slot.nextcall.schedule()
 
     def _robots_request(self, fetch: FetchRobots) -> Request:
-        return robots_request(fetch, callback=self._spider.robots_read, errback=self._spider.robots_failed)
+        return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)
 
     def _set_alarm(self) -> None:
         self._silence()

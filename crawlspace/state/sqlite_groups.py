@@ -1,5 +1,7 @@
 """Groups of equal documents in SQLite: who stands for one is the first entry of an index, whatever its size."""
 
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping

@@ -39,9 +39,10 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
     return states
 
 
-def integers(values: Iterable[int]) -> apsw.CArrayBinding:
+def integers(values: Iterable[int]) -> apsw.CArrayBinding | None:
     """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
-    return apsw.carray(array("q", values))
+    bound = array("q", values)
+    return apsw.carray(bound) if bound else None  # apsw takes no empty array; `carray(NULL)` is an empty table
 
 
 def pack_keys(keys: Iterable[int]) -> bytes:

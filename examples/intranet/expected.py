@@ -107,7 +107,7 @@ DEMO = Expected(
         "/wiki/history/5",
     ),
     duplicates={
-        f"{HOME}/handbook/security.html?print=1": f"{HOME}/handbook/security.html",
+        f"{HOME}/handbook/security.html?print=1": f"{HOME}/handbook/security.html",  # equally long; linked later
         f"{PRODUCTS}/pumps/p100-print.html": f"{PRODUCTS}/pumps/p100.html",  # the shorter path stands for both
         f"{PRODUCTS}/v7": f"{PRODUCTS}/valves/v7-ball-valve.html",  # the canonical one does, though it is longer
     },

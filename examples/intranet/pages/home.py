@@ -40,8 +40,8 @@ _HANDBOOK = page(
 <li><a href="welcome.html">Welcome</a>
 <li><a href="hours.html">Working hours</a>
 <li><a href="expenses.html">Expenses</a>
-<li><a href="security.html?print=1">Security, to print</a>
 <li><a href="security.html">Security</a>
+<li><a href="security.html?print=1">Security, to print</a>
 <li><a href="holidays.html">Holidays</a>
 <li><a href="print/overview.html">All chapters on one sheet</a>
 <li><a href="parental-leave.html">Parental leave</a>

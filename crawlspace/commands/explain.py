@@ -1,0 +1,135 @@
+"""`scrapy explain`: why a URL is in the crawl space or not."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from crawlspace.clock import SystemClock
+from crawlspace.config import load_collection
+from crawlspace.decision import Decision, Reason, Step
+from crawlspace.errors import UsageError
+from crawlspace.explain import Explanation, Question, explain
+from crawlspace.model import priority
+from crawlspace.reports import Known, label_of, status_sentence
+from crawlspace.runtime.command import WIDTH, CollectionCommand, print_json, reading_store, shortened
+from crawlspace.runtime.session import build_space
+
+
+class Command(CollectionCommand):
+    """The decision for a URL, with every check, the deciding rule and what is known of it."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> <url>"
+
+    def short_desc(self) -> str:
+        return "Say why a URL is crawled or not"
+
+    def long_desc(self) -> str:
+        return (
+            "Say whether a URL belongs to a collection: each check in order with what it found, the rule that decided and the line it stands "
+            "in, where the URL waits, and what is known of it. Asks nothing of the network: an address, a document type or a link depth that "
+            "are to be judged must be given, and robots.txt is taken as it was read last. The rules are read anew, so that a change can be "
+            "tried before the next start. Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--address", metavar="IP", help="judge a connection to this address of the host, too")
+        parser.add_argument("--mime", metavar="TYPE", help="judge this Content-Type of the document, too, as in application/pdf")
+        parser.add_argument("--depth", metavar="N", type=_depth, help="judge it as N links away from a start URL")
+        parser.add_argument(
+            "--from", dest="page", metavar="URL", help="the page the link stands on, for a relative URL and for the link depth"
+        )
+        parser.add_argument("--json", action="store_true", help="print the answer for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) != 2:
+            raise UsageError("name a collection and a URL, as in: scrapy explain demo http://www.example.com/page.html")
+        name, url = args
+        place = self.place(name)
+        collection = load_collection(name, place.settings)
+        question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
+        with reading_store(place.store_file) as store:
+            answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
+        if opts.json:
+            print_json(answer.as_json())
+        else:
+            print("\n".join(_lines(answer)))
+        return 0
+
+
+def _lines(answer: Explanation) -> Iterator[str]:
+    decision = answer.decision
+    yield answer.asked if answer.url is None else answer.url.text
+    yield _row("admitted" if decision.admitted else "refused", _reason(decision))
+    if decision.rule is not None:
+        yield _row("by", f"{decision.rule}: {decision.rule.text}")
+    if decision.reason is Reason.MALFORMED and "//" not in answer.asked:
+        yield _row("hint", "write it with http:// or https://, or name the page it stands on with --from")
+    if decision.admitted:
+        yield _row("then", _follows(answer))
+    yield ""
+    for number, step in enumerate(decision.trace):
+        yield _row("" if number else "checks", _step(step))
+    for number, check in enumerate(answer.unchecked):
+        yield _row("" if number else "not checked", check)
+    yield ""
+    if answer.known is None:
+        yield _row("known", "no: this URL is not among those found so far")
+        return
+    for number, line in enumerate(_known(answer.known)):
+        yield _row("" if number else "known", line)
+
+
+def _reason(decision: Decision) -> str:
+    sentence = decision.reason.sentence
+    return sentence if decision.admitted else f"{sentence} ({decision.reason})"
+
+
+def _follows(answer: Explanation) -> str:
+    decision = answer.decision
+    index = "indexed" if decision.index else "not indexed"
+    links = "its links followed" if decision.follow else "its links not followed"
+    shift = f", shift {answer.shift:+d}" if answer.shift else ""
+    depth = "" if answer.depth is None else f", {answer.depth} links from a start URL"
+    return f"{index}, {links}{depth}; source {answer.source.label}, priority {priority(answer.source, answer.shift)}{shift}"
+
+
+def _step(step: Step) -> str:
+    head = f"{step.check:<18} {step.verdict:<7}"
+    if step.rule is None:
+        return head.rstrip()
+    return f"{head} {shortened(f'{step.rule}: {step.rule.text}', WIDTH - 15 - len(head))}"
+
+
+def _known(known: Known) -> Iterator[str]:
+    state = known.state
+    status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
+    yield f"{label_of(state)}{status}; {state.depth} links from a start URL, source {state.source.label}"
+    fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
+    due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
+    errors = f", {state.errors} temporary errors in a row" if state.errors else ""
+    yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
+    if state.indexed:
+        yield "in the index"
+    elif known.duplicate_of is not None:
+        yield f"not in the index: a duplicate of {known.duplicate_of}"
+    else:
+        yield "not in the index"
+
+
+def _row(label: str, text: str) -> str:
+    return f"{label:<12} {text}".rstrip()
+
+
+def _local(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _depth(text: str) -> int:
+    depth = int(text)
+    if depth < 0:
+        raise argparse.ArgumentTypeError("a link depth is 0 or more")
+    return depth

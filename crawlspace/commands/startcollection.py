@@ -1,0 +1,125 @@
+"""`scrapy startcollection`: the folder of a new collection, with rules to begin with."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from crawlspace.errors import ConfigError, UsageError
+from crawlspace.runtime.command import CollectionCommand
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+
+
+class Command(CollectionCommand):
+    """A new collection: start_urls.txt, crawl.rules and settings.py, each with comments that say what can stand there."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> <url> [<url> ...]"
+
+    def short_desc(self) -> str:
+        return "Make the folder of a new collection"
+
+    def long_desc(self) -> str:
+        return (
+            "Make a folder for a new collection that crawls the hosts of the given start URLs, each in full and nothing beside them: "
+            "start_urls.txt, crawl.rules and settings.py, commented, to be edited. The name may have letters, digits, - and _. "
+            "Exit status: 0 made, 1 the folder cannot be written, 2 wrong use or the collection exists."
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) < 2:
+            raise UsageError("give a name and a start URL, as in: scrapy startcollection demo http://www.example.com/")
+        name, *texts = args
+        if not _NAME.fullmatch(name):
+            raise UsageError(f"{name!r} cannot name a collection: use letters, digits, - and _, beginning with a letter or digit")
+        urls = list({url.text: url for url in map(_start_url, texts)}.values())
+        folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
+        if folder.exists():
+            raise UsageError(f"{folder} exists already: take another name, or edit the files in it")
+        _write(folder, {"start_urls.txt": _starts(urls), "crawl.rules": _rules(urls), "settings.py": _SETTINGS})
+        print(f"{folder} is ready: edit start_urls.txt, crawl.rules and settings.py in it. Then:")
+        print(f"  scrapy lint {name}")
+        print(f"  scrapy crawl {name}")
+        return 0
+
+
+def _start_url(text: str) -> Url:
+    if not text.lower().startswith(tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)):
+        raise UsageError(
+            f"{text!r} is no start URL: write http:// or https:// before the host, as in http://{text.rpartition('://')[2]}"
+        )
+    try:
+        return parse(text)
+    except MalformedUrl as error:
+        raise UsageError(f"{error}; a start URL is like http://www.example.com/") from error
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True)
+        for name, content in files.items():
+            (folder / name).write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be made: {error.strerror}; it must be in a folder that can be written") from error
+
+
+def _starts(urls: Sequence[Url]) -> str:
+    return "# Where the crawl begins: one URL a line. `shift=-2` behind it puts it first, `shift=2` last.\n" + "".join(
+        f"{url.text}\n" for url in urls
+    )
+
+
+def _rules(urls: Sequence[Url]) -> str:
+    hosts = dict.fromkeys(url.host if url.port == DEFAULT_PORTS[url.scheme] else url.site for url in urls)
+    width = max(map(len, hosts))
+    first = urls[0].text[: urls[0].text.index("/", urls[0].text.index("://") + 3)]
+    allowed = "".join(f"allow  domain {host:<{width}}".rstrip() + "\n" for host in hosts)
+    return _RULES.format(allowed=allowed, site=first)
+
+
+_RULES = """\
+# What belongs to this collection. There are three kinds of rules, domain, prefix and address; of each kind the first rule that
+# applies decides, and a URL is crawled when no kind forbids it. `scrapy explain` tells which rule decides for a URL.
+
+# Hosts: * stands for any characters; with a port, as in www.example.com:8080, a rule holds for that port only.
+{allowed}forbid domain *
+
+# Parts of a site: what a URL begins with; * stands for any characters, / included.
+#allow  prefix {site}/archive/index.html
+#forbid prefix {site}/archive/
+#forbid prefix {site}/*/print/
+
+# Addresses that the hosts may have, with a netmask; for a crawl that is to stay inside a network.
+#allow  address 10.0.0.0 255.0.0.0
+#allow  address 2001:db8::/32
+#forbid address 0.0.0.0 0.0.0.0
+#forbid address ::/0
+"""
+
+_SETTINGS = """\
+# What is different for this collection: any setting of Scrapy's, and those of crawlspace/settings.py, which says what each is for.
+
+# Seconds between two requests to a site.
+DOWNLOAD_DELAY = 1
+
+# Tells the owners of the sites who crawls, and whom to ask.
+#USER_AGENT = "crawlspace (+https://www.example.com/about-our-crawler; crawler@example.com)"
+
+# Limits.
+#DEPTH_LIMIT = 10                               # links away from a start URL
+#CRAWLSPACE_MAX_PATH_DEPTH = 12                 # slashes in the path
+#CRAWLSPACE_MAX_URLS_PER_HOST = 100_000
+#CRAWLSPACE_FOLLOW_QUERY_STRINGS = False        # links with a "?" are left out
+#CRAWLSPACE_INDEX_ENTIRE_SITE = True            # only the folders of the start URLs, and what is below them
+
+# How often pages are fetched again: more often the more often they change.
+#CRAWLSPACE_REFRESH_MIN = "1d"
+#CRAWLSPACE_REFRESH_MAX = "30d"
+
+# Single sites, by host; * stands for any characters.
+#CRAWLSPACE_SITES = {"slow.example.com": {"delay": 5}}
+"""

@@ -1,0 +1,88 @@
+"""`scrapy status`: the numbers of a collection."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from crawlspace.decision import Reason
+from crawlspace.reports import Report, report, status_sentence
+from crawlspace.runtime.command import CollectionCommand, exactly_one, print_json, reading_store
+from crawlspace.state.who_crawls import who_crawls
+
+
+class Command(CollectionCommand):
+    """How many URLs are known, in which state; what was refused; what the index has."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Show a collection's numbers"
+
+    def long_desc(self) -> str:
+        return (
+            "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has and "
+            "what is still to be sent to it, and whether the collection is being crawled at this moment. "
+            "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--json", action="store_true", help="print the numbers for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy status demo"))
+        with reading_store(place.store_file) as store:
+            crawler = None if store is None else who_crawls(place.store_file)
+            numbers = report(
+                place.name,
+                store,
+                crawling=None if crawler is None else crawler.process,
+                since=None if crawler is None else crawler.since,
+            )
+        if opts.json:
+            print_json(numbers.as_json())
+            return 0
+        if store is None:
+            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
+            return 0
+        print("\n".join(_lines(numbers)))
+        return 0
+
+
+def _lines(numbers: Report) -> Iterator[str]:
+    if numbers.crawling is not None and numbers.since is not None:
+        began = datetime.fromtimestamp(numbers.since).astimezone()
+        yield f"{numbers.collection} is being crawled by process {numbers.crawling} since {began:%Y-%m-%d %H:%M}"
+    else:
+        yield f"{numbers.collection} is not being crawled at present"
+    yield ""
+    yield f"{'URLs':<18}{numbers.known:>12,}   on {numbers.hosts:,} hosts"
+    yield from _table((label, count, "") for label, count in numbers.urls.items() if count)
+    if numbers.status:
+        yield from ("", "Status")
+        yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))
+    if numbers.refused:
+        yield from ("", "Links refused")
+        by_count = sorted(numbers.refused.items(), key=lambda row: -row[1])
+        yield from _table((reason, count, _sentence(reason)) for reason, count in by_count)
+    yield from ("", "Index")
+    yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
+    if numbers.held:
+        yield from _table([("held", numbers.held, "deletions that a person must approve")])
+    if numbers.parked:
+        yield from _table([("parked", numbers.parked, "documents the index refuses")])
+
+
+def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
+    for label, count, meaning in rows:
+        yield f"  {label:<16}{count:>12,}   {meaning}".rstrip()
+
+
+def _sentence(reason: str) -> str:
+    try:
+        return Reason(reason).sentence
+    except ValueError:  # counted by another version
+        return ""

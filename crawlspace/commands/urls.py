@@ -1,0 +1,71 @@
+"""`scrapy urls`: what is known of each URL."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from crawlspace.reports import STATE_LABELS, Known, known_urls, label_of
+from crawlspace.runtime.command import CollectionCommand, exactly_one, reading_store
+
+
+class Command(CollectionCommand):
+    """The URLs behind the numbers of `scrapy status`."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "List the known URLs"
+
+    def long_desc(self) -> str:
+        return (
+            "List the known URLs in the order in which they were found, all of them or those asked for: state, status code, links from a start "
+            "URL, URL. With --format jsonl one JSON object a line, with all that is remembered. Works on any number of URLs. "
+            "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--state", choices=STATE_LABELS, help=f"only URLs in this state: {', '.join(STATE_LABELS)}", metavar="STATE"
+        )
+        parser.add_argument("--status", type=_statuses, metavar="CODE", help="only URLs with this status code, as in 404 or 4xx")
+        parser.add_argument(
+            "--host", type=str.lower, help="only URLs of this host, as in www.example.com or www.example.com:8080"
+        )
+        parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="how to print them (default: text)")
+        parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
+        if opts.format == "text" and sys.stdout.isatty():
+            print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
+        with reading_store(place.store_file) as store:
+            if store is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 0
+            line = _json if opts.format == "jsonl" else _text
+            for known in known_urls(store, label=opts.state, statuses=opts.status, host=opts.host):
+                print(line(known))
+        return 0
+
+
+def _text(known: Known) -> str:
+    state = known.state
+    return f"{label_of(state):<10} {state.status or '-':>6} {state.depth:>5}  {state.url}"
+
+
+def _json(known: Known) -> str:
+    return json.dumps(known.as_json(), ensure_ascii=False)
+
+
+def _statuses(text: str) -> range:
+    if text[-2:].lower() == "xx" and text[:-2].isdigit():
+        first = int(text[:-2]) * 100
+        return range(first, first + 100)
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no status code; write one like 404, or a class like 4xx")
+    return range(int(text), int(text) + 1)

@@ -1,0 +1,130 @@
+"""Everything that is wrong or doubtful in a collection's files, all of it at once, without stopping at the first mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from crawlspace.config import Collection, load_collection, read_rules, read_start_urls, refuse_unknown_names
+from crawlspace.decision import RuleRef
+from crawlspace.errors import ConfigError, RuleFileError, SettingError
+from crawlspace.rules.crawl_rules import Action, DomainRule, PrefixRule
+from crawlspace.rules.lint import Finding, lint_rules
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.store import Store
+from crawlspace.urls import parse
+
+MOST_URLS = 100_000
+"""Known URLs up to which it is looked for rules that decided none of them; more would take minutes."""
+
+T = TypeVar("T")
+
+
+def review(
+    name: str, folder: Path, settings: Mapping[str, object], *, store: Store | None, proxy: bool
+) -> tuple[list[Finding], Collection | None]:
+    """Return the findings of a collection by file and line, and its configuration where that can be used.
+
+    `settings` are as they are for the collection; `proxy` says that requests go through one.
+    """
+    errors: list[ConfigError] = []
+
+    def attempt(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except ConfigError as error:
+            errors.append(error)
+            return None
+
+    known = dict(settings)
+    for setting in settings:
+        try:
+            refuse_unknown_names([setting])
+        except SettingError as error:
+            errors.append(error)
+            del known[setting]
+    attempt(lambda: read_rules(folder))
+    attempt(lambda: read_start_urls(folder, known))
+    collection = attempt(lambda: load_collection(name, known))
+    found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
+    if collection is not None:
+        found.update(dict.fromkeys(_doubts(collection, store, proxy=proxy)))
+    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), None if errors else collection
+
+
+def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
+    """Yield what a ConfigError tells, with the places it tells of."""
+    if isinstance(error, RuleFileError):
+        for mistake in error.mistakes:
+            yield Finding(mistake.file, mistake.line, mistake.column, "error", "syntax", mistake.message)
+    elif isinstance(error, SettingError):
+        line, column = _where_set(folder, str(error))
+        yield Finding("settings.py" if line else "settings", line, column, "error", "setting", str(error))
+    elif at := _AT_LINE.match(str(error)):
+        yield Finding(Path(at["file"]).name, int(at["line"]), 1, "error", "setting", at["message"])
+    else:
+        yield Finding(folder.name, 0, 0, "error", "collection", str(error))
+
+
+def across(collections: Sequence[Collection]) -> Iterator[Finding]:
+    """Yield what is doubtful between collections; files are named with their collection."""
+    first: dict[str, str] = {}
+    for collection in collections:
+        for start in collection.start_urls:
+            place = first.setdefault(start.url.text, f"{collection.name}/{start.where}")
+            if place.partition("/")[0] != collection.name:
+                file, _, line = start.where.rpartition(":")
+                message = f"{start.url.text} is a start URL of another collection too ({place}), so it is crawled twice"
+                yield Finding(f"{collection.name}/{file}", int(line), 1, "warning", "start-url-twice", message)
+
+
+_AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
+_SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+
+
+def _where_set(folder: Path, message: str) -> tuple[int, int]:
+    """Line and column where the collection sets what the message names; zeros where it is set elsewhere."""
+    name = _SETTING.search(message)
+    path = folder / "settings.py"
+    if name is not None and path.exists():
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if re.match(rf"\s*{name[0]}\b", line):
+                return number, line.index(name[0]) + 1
+    return 0, 0
+
+
+def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
+    places = [start.where.rpartition(":") for start in collection.start_urls]
+    yield from lint_rules(
+        collection.rules,
+        collection.limits,
+        [start.url for start in collection.start_urls],
+        host_case_sensitive=collection.host_case_sensitive,
+        proxy=proxy,
+        start_refs=[RuleRef(file, int(line), "") for file, _, line in places],
+    )
+    if store is not None:
+        yield from _without_effect(collection, store)
+
+
+def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
+    """Allow rules that let in none of the URLs found so far. Only once everything found is crawled, for before that it says nothing."""
+    by_state = store.counts().by_state
+    total = sum(by_state.values())
+    listed: tuple[DomainRule | PrefixRule, ...] = (*collection.rules.domain, *collection.rules.prefix)
+    rules = [rule for rule in listed if rule.action is Action.ALLOW]
+    if not rules or not 0 < total <= MOST_URLS or by_state.keys() & {"pending", "leased"}:
+        return
+    space = CrawlSpace(collection.rules, collection.limits, [], host_case_sensitive=collection.host_case_sensitive)
+    unused = {rule.ref: rule for rule in rules}
+    for state in store.urls():
+        for step in space.decide_static(parse(state.url, host_as_written=state.host_as_written)).trace:
+            if step.rule is not None:
+                unused.pop(step.rule, None)
+        if not unused:
+            return
+    for ref, rule in unused.items():
+        message = f"{ref.text!r} has let in none of the {total:,} known URLs"
+        yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)

@@ -1,0 +1,140 @@
+"""What the commands that look at a collection share: its settings and files, and how an error or a closed pipe ends them.
+
+Not in the package of the commands, where Scrapy takes every command class for a command.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from scrapy.commands import ScrapyCommand
+from scrapy.utils.log import configure_logging
+
+from crawlspace.config import collection_folder
+from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.runtime.loader import collection_settings
+from crawlspace.state.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    import argparse
+
+    from scrapy.settings import BaseSettings, Settings
+
+WIDTH = 100
+"""Columns that a line of output keeps to, but for URLs and rules that are longer by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a collection's files are, and its settings; enough to look at it even while its rules hold a mistake."""
+
+    name: str
+    folder: Path
+    settings: BaseSettings
+    store_file: Path
+    index_file: Path
+
+
+class CollectionCommand(ScrapyCommand):
+    """A command that asks nothing of the network. `answer` is all there is to write."""
+
+    requires_project = True
+    requires_crawler_process = False
+    default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
+
+    @abstractmethod
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError for what is to be said instead."""
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        self._log()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                stream.reconfigure(errors="replace")  # what a terminal cannot show is no reason to stop
+        try:
+            self.exitcode = self.answer(_without_options(args), opts)
+            sys.stdout.flush()
+        except CrawlspaceError as error:
+            sys.stderr.write(f"{error}\n")
+            self.exitcode = error.exit_status
+        except BrokenPipeError:  # whoever read has had enough, as `head` has
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            self.exitcode = 130
+
+    def project_settings(self) -> Settings:
+        assert self.settings is not None
+        return self.settings
+
+    def place(self, name: str) -> Place:
+        """Return where a collection's files are. Raises UnknownCollection, and ConfigError for a settings.py that doesn't run."""
+        settings = self.project_settings()
+        folder = collection_folder(name, settings)
+        return place_of(name, folder, collection_settings(settings, name))
+
+    def _log(self) -> None:
+        """Log where the command line asks for it, and otherwise keep still."""
+        settings = self.project_settings()
+        if settings.getbool("LOG_ENABLED"):
+            configure_logging(settings)
+        else:
+            logging.getLogger("crawlspace").addHandler(logging.NullHandler())
+
+
+def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
+    data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
+    index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
+    return Place(
+        name,
+        folder,
+        settings,
+        store_file=data_folder / "state.db",
+        index_file=Path(index_file) if index_file else data_folder / "index.db",
+    )
+
+
+@contextmanager
+def reading_store(file: Path) -> Iterator[SqliteStore | None]:
+    """Open a collection's store to read it, also while it is crawled; None, and no file is made, if it was never crawled."""
+    if not file.exists():
+        yield None
+        return
+    with closing(SqliteStore(file, read_only=True)) as store:
+        yield store
+
+
+def exactly_one(args: Sequence[str], *, example: str) -> str:
+    """Return the one collection named. Raises UsageError."""
+    if len(args) != 1:
+        raise UsageError(f"name one collection, as in: {example} (`scrapy list` shows them)")
+    return args[0]
+
+
+def print_json(value: object) -> None:
+    """Print a value for programs: one line, not escaped beyond need."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _without_options(args: Sequence[str]) -> list[str]:
+    """Return the arguments that are no options; what Scrapy's parser left over and looks like one is a slip of the pen."""
+    if "--" in args:
+        end = args.index("--")
+        return [*_without_options(args[:end]), *args[end + 1 :]]
+    for arg in args:
+        if arg.startswith("-") and len(arg) > 1 and " " not in arg:
+            raise UsageError(f"there is no option {arg}; --help shows those there are")
+    return list(args)

@@ -1,0 +1,108 @@
+"""Each contract test runs on each store; `reopen` closes one and opens it again, where that means something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.store import Change, Effects, Store
+from crawlspace.urls import parse
+
+NOW = 1_750_000_000
+SINKS = ("index", "log")
+
+
+def new(url: str, *, source: Source = Source.INDEX_FOLLOW, shift: int = 0, depth: int = 0, redirects: int = 0) -> NewUrl:
+    """A candidate as admitted; `a.example/x` is short for `http://a.example/x`."""
+    parsed = parse(full(url))
+    return NewUrl(parsed.key, parsed.text, parsed.site, source, shift, depth, redirects, len(parsed.path))
+
+
+def full(url: str) -> str:
+    return url if "://" in url else f"http://{url}"
+
+
+def short(url: str) -> str:
+    return url.removeprefix("http://")
+
+
+def key(url: str) -> int:
+    return parse(full(url)).key
+
+
+@dataclass
+class Known:
+    """A store and the few steps that tests are told in."""
+
+    store: Store
+
+    def discover(self, *urls: str | NewUrl, now: int = NOW) -> Effects:
+        return self.store.discover([new(url) if isinstance(url, str) else url for url in urls], now=now)
+
+    def get(self, url: str) -> UrlState:
+        state = self.store.get(full(url))
+        assert state is not None, f"{url} is not known"
+        return state
+
+    def change(self, url: str, **fields: object) -> Change:
+        """A change of a known URL: fields of its state, or links, discovered, document and forget."""
+        state = self.get(url)
+        state.state = State.DONE
+        change = Change(state)
+        for name, value in fields.items():
+            setattr(change if name in ("links", "discovered", "document", "forget") else state, name, value)
+        return change
+
+    def page(self, url: str, checksum: str, *, text: str = "", **fields: object) -> Change:
+        """A change to a page whose document is in the group `checksum`."""
+        document = Document(full(url), title=f"title of {url}", text=text or f"text of {checksum}")
+        return self.change(url, checksum=checksum.encode(), document=document, status=200, **fields)
+
+    def record(self, *changes: Change, now: int = NOW) -> Effects:
+        return self.store.record(changes, now=now)
+
+    def crawled(self, *pages: tuple[str, str]) -> None:
+        """Discover and record pages, as (url, checksum), and acknowledge all orders."""
+        self.discover(*(url for url, _ in pages))
+        self.record(*(self.page(url, checksum) for url, checksum in pages))
+        self.acknowledge_all()
+
+    def acknowledge_all(self) -> None:
+        for sink in SINKS:
+            self.store.acknowledge(sink, self.store.orders(sink, 10_000, now=NOW))
+
+    def orders(self, sink: str = "index") -> list[tuple[str, str]]:
+        return [(order.op.value, short(order.url)) for order in self.store.orders(sink, 10_000, now=NOW)]
+
+    def leased(self, site: str, limit: int = 100, *, now: int = NOW, source: Source | None = None) -> list[str]:
+        return [short(state.url) for state in self.store.lease(f"{site}:80", limit, now=now, until=now + 300, source=source)]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Opens a store of each kind in turn."""
+    opened: list[Store] = []
+
+    def open_one() -> Store:
+        opened.append(MemoryStore(sinks=SINKS) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=SINKS))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def known(open_store: Callable[[], Store]) -> Known:
+    return Known(open_store())
+
+
+@pytest.fixture
+def store(known: Known) -> Store:
+    return known.store

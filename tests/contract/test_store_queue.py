@@ -1,0 +1,226 @@
+"""What every store does as the frontier's queue: discovery, leases, sites, depth."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.model import Source, State
+from crawlspace.state.store import Site, Store
+from tests.contract.conftest import NOW, Known, full, key, new, short
+
+USER, REDIR, INDEX, FOLLOWED, REFRESH = Source.USER, Source.REDIR, Source.INDEX, Source.INDEX_FOLLOW, Source.REFRESH
+
+
+def test_a_url_is_inserted_once(known: Known, store: Store) -> None:
+    first = known.discover("a.example/", "b.example/", "a.example/")
+    assert (first.discovered, first.pending_sites) == (2, {"a.example:80": 1, "b.example:80": 1})
+    again = known.discover("b.example/", "a.example/x")
+    assert (again.discovered, again.pending_sites) == (1, {"a.example:80": 1})
+    assert [(state.id, short(state.url)) for state in store.urls()] == [(1, "a.example/"), (2, "b.example/"), (3, "a.example/x")]
+
+
+def test_a_new_url_is_pending_with_what_its_candidate_says(known: Known) -> None:
+    known.discover(new("a.example/x/y", source=INDEX, shift=-1, depth=3, redirects=2))
+    state = known.get("a.example/x/y")
+    assert (state.key, state.site, state.state, state.source) == (key("a.example/x/y"), "a.example:80", State.PENDING, INDEX)
+    assert (state.shift, state.depth, state.redirects, state.path_length, state.discovered_at) == (-1, 3, 2, 4, NOW)
+    assert (state.status, state.fetched_at, state.next_fetch, state.lease_until, state.checksum) == (None,) * 5
+
+
+# what is known: state, source, depth · found again: source, depth · then: source, depth
+FOUND_AGAIN = [
+    ("pending", FOLLOWED, 3, REDIR, 3, REDIR, 3),
+    ("pending", REDIR, 3, FOLLOWED, 3, REDIR, 3),
+    ("pending", FOLLOWED, 3, FOLLOWED, 1, FOLLOWED, 1),
+    ("pending", FOLLOWED, 3, USER, 5, USER, 3),
+    ("done", FOLLOWED, 3, USER, 1, FOLLOWED, 1),
+    ("done", FOLLOWED, 3, USER, 4, FOLLOWED, 3),
+]
+
+
+@pytest.mark.parametrize(("state", "source", "depth", "by", "at", "then_source", "then_depth"), FOUND_AGAIN)
+def test_found_again(
+    known: Known, state: str, source: Source, depth: int, by: Source, at: int, then_source: Source, then_depth: int
+) -> None:
+    known.discover(new("a.example/", source=source, depth=depth))
+    if state == "done":
+        known.record(known.change("a.example/"))
+    effects = known.discover(new("a.example/", source=by, depth=at))
+    now = known.get("a.example/")
+    assert (now.source, now.depth) == (then_source, then_depth)
+    assert effects.lowered == ([(now.id, depth, at)] if state == "done" and at < depth else [])
+
+
+def test_found_twice_in_one_batch(known: Known) -> None:
+    known.discover(new("a.example/", source=FOLLOWED, depth=4, shift=1), new("a.example/", source=REDIR, depth=2))
+    state = known.get("a.example/")
+    assert (state.source, state.depth, state.shift) == (REDIR, 2, 1)
+
+
+def test_two_urls_may_share_a_key(known: Known, store: Store) -> None:
+    one, other = new("a.example/1"), new("a.example/2")
+    store.discover([one, type(one)(one.key, other.url, *_rest(other))], now=NOW)
+    assert [short(state.url) for state in store.urls()] == ["a.example/1", "a.example/2"]
+    state = store.get(one.url)
+    assert state is not None
+    assert state.url == one.url
+
+
+def _rest(url: object) -> tuple[object, ...]:
+    return tuple(getattr(url, name) for name in ("site", "source", "shift", "depth", "redirects", "path_length"))
+
+
+def test_pending_ones_are_leased_by_source_then_shift_then_age(known: Known) -> None:
+    known.discover(
+        new("a.example/5", source=FOLLOWED),
+        new("a.example/3", source=INDEX, shift=2),
+        new("a.example/1", source=USER),
+        new("a.example/2", source=INDEX, shift=-2),
+        new("a.example/6", source=FOLLOWED),
+        new("b.example/", source=USER),
+        new("a.example/4", source=INDEX, shift=2),
+    )
+    assert known.leased("a.example", 3) == ["a.example/1", "a.example/2", "a.example/3"]
+    assert known.leased("a.example") == ["a.example/4", "a.example/5", "a.example/6"]
+    assert known.leased("a.example") == []
+    assert known.leased("nobody.example") == []
+
+
+# URL, source, retries, due in seconds
+DUE = [
+    ("a.example/late", FOLLOWED, 0, -5),
+    ("a.example/early", USER, 0, -50),
+    ("a.example/retry", FOLLOWED, 1, -1),
+    ("a.example/user", USER, 2, 0),
+    ("a.example/future", USER, 0, 1),
+    ("a.example/never", USER, 0, None),
+]
+
+
+def test_due_ones_come_after_the_pending_ones_and_retries_before_refreshes(known: Known, store: Store) -> None:
+    known.discover(*(new(url, source=source) for url, source, _, _ in DUE))
+    known.record(
+        *(known.change(url, retries=retries, next_fetch=None if due is None else NOW + due) for url, _, retries, due in DUE)
+    )
+    known.discover(new("a.example/new", source=Source.FOLLOW))
+    assert store.next_due("a.example:80") == NOW - 50
+    assert known.leased("a.example", source=REFRESH, limit=1) == ["a.example/early"]
+    assert known.leased("a.example", source=INDEX) == []
+    assert known.leased("a.example") == ["a.example/new", "a.example/user", "a.example/retry", "a.example/late"]
+    assert store.next_due("a.example:80") == NOW + 1
+    assert store.next_due("nobody.example:80") is None
+
+
+def test_a_lease_is_given_back_or_runs_out(known: Known, store: Store) -> None:
+    known.discover("a.example/1", "a.example/2", "b.example/")
+    before = list(store.urls())
+    got = store.lease("a.example:80", 2, now=NOW, until=NOW + 10) + store.lease("b.example:80", 2, now=NOW, until=NOW + 99)
+    assert [state.lease_until for state in got] == [NOW + 10, NOW + 10, NOW + 99]
+    assert [short(state.url) for state in store.urls(leased=True)] == ["a.example/1", "a.example/2", "b.example/"]
+    assert store.reclaim(now=NOW + 9) == {}
+    assert store.reclaim(now=NOW + 10) == {"a.example:80": 2}
+    store.release([got[2].id, 4711])
+    assert list(store.urls()) == before
+    assert store.reclaim(now=NOW + 1000) == {}
+
+
+def test_an_outcome_ends_the_lease(known: Known) -> None:
+    known.discover("a.example/")
+    known.leased("a.example")
+    known.record(known.change("a.example/", next_fetch=NOW))
+    assert known.get("a.example/").lease_until is None
+    assert known.leased("a.example") == ["a.example/"]
+
+
+def test_sites_that_have_something_to_do(known: Known, store: Store) -> None:
+    known.discover("idle.example/", "due.example/", "leased.example/", "full.example/", new("full.example/u", source=USER))
+    known.record(known.change("idle.example/"), known.change("due.example/", next_fetch=NOW + 60))
+    known.leased("leased.example")
+    store.wait_site("silent.example:80", NOW + 5)
+    store.wait_site("full.example:80", NOW + 7)
+    assert sorted(store.sites(), key=lambda site: site.site) == [
+        Site("due.example:80", pending=False, next_due=NOW + 60),
+        Site("full.example:80", pending=True, next_due=None, wait_until=NOW + 7, sources=(USER, FOLLOWED)),
+        Site("silent.example:80", pending=False, next_due=None, wait_until=NOW + 5),
+    ]
+    store.wait_site("silent.example:80", None)
+    assert "silent.example:80" not in {site.site for site in store.sites()}
+
+
+def test_a_url_made_pending_again_is_told_to_the_frontier(known: Known) -> None:
+    known.discover("a.example/1", "a.example/2")
+    known.record(known.change("a.example/1", state=State.EXCLUDED))
+    effects = known.record(known.change("a.example/1", state=State.PENDING), known.change("a.example/2", state=State.PENDING))
+    assert (effects.pending_sites, effects.discovered) == ({"a.example:80": 1}, 0)
+    assert known.leased("a.example") == ["a.example/1", "a.example/2"]
+
+
+def chain(known: Known, *urls: str, start_depth: int = 0) -> None:
+    """Each page leads to the next one."""
+    known.discover(*(new(url, depth=start_depth + step) for step, url in enumerate(urls)))
+    known.record(*(known.change(url, links=[key(next_one)]) for url, next_one in zip(urls, urls[1:], strict=False)))
+
+
+def test_a_shorter_way_lowers_what_it_leads_to(known: Known) -> None:
+    chain(known, "a.example/5", "a.example/6", "a.example/7", "a.example/8", start_depth=5)
+    known.discover(new("a.example/near", depth=2))
+    known.record(known.change("a.example/7", links=[key("a.example/near"), key("a.example/8")], depth=7))
+    effects = known.discover(new("a.example/5", depth=1))
+    ids = {step: known.get(f"a.example/{step}").id for step in (5, 6, 7, 8)}
+    assert [known.get(f"a.example/{step}").depth for step in (5, 6, 7, 8, "near")] == [1, 2, 3, 4, 2]
+    assert effects.lowered == [(ids[5], 5, 1), (ids[6], 6, 2), (ids[7], 7, 3)]  # the last one is still pending
+
+
+def test_lowering_goes_round_a_circle_once_and_through_a_redirect_for_nothing(known: Known) -> None:
+    chain(known, "a.example/5", "a.example/6", "a.example/7", "a.example/5", start_depth=5)
+    known.record(known.change("a.example/6", state=State.REDIRECTED))
+    known.discover(new("a.example/5", depth=0))
+    assert [known.get(f"a.example/{step}").depth for step in (5, 6, 7)] == [0, 1, 1]
+
+
+def test_the_shortest_of_several_ways_counts(known: Known) -> None:
+    known.discover(*(new(f"a.example/{name}", depth=9) for name in ("top", "long", "short", "end", "after")))
+    known.record(
+        known.change("a.example/top", links=[key("a.example/long"), key("a.example/end")]),
+        known.change("a.example/long", links=[key("a.example/short")]),
+        known.change("a.example/short", links=[key("a.example/end")]),
+        known.change("a.example/end", links=[key("a.example/after")]),
+    )
+    known.discover(new("a.example/top", depth=0))
+    assert [known.get(f"a.example/{name}").depth for name in ("top", "long", "short", "end", "after")] == [0, 1, 2, 1, 2]
+
+
+def test_a_url_lowered_while_it_was_fetched(known: Known) -> None:
+    """Its links were judged, and what it discovered was counted, by the old depth."""
+    known.discover(new("a.example/", depth=5))
+    outcome = known.change("a.example/", links=[key("a.example/x")], discovered=[new("a.example/x", depth=6)])
+    known.leased("a.example")
+    assert known.discover(new("a.example/", depth=1)).lowered == []
+    effects = known.record(outcome)
+    assert [known.get(url).depth for url in ("a.example/", "a.example/x")] == [1, 2]
+    assert effects.lowered == [(known.get("a.example/").id, 5, 1)]
+
+
+def test_a_change_that_says_a_smaller_depth(known: Known) -> None:
+    known.discover(new("a.example/", depth=5), new("a.example/x", depth=6))
+    known.record(known.change("a.example/", links=[key("a.example/x")]))
+    effects = known.record(known.change("a.example/", depth=3))
+    assert [known.get(url).depth for url in ("a.example/", "a.example/x")] == [3, 4]
+    assert effects.lowered == [(known.get("a.example/").id, 5, 3)]
+
+
+def test_links_stay_unless_new_ones_come(known: Known) -> None:
+    chain(known, "a.example/5", "a.example/6", start_depth=5)
+    known.record(known.change("a.example/5", links=None))
+    known.discover(new("a.example/5", depth=3))
+    assert known.get("a.example/6").depth == 4
+    known.record(known.change("a.example/5", links=[]))
+    known.discover(new("a.example/5", depth=1))
+    assert known.get("a.example/6").depth == 4
+
+
+def test_waiting_for_a_site_that_was_never_seen(store: Store) -> None:
+    store.wait_site("a.example:80", NOW)
+    assert list(store.sites()) == [Site("a.example:80", pending=False, next_due=None, wait_until=NOW)]
+    assert (store.host_count("a.example"), store.counts().hosts) == (0, 0)
+    assert store.get(full("a.example/")) is None

@@ -1,0 +1,175 @@
+"""A random walk: the same steps on the SQLite store and on the model in memory, and nothing that can be seen may differ."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.store import Change, Store
+from tests.contract.conftest import NOW, SINKS, key, new
+
+PLACES = [f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")]
+# Two URLs of one key, as may happen among very many.
+TWIN = replace(new("a.example/twin"), key=key(PLACES[0]))
+SITES = sorted({new(place).site for place in PLACES})
+
+places = st.sampled_from(PLACES)
+sources = st.sampled_from(list(Source))
+new_urls = st.one_of(
+    st.just(TWIN),
+    st.builds(
+        lambda url, **given: new(url, **given),
+        places,
+        source=sources,
+        shift=st.integers(-2, 2),
+        depth=st.integers(0, 6),
+        redirects=st.integers(0, 2),
+    ),
+)
+links = st.none() | st.lists(places.map(key), max_size=4)
+times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
+checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
+documents = st.none() | st.builds(Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"))
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> dict[str, object]:
+    """Fields of a URL's state that an outcome may change; drawn beforehand, made to both stores' copies."""
+    return {
+        "state": draw(st.sampled_from(list(State))),
+        "status": draw(st.sampled_from([None, 200, 404, 503])),
+        "source": draw(sources),
+        "depth": draw(st.integers(0, 6)),
+        "redirects": draw(st.integers(0, 2)),
+        "next_fetch": draw(st.none() | times),
+        "retries": draw(st.integers(0, 1)),
+        "checksum": draw(checksums),
+        "canonical": draw(st.none() | places.map(key)),
+    }
+
+
+class StoreWalk(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="walk"))
+        self.model = MemoryStore(sinks=SINKS)
+        self.sqlite = SqliteStore(self.folder / "state.db", sinks=SINKS)
+
+    def teardown(self) -> None:
+        self.sqlite.close()
+        shutil.rmtree(self.folder)
+
+    def both(self, step: Callable[[Store], object]) -> None:
+        assert step(self.sqlite) == step(self.model)
+
+    @rule(urls=st.lists(new_urls, max_size=6), now=times)
+    def discover(self, urls: list[NewUrl], now: int) -> None:
+        self.both(lambda store: store.discover(urls, now=now))
+
+    @rule(site=st.sampled_from(SITES), limit=st.integers(1, 4), now=times, source=st.none() | sources)
+    def lease(self, site: str, limit: int, now: int, source: Source | None) -> None:
+        self.both(lambda store: store.lease(site, limit, now=now, until=now + 10, source=source))
+
+    @rule(ids=st.lists(st.integers(1, 15), max_size=4))
+    def release(self, ids: list[int]) -> None:
+        self.both(lambda store: store.release(ids))
+
+    @rule(now=times)
+    def reclaim(self, now: int) -> None:
+        self.both(lambda store: store.reclaim(now=now))
+
+    @rule(
+        outcomes=st.lists(
+            st.tuples(
+                st.integers(0, 15),
+                edits(),
+                documents,
+                links,
+                st.lists(new_urls, max_size=2),
+                st.integers(0, 4).map(lambda n: n == 0),
+            ),
+            max_size=5,
+        ),
+        now=times,
+        stale=st.booleans(),
+    )
+    def record(
+        self,
+        outcomes: list[tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool]],
+        now: int,
+        stale: bool,  # noqa: FBT001
+    ) -> None:
+        known = list(self.model.urls())
+        changes = []
+        for place, edit, document, keys, discovered, forget in outcomes:
+            if not known:
+                continue
+            state = known[place % len(known)]
+            edited = replace(state, **(edit if stale else {**edit, "depth": state.depth}))  # type: ignore[arg-type]
+            changes.append(Change(edited, document, keys, discovered, forget))
+        self.both(lambda store: store.record(changes, now=now))
+
+    @rule(urls=st.lists(places, min_size=2, max_size=6, unique=True), checksum=st.sampled_from([b"one", b"two"]), text=st.sampled_from("stu"))
+    def equal_pages(self, urls: list[str], checksum: bytes, text: str) -> None:
+        """Groups with many members, which single outcomes seldom make."""
+        wanted = {new(url).url for url in urls}
+        changes = [
+            Change(replace(state, checksum=checksum, state=State.DONE), Document("", text=text))
+            for state in self.model.urls()
+            if state.url in wanted
+        ]
+        self.both(lambda store: store.record(changes, now=NOW))
+
+    @rule(sink=st.sampled_from(SINKS), limit=st.integers(1, 5))
+    def acknowledge(self, sink: str, limit: int) -> None:
+        orders = self.model.orders(sink, limit, now=NOW)
+        self.both(lambda store: store.acknowledge(sink, orders))
+
+    @rule(sink=st.sampled_from(SINKS))
+    def park(self, sink: str) -> None:
+        for order in self.model.orders(sink, 1, now=NOW):
+            self.both(lambda store, order=order: store.park(sink, order, "too large"))
+
+    @rule(site=st.sampled_from(SITES), until=st.none() | times)
+    def wait_site(self, site: str, until: int | None) -> None:
+        self.both(lambda store: store.wait_site(site, until))
+
+    @rule()
+    def reopen(self) -> None:
+        self.sqlite.close()
+        self.sqlite = SqliteStore(self.folder / "state.db", sinks=SINKS)
+
+    @invariant()
+    def same_to_look_at(self) -> None:
+        self.both(lambda store: list(store.urls()))
+        self.both(lambda store: list(store.urls(leased=True)))
+        self.both(lambda store: list(store.sites()))
+        self.both(lambda store: store.counts())
+        self.both(lambda store: [store.next_due(site) for site in SITES])
+        self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
+        for sink in SINKS:
+            self.both(lambda store, sink=sink: store.orders(sink, 100, now=NOW))
+            self.both(lambda store, sink=sink: (store.parked(sink), store.backlog(sink)))
+
+    @invariant()
+    def exactly_one_of_a_group_is_indexed(self) -> None:
+        members: dict[bytes, list[bool]] = {}
+        for state in self.sqlite.urls():
+            assert not state.indexed or state.checksum is not None
+            if state.checksum is not None:
+                members.setdefault(state.checksum, []).append(state.indexed)
+        assert all(sum(flags) == 1 for flags in members.values())
+
+
+TestStoreWalk = StoreWalk.TestCase
+TestStoreWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))

@@ -1,0 +1,203 @@
+"""What is taken from a page: a table a subject, each row a fragment of a page and what is found in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crawlspace.content.html import MAX_HEADINGS, Page, extract
+from crawlspace.model import Link
+
+URL = "http://www.example.com/folder/page.html"
+
+LINKS = (
+    ('<a href="x.html">x</a>', ["a x.html"]),
+    ('<A HREF=x.html TITLE="a > b">x</A>', ["a x.html"]),
+    ("<a title=' href=\"no\"' data-href=no href=yes>", ["a yes"]),
+    ("<a href=one href=two>", ["a one"]),
+    ('<a\n href = " \n/pa\tth\n/x "\n>', ["a /path/x"]),
+    ('<a href="?a=1&amp;b=2">', ["a ?a=1&b=2"]),
+    ('<a href="?a=1&copy=2&region=3&lt;&#x41;&#66">', ["a ?a=1&copy=2&region=3<AB"]),
+    ("<a href=/x/>y</a>", ["a /x/"]),
+    ("<a name=top>y</a><a href>z</a><a href=''>z</a><a href='#part'>z</a>", []),
+    ("<a href='page.html#part'>z</a>", ["a page.html#part"]),
+    ("<a href='JavaScript:go()'><a href='java\nscript:go()'><a href=mailto:me@example.com><a href='data:text/html,x'>", []),
+    ("<a href=' &#106;avascript:go()'>", []),
+    ("<a href=javascripts.html><a href=/data:x>", ["a javascripts.html", "a /data:x"]),
+    ("<a href=ftp://example.com/x>", ["a ftp://example.com/x"]),
+    ("<map><area href=a1><area nohref></map>", ["area a1"]),
+    ("<frameset><frame src=f1><frame href=f2></frameset>", ["frame f1", "frame f2"]),
+    ("<iframe src=f1><a href=no></iframe><a href=yes>", ["iframe f1", "a yes"]),
+    ("<link rel=next href=n><link rel='prev nofollow' href=p>", ["link n", "link p nofollow"]),
+    ("<link rel=Alternate href=a><link rel=canonical href=c>", ["link a", "link c"]),
+    ("<link rel=stylesheet href=s><link rel='alternate stylesheet' href=s><link rel=icon href=i><link href=x>", []),
+    ("<meta http-equiv=Refresh content='0; url=next.html?a&amp;b'>", ["meta next.html?a&b"]),
+    ("<a rel='noopener NoFollow' href=x>", ["a x nofollow"]),
+    ("<a rel=nofollow-me href=x>", ["a x"]),
+    ("<a href=x rel=nofollow><a href=y><a href=x>", ["a x", "a y"]),
+    ("<a href=x><a href=x rel=nofollow>", ["a x"]),
+    ("<a href=x rel=nofollow><a href=x rel=nofollow>", ["a x nofollow"]),
+    ("<template><a href=no><template><a href=no></template><a href=no></template><a href=yes>", ["a yes"]),
+    ("<noscript><a href=yes></noscript>", ["a yes"]),
+    ("<!-- <a href=no> --><!--><a href=1><!---><a href=2><!-- --!><a href=3>", ["a 1", "a 2", "a 3"]),
+    ("<script>'<a href=no>'</script><style><a href=no></style><textarea><a href=no></textarea>", []),
+    ("<script><!-- <script></script> <a href=no> --></script><a href=yes>", ["a yes"]),
+    ("<script><!-- </script><a href=yes>", ["a yes"]),
+    ("<svg><title/><style/><a href=yes></svg><title><a href=no></title>", ["a yes"]),
+    ("<svg><g><p><script><a href=no></script>", []),
+    ("<a href=x<a href=y>", ["a x<a"]),
+    ("<a href=x", []),
+    ("<a href='x", []),
+    ("1 < 2 <a href=x> 3 </ 4> <", ["a x"]),
+    ("<?xml version='1.0'?><!DOCTYPE html><a href=x>", ["a x"]),
+)
+
+
+@pytest.mark.parametrize(("html", "expected"), LINKS)
+def test_links(html: str, expected: list[str]) -> None:
+    assert [shown(link) for link in page(html).links] == expected
+
+
+TEXT = (
+    ("th<b>re</b>e wo<!-- -->rds h<wbr>ere", "three words here"),
+    ("a<script>no</script>b<style>no</style>c", "abc"),
+    ("<p>one</p>two<div>three</div>", "one two three"),
+    ("one<br>two<hr/>three<img src=x>four", "one two three four"),
+    ("<table><tr><td>a<td>b<tr><th>c</table>", "a b c"),
+    ("<ul><li>a<li>b</ul>", "a b"),
+    ("<my-card>a</my-card><my-card>b</my-card>", "a b"),
+    ("<select><option>a<option>b</select><button>c</button>d", "a b c d"),
+    ("a &amp; b &lt;c&gt;&nbsp;d &copy e &#8364;", "a & b <c> d © e €"),
+    ("&#" + "9" * 5000 + "; &#xD800;", "\ufffd \ufffd"),
+    (" a \n\t b\r\n", "a b"),
+    ("<title>no</title>a<noscript>no</noscript>b<template>no</template>c", "abc"),
+    ("<textarea>&lt;a</textarea><xmp><b></xmp>", "<a <b>"),
+    ("a<iframe>no</iframe>b", "a b"),
+    ("<svg><title>no</title><text>t</text></svg>", "t"),
+    ("one <b>two <i>three</b> four", "one two three four"),
+    ("</p>a</br>b</script>c", "a bc"),
+    ("a<plaintext><b>c", "a <b>c"),
+    ("1 < 2, 3 <4 and 5<6", "1 < 2, 3 <4 and 5<6"),
+    ("a\0b", "ab"),
+    ("not html at all", "not html at all"),
+    ("", ""),
+)
+
+
+@pytest.mark.parametrize(("html", "expected"), TEXT)
+def test_text_breaks_words_where_a_browser_does(html: str, expected: str) -> None:
+    assert page(html).text == expected
+
+
+HEAD = (
+    ("<title> A &amp;\n B </title><title>no</title>", "title", "A & B"),
+    ("<svg><title>no</title></svg><p><title>yes", "title", "yes"),
+    ("<title></title>", "title", ""),
+    ("<meta property=og:description content=o><meta name=Description content=' d &quot;e&quot; '>", "description", 'd "e"'),
+    ("<meta property=og:description content=o>", "description", "o"),
+    ("<html lang=EN_gb>", "language", "en-GB"),
+    ("<html xml:lang=zh-hans-cn>", "language", "zh-Hans-CN"),
+    ("<html lang='?'><meta http-equiv=content-language content=de>", "language", "de"),
+    ("<meta http-equiv=content-language content='de, en'>", "language", ""),
+    ("<h1>A<b>B</b></h1><h2>C<h3>D</h4><h4>no</h4>", "headings", ("AB", "C", "D")),
+    ("<h1> </h1>", "headings", ()),
+    ("<h2>x" * (MAX_HEADINGS + 9), "headings", ("x",) * MAX_HEADINGS),
+    ("<link rel='x canonical' href=' c '><link rel=canonical href=no>", "canonical", "c"),
+    ("<link rel=canonical>", "canonical", None),
+    ("<meta http-equiv=refresh content='5;URL=\"/a b\" x'>", "meta_refresh", (5.0, "/a b")),
+    ("<meta http-equiv=refresh content='0.5, /a'><meta http-equiv=refresh content='1;no'>", "meta_refresh", (0.5, "/a")),
+    ("<meta http-equiv=refresh content='30'>", "meta_refresh", None),
+    ("<meta http-equiv=refresh content='soon; url=x'>", "meta_refresh", None),
+    ("<base href=/b/><base href=/no/>", "base", "http://www.example.com/b/"),
+    ("<base target=x><base href=//other.example>", "base", "http://other.example/"),
+    ("<base href='http://[::1'>", "base", URL),
+    ("<base href=javascript:x>", "base", URL),
+    ("", "base", URL),
+)
+
+
+@pytest.mark.parametrize(("html", "field", "expected"), HEAD)
+def test_what_a_page_says_of_itself(html: str, field: str, expected: object) -> None:
+    assert getattr(page(html), field) == expected
+
+
+ROBOTS = (
+    ("", True, True),
+    ("<meta name=robots content='NOINDEX, follow'>", False, True),
+    ("<META NAME=ROBOTS CONTENT=none>", False, False),
+    ("<meta name=robots content=noindex><meta name=robots content=nofollow>", False, False),
+    ("<meta name=googlebot content=noindex>", True, True),
+    ("<meta name=OurBot content=noindex>", False, True),
+    ("<template><meta name=robots content=none></template>", True, True),
+)
+
+
+@pytest.mark.parametrize(("html", "index", "follow"), ROBOTS)
+def test_robots_meta(html: str, index: bool, follow: bool) -> None:  # noqa: FBT001 - a table's row
+    found = extract(html.encode(), url=URL, agent_names=("ourbot",)).robots
+    assert (found.index, found.follow) == (index, follow)
+
+
+def test_which_tags_count_can_be_chosen() -> None:
+    body = b"<a href=a><area href=b><iframe src=c></iframe><link rel=canonical href=d><meta http-equiv=refresh content='0;url=e'>"
+    found = extract(body, url=URL, link_tags=frozenset({"a"}))
+    assert [shown(link) for link in found.links] == ["a a"]
+    assert found.canonical == "d"
+    assert found.meta_refresh == (0.0, "e")
+
+
+def test_links_and_text_are_bounded_and_the_page_says_so() -> None:
+    body = b"".join(b"<a href=/%d>word</a> " % number for number in range(100_000))
+    found = extract(body, url=URL, max_links=10_000, max_text=50)
+    assert (len(found.links), found.links_truncated, len(found.text), found.text_truncated) == (10_000, True, 50, True)
+    found = extract(body, url=URL, max_links=100_000)
+    assert (len(found.links), found.links_truncated, found.text_truncated) == (100_000, False, False)
+
+
+NESTED = ("div", "b", "a", "table", "svg", "font color=red", "ul><li")
+
+
+@pytest.mark.parametrize("tag", NESTED)
+def test_nothing_is_lost_at_five_thousand_levels(tag: str) -> None:
+    found = page(f"<{tag}>" * 5_000 + "<a href=deep>deep</a>")
+    assert "a deep" in map(shown, found.links)
+    assert found.text == "deep"
+
+
+def test_xhtml_closes_elements_in_themselves_and_has_cdata() -> None:
+    body = b"<html xml:lang='fr'><head><script src='x'/><title>T</title></head><body><![CDATA[1 < 2 &amp;]]><a href='x'/></body></html>"
+    found = extract(body, url=URL, xhtml=True)
+    assert (found.title, found.text, found.language, [shown(link) for link in found.links]) == ("T", "1 < 2 &amp;", "fr", ["a x"])
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["<div>", "<p><b x>", "<a href='", "<!--", "<!-", "<![CDATA[", "</", "< ", "<a ", "<title>", "<script><!--<script>", "&", "&#1", "=", "'\"<a="],
+)
+def test_a_megabyte_of_one_piece_is_read(piece: str) -> None:
+    page(piece * (1_000_000 // len(piece)))
+
+
+@given(st.binary(max_size=300), st.booleans())
+def test_any_bytes_are_read(body: bytes, xhtml: bool) -> None:  # noqa: FBT001 - drawn
+    extract(body, url=URL, xhtml=xhtml)
+
+
+MARKUP = st.sampled_from(
+    ["<", ">", "</", "/>", '"', "'", "=", "&", "&#", ";", "<!--", "-->", "<script>", "</script>", "<template>", "<svg>", "<title>", "a", " ", "\0"]
+    + ["<a href=", "<base href=", "<meta http-equiv=refresh content=", "<meta charset=utf-16>", "0;url=", "[", "é", "<h1>", "lang", "<html "]
+)
+
+
+@given(st.lists(MARKUP, max_size=40), st.booleans())
+def test_any_markup_is_read(pieces: list[str], xhtml: bool) -> None:  # noqa: FBT001 - drawn
+    extract("".join(pieces).encode(), url=URL, xhtml=xhtml)
+
+
+def page(html: str) -> Page:
+    return extract(html.encode(), url=URL, charset="utf-8")
+
+
+def shown(link: Link) -> str:
+    return f"{link.tag} {link.href}" + (" nofollow" if link.nofollow else "")

@@ -1,0 +1,204 @@
+"""The embedded index: what is found, in which order, and what happens to a file that is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError, UsageError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.model import Document, IndexOrder, Op
+
+FILLER = " ".join(["filler"] * 30)
+DOCUMENTS = (
+    Document("http://e.example/title", title="Holiday request", text="how to ask " + FILLER, language="en"),
+    Document("http://e.example/heading", title="Forms", headings=["Holiday", "Other"], text=FILLER),
+    Document("http://e.example/text", title="Minutes", text="the holiday was discussed, the request was not " + FILLER),
+    Document("http://e.example/u/holiday.html", title="Page", text=FILLER),
+    Document("http://e.example/cafe", title="Menü", text="Café crème in the file_name of net-income " + FILLER, duplicates=["http://e.example/x"]),
+)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[EmbeddedIndex]:
+    made = EmbeddedIndex(tmp_path / "index.db")
+    assert not made.send([push(document) for document in DOCUMENTS])
+    yield made
+    made.close()
+
+
+SEARCHES = (
+    ("holiday", ["title", "heading", "u/holiday.html", "text"]),
+    ("HOLIDAY", ["title", "heading", "u/holiday.html", "text"]),
+    ("holiday request", ["title", "text"]),
+    ('"holiday request"', ["title"]),
+    ("holid*", ["title", "heading", "u/holiday.html", "text"]),
+    ("holid", []),
+    ("holiday -request", ["heading", "u/holiday.html"]),
+    ('holiday -"the request"', ["title", "heading", "u/holiday.html"]),
+    ("cafe menu", ["cafe"]),
+    ("CRÈME", ["cafe"]),
+    ("income", ["cafe"]),
+    ("net-income", ["cafe"]),
+    ("name", ["cafe"]),
+    ("holiday OR cafe", []),
+)
+
+
+@pytest.mark.parametrize(("words", "expected"), SEARCHES)
+def test_search(index: EmbeddedIndex, words: str, expected: list[str]) -> None:
+    found = index.search(words)
+    assert [hit.url.removeprefix("http://e.example/") for hit in found.hits] == expected
+    assert found.total == len(expected)
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+
+
+def test_a_hit_shows_where_the_words_stand(index: EmbeddedIndex) -> None:
+    (hit,) = index.search("creme").hits
+    assert (hit.title, hit.language, hit.duplicates) == ("Menü", "", ("http://e.example/x",))
+    assert hit.snippet.startswith("Café [crème] in the file_name")
+    assert index.search("creme", marks=("<b>", "</b>")).hits[0].snippet.startswith("Café <b>crème</b> in")
+
+
+def test_results_come_in_pages(index: EmbeddedIndex) -> None:
+    whole = index.search("holiday").hits
+    assert [*index.search("holiday", limit=2).hits, *index.search("holiday", limit=2, offset=2).hits] == list(whole)
+    assert index.search("holiday", limit=2, offset=9).total == 4
+
+
+def test_an_empty_query_is_wrong_use(index: EmbeddedIndex) -> None:
+    with pytest.raises(UsageError):
+        index.search(" ")
+
+
+def test_count_and_urls(index: EmbeddedIndex) -> None:
+    assert index.count() == 5
+    assert list(index.urls()) == sorted(document.url for document in DOCUMENTS)
+    assert index.get("http://e.example/none") is None
+
+
+def test_what_is_replaced_or_deleted_is_not_found_any_more(index: EmbeddedIndex) -> None:
+    index.send([push(Document("http://e.example/title", title="New")), IndexOrder(9, Op.DELETE, "http://e.example/text")])
+    assert [hit.url for hit in index.search("request").hits] == []
+    assert [hit.url for hit in index.search("new").hits] == ["http://e.example/title"]
+
+
+REFUSED = (
+    (Document("http://e.example/title", text="\ud800"), "UTF-8"),
+    (Document("http://e.example/title", headings=["\udfff"]), "UTF-8"),
+    (Document("http://e.example/title", text="x" * 2000), "up to 1,000"),
+    (None, "without a document"),
+)
+
+
+@pytest.mark.parametrize(("document", "reason"), REFUSED)
+def test_a_document_it_cannot_hold_is_refused_and_the_old_one_stays(tmp_path: Path, document: Document | None, reason: str) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db", max_document_bytes=1000)
+    old = Document("http://e.example/title", title="Old")
+    (refusal,) = index.send([push(old), IndexOrder(2, Op.PUSH, old.url, document), push(Document("http://e.example/b"))])
+    assert reason in refusal.reason
+    assert index.get(old.url) == old
+    assert index.count() == 2
+    index.close()
+
+
+def test_a_zero_byte_does_not_hide_what_follows(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    assert not index.send([push(Document("http://e.example/", text="before\0after"))])
+    assert index.search("after").total == 1
+    index.close()
+
+
+def test_two_processes_share_one_file(index: EmbeddedIndex) -> None:
+    other = EmbeddedIndex(index.path)
+    other.send([push(Document("http://e.example/new", title="Neu"))])
+    index.send([push(Document("http://e.example/newer", title="Neuer"))])
+    assert other.count() == index.count() == 7
+    reader = EmbeddedIndex(index.path, read_only=True)
+    assert reader.search("neu*").total == 2
+    for opened in (reader, other):
+        opened.close()
+
+
+def test_a_locked_index_takes_nothing_and_says_so(index: EmbeddedIndex) -> None:
+    holder = apsw.Connection(str(index.path))
+    holder.execute("BEGIN IMMEDIATE")
+    other = EmbeddedIndex(index.path, busy_timeout_s=0)
+    with pytest.raises(IndexUnavailable, match="locked by another process"):
+        other.send([push(Document("http://e.example/new"))])
+    holder.execute("ROLLBACK")
+    assert not other.send([push(Document("http://e.example/new"))])
+    other.close()
+    holder.close()
+
+
+def test_a_full_disk_takes_nothing_and_says_so(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    index.send([push(DOCUMENTS[0])])
+    database = index._db  # the only way to a full disk without one
+    database.execute(f"PRAGMA max_page_count = {database.execute('PRAGMA page_count').get}")
+    big = [push(Document(f"http://e.example/{number}", text="words " * 500)) for number in range(50)]
+    with pytest.raises(IndexUnavailable, match="is full"):
+        index.send(big)
+    assert index.count() == 1
+    database.execute("PRAGMA max_page_count = 100000")
+    assert not index.send(big)
+    assert index.count() == 51
+    index.close()
+
+
+def write_other_database(path: Path) -> None:
+    database = apsw.Connection(str(path))
+    database.execute("CREATE TABLE documents (x)")
+    database.close()
+
+
+def write_newer_index(path: Path) -> None:
+    EmbeddedIndex(path).close()
+    database = apsw.Connection(str(path))
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+
+
+def write_text(path: Path) -> None:
+    path.write_bytes(b"this is not a database, and long enough to show it" * 20)
+
+
+FILES: tuple[tuple[Callable[[Path], None], type[CrawlspaceError], str], ...] = (
+    (write_text, StoreDamaged, "damaged"),
+    (write_other_database, StoreDamaged, "not an index of crawlspace"),
+    (write_newer_index, StoreVersionError, "version 99"),
+    (Path.mkdir, StoreError, "cannot be opened"),
+)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize(("write", "error", "sentence"), FILES)
+def test_a_file_that_is_no_index_is_left_as_it_was(
+    tmp_path: Path, write: Callable[[Path], None], error: type[CrawlspaceError], sentence: str, *, read_only: bool
+) -> None:
+    path = tmp_path / "index.db"
+    write(path)
+    before = content(path)
+    with pytest.raises(error, match=sentence):
+        EmbeddedIndex(path, read_only=read_only)
+    assert content(path) == before
+
+
+def test_reading_what_was_never_written(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no index"):
+        EmbeddedIndex(tmp_path / "index.db", read_only=True)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StoreError, match="cannot be opened"):
+        EmbeddedIndex(tmp_path / "no" / "index.db")
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def push(document: Document) -> IndexOrder:
+    return IndexOrder(1, Op.PUSH, document.url, document)
