@@ -139,4 +139,4 @@ def _sound(collection: BenchCollection) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

@@ -131,8 +131,13 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def finish(rows: Sequence[Row]) -> int:
-    """Print the rows of one benchmark; return the exit status: 1 when a target was missed."""
+def finish(benchmark: Callable[[], Sequence[Row]]) -> int:
+    """Run one benchmark and print its rows; return the exit status: 1 when a target was missed or nothing could be measured."""
+    try:
+        rows = benchmark()
+    except BenchmarkFailed as failure:
+        say(f"failed: {failure}")
+        return 1
     for row in rows:
         print(row)
     return int(any(row.met is False for row in rows))

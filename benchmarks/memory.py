@@ -112,4 +112,4 @@ def _host(number: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

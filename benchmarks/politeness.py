@@ -120,4 +120,4 @@ def _by_site(requests: Sequence[Request]) -> dict[str, list[Request]]:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

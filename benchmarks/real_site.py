@@ -168,4 +168,4 @@ def _python_documentation(cache: Path) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

@@ -138,4 +138,4 @@ def _others(temp: Path, origin: str, site: StaticSite) -> Iterator[dict[str, Cal
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

@@ -26,8 +26,8 @@ from crawlspace.readers import (
     words,
 )
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.site_table import SiteTable, read_sites
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -45,37 +45,12 @@ class StartUrl:
 
 
 @dataclass(frozen=True, slots=True)
-class SiteSettings:
-    """How one site is asked, and the limits that hold for it alone; None = as for the collection."""
-
-    delay_s: float
-    concurrency: int
-    max_path_depth: int | None = None
-    max_urls_per_host: int | None = None
-    follow_query_strings: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ContentSettings:
     link_tags: frozenset[str]
     max_links: int
     checksum_cut_off: int
     checksum_title: bool
     obey_meta_robots: bool
-
-
-class SiteTable:
-    """What holds for a host: the first pattern of CRAWLSPACE_SITES that matches, else the collection's own settings."""
-
-    def __init__(self, default: SiteSettings, patterns: Mapping[str, SiteSettings]) -> None:
-        self.default = default
-        self._settings = list(patterns.values())
-        rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=f"{PREFIX}SITES")
-        self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
-
-    def of(self, host: str, port: int) -> SiteSettings:
-        rule = self._matcher.match(host, port)
-        return self.default if rule is None else self._settings[rule.ref.line - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +128,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
     rules, rules_file = read_rules(folder)
+    limits = _limits(settings)
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
@@ -163,9 +139,9 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         start_urls=read_start_urls(folder, settings),
         rules=rules,
         rules_file=rules_file,
-        limits=_limits(settings),
+        limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
-        sites=_sites(settings),
+        sites=read_sites(settings, limits),
         content=ContentSettings(
             link_tags=frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS)),
             max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
@@ -296,38 +272,3 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
             "CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1
         ),
     )
-
-
-def _sites(settings: Mapping[str, object]) -> SiteTable:
-    delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
-    most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
-    default = SiteSettings(delay, 1 if delay else most)
-    patterns = settings["CRAWLSPACE_SITES"] or {}
-    name = "CRAWLSPACE_SITES"
-    if not isinstance(patterns, Mapping):
-        raise SettingError(f"{name} is {patterns!r}; it must be like {{'sales.example.com': {{'delay': 2}}}}")
-    table: dict[str, SiteSettings] = {}
-    for pattern, values in patterns.items():
-        where = f"{name}[{pattern!r}]"
-        if not isinstance(values, Mapping):
-            raise SettingError(f"{where} is {values!r}; it must be like {{'delay': 2, 'concurrency': 1}}")
-        unknown = sorted(set(values) - set(_SITE_KEYS))
-        if unknown:
-            near = get_close_matches(str(unknown[0]), _SITE_KEYS, 1)
-            meant = f"did you mean {near[0]!r}?" if near else f"it may hold {', '.join(_SITE_KEYS)}"
-            raise SettingError(f"{where} has an unknown key {unknown[0]!r}: {meant}")
-        site_delay = duration(f"{where}['delay']", values.get("delay", delay), low=0)
-        table[str(pattern)] = SiteSettings(
-            delay_s=site_delay,
-            concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if site_delay else most), low=1),
-            max_path_depth=optional_integer(f"{where}['max_path_depth']", values.get("max_path_depth"), low=0),
-            max_urls_per_host=optional_integer(f"{where}['max_urls_per_host']", values.get("max_urls_per_host"), low=1),
-            follow_query_strings=optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings")),
-        )
-    try:
-        return SiteTable(default, table)
-    except RuleFileError as error:
-        raise SettingError(f"{name}: {error.mistakes[0].message}: {error.mistakes[0].text}") from error
-
-
-_SITE_KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings")

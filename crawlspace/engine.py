@@ -343,7 +343,7 @@ class Engine:
         adding: Counter[str] = Counter()
         for url in new:
             host, _, port = url.site.rpartition(":")
-            most = self.collection.sites.of(host, int(port)).max_urls_per_host or self.space.limits.max_urls_per_host
+            most = self.collection.sites.of(host, int(port)).limits.max_urls_per_host
             if most is not None and self.store.get(url.url) is None:
                 waiting = sum(1 for one in self._batch.new if one.site.rpartition(":")[0] == host)
                 if self.store.host_count(host) + waiting + adding[host] >= most:

@@ -87,6 +87,8 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     depth = _first(question.depth, page.depth, None if state is None else state.depth)
     decision = space.at_depth(decision, depth)
     unchecked: list[str] = []
+    if depth is None and space.limits.max_link_depth is not None:
+        unchecked.append("the link depth (give one with --depth or --from)")
     if url.scheme in DEFAULT_PORTS:
         for check in (_check_host_limit, _check_robots, _check_address, _check_type):
             decision = _then(decision, check(_Case(question, collection, space, store, clock, url, state, unchecked.append)))

@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from ada_url import URL as _Ada  # noqa: N811
-from ada_url import join_url
+from ada_url import join_url, normalize_url
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -75,25 +74,34 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     Schemes other than http and https are parsed too, so that a scheme check can name them.
     """
     try:
-        ada = _Ada(text)
-        href, hostname, pathname, search = ada.href, ada.hostname, ada.pathname, ada.search
+        href = normalize_url(text)
     except (ValueError, UnicodeError) as error:
         raise MalformedUrl(f"{_shown(text)} is not an absolute URL") from error
-    scheme = ada.protocol[:-1]
-    if ada.username or ada.password:
-        raise UrlWithCredentials("a URL must not carry a user name or password")
-    if scheme in DEFAULT_PORTS and not hostname:
-        raise MalformedUrl(f"{_shown(text)} has no host")
-    port = int(ada.port) if ada.port else DEFAULT_PORTS.get(scheme, 0)
+    scheme, _, rest = href.partition(":")
+    rest = rest.partition("#")[0]
     if scheme not in DEFAULT_PORTS:
-        return Url(href.split("#", 1)[0], scheme, hostname, port, pathname, search[1:] or None, hostname)
-    path = _normal_escapes(pathname)
-    query = _normal_escapes(search[1:]) if len(search) > 1 else None
-    normal = f"{scheme}://{ada.host}{path}" + (f"?{query}" if query is not None else "")
-    written = host_as_written or _written_host(text) or hostname
-    if written.lower() != hostname:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule
-        written = hostname
-    return Url(normal, scheme, hostname, port, path, query, written)
+        return Url(f"{scheme}:{rest}", scheme, "", 0, rest.partition("?")[0], rest.partition("?")[2] or None, "")
+    slash = rest.index("/", 2)  # a URL of these schemes always has a path
+    authority = rest[2:slash]
+    if "@" in authority:
+        raise UrlWithCredentials("a URL must not carry a user name or password")
+    path, _, query_text = rest[slash:].partition("?")
+    path = _normal_escapes(path)
+    query = _normal_escapes(query_text) or None
+    host, colon, port = authority.rpartition(":")
+    if not colon or not port.isdigit():  # the colons of an IPv6 address are inside its brackets
+        host, port = authority, ""
+    if host.endswith("."):  # the root of the name space: the same host, and not a way past a rule
+        host = host[:-1]
+    if not host:
+        raise MalformedUrl(f"{_shown(text)} has no host")
+    written = host_as_written or _written_host(text) or host
+    if written.lower() != host:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule either
+        written = host
+    normal = f"{scheme}://{host}:{port}{path}" if port else f"{scheme}://{host}{path}"
+    if query is not None:
+        normal = f"{normal}?{query}"
+    return Url(normal, scheme, host, int(port) if port else DEFAULT_PORTS[scheme], path, query, written)
 
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
@@ -111,7 +119,9 @@ def _normal_escapes(part: str) -> str:
         code = int(match[1], 16)
         return chr(code) if code in _UNRESERVED else match[0].upper()
 
-    return _ESCAPE.sub(normal, part)
+    while (once := _ESCAPE.sub(normal, part)) != part:  # what is unescaped may make another escape: %%34%31
+        part = once
+    return part
 
 
 def _written_host(text: str) -> str | None:

@@ -59,7 +59,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     else:
         yield f"{numbers.collection} is not being crawled at present"
     yield ""
-    yield f"{'URLs':<18}{numbers.known:>12,}   on {numbers.hosts:,} hosts"
+    yield f"{'URLs':<20}{numbers.known:>12,}   on {numbers.hosts:,} hosts"
     yield from _table((label, count, "") for label, count in numbers.urls.items() if count)
     if numbers.status:
         yield from ("", "Status")
@@ -78,7 +78,7 @@ def _lines(numbers: Report) -> Iterator[str]:
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
     for label, count, meaning in rows:
-        yield f"  {label:<16}{count:>12,}   {meaning}".rstrip()
+        yield f"  {label:<18}{count:>12,}   {meaning}".rstrip()
 
 
 def _sentence(reason: str) -> str:

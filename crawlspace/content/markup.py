@@ -6,7 +6,7 @@ prints the first line afresh):
     what                                 8 KB page   1 MB of nested <div>   13 KB of unclosed <b n=…><p>
     this module and `html`               0.37 ms     0.16 s                 1 ms
     selectolax (lexbor), unwrapped       0.22 ms     104 s                  1.2 s and 400 MB
-    lxml (libxml2), XPath and XSLT       0.2 ms      stops at depth 2048 and loses the rest of the page
+    lxml (libxml2), XPath and XSLT       0.23 ms     stops at depth 2048 and loses the rest of the page
 
 Links, metas and the text with its word breaks follow from the tags alone, so the tokenizer of the HTML standard is enough.
 Every pattern here is possessive: no input makes it go back over what it has read.

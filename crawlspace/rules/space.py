@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
@@ -60,6 +60,18 @@ class ActionRules(Protocol):
         """Return what the rules say of a URL; it must depend on nothing else."""
 
 
+class SiteLimits(Protocol):
+    """Limits that differ from site to site."""
+
+    content_hash: str
+
+    def of(self, host: str, port: int) -> Limits:
+        """The limits that hold for URLs of a site."""
+
+    def all(self) -> Iterable[Limits]:
+        """Every value `of` can return."""
+
+
 class CrawlSpace:
     """Compiled once, never changed."""
 
@@ -71,8 +83,10 @@ class CrawlSpace:
         *,
         host_case_sensitive: bool = True,
         actions: ActionRules | None = None,
+        site_limits: SiteLimits | None = None,
     ) -> None:
         self.limits = limits
+        self._site_limits = site_limits
         self._domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
         self._prefix = PrefixMatcher(rules.prefix)
         self._address = AddressMatcher(rules.address)
@@ -81,6 +95,7 @@ class CrawlSpace:
         self._meant_hosts = DomainMatcher(_meant_hosts(rules), case_sensitive=False)
         start_folders = folders(start_urls)
         self._limits = _limits_of_url(limits)
+        self._limits_there = {own: _limits_of_url(own) for own in (site_limits.all() if site_limits is not None else ())}
         self._scope = _limits_of_scope(limits, self._start_hosts, start_folders)
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
@@ -92,6 +107,7 @@ class CrawlSpace:
                 "folders": sorted(start_folders) if limits.index_entire_site else [],
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
+                "sites": "" if site_limits is None else site_limits.content_hash,
             },
         )
         """Hexadecimal; another value means that some decision could be another."""
@@ -127,7 +143,7 @@ class CrawlSpace:
     def decide_static(self, url: Url) -> Decision:
         """Return the decision as far as it depends on the URL alone, so that it can be remembered for the URL."""
         trial = _Trial(url)
-        trial.limits(self._limits)
+        trial.limits(self._limits if self._site_limits is None else self._limits_there[self._site_limits.of(url.host, url.port)])
         trial.ask(Reason.DOMAIN, self._domain.match_url)
         trial.ask(Reason.PREFIX, self._match_prefix)
         if self._actions is not None:

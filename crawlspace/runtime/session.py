@@ -13,6 +13,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.site_table import SiteLimitTable
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def build_space(collection: Collection) -> CrawlSpace:
         collection.limits,
         [start.url for start in collection.start_urls],
         host_case_sensitive=collection.host_case_sensitive,
+        site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
     )
 
 

@@ -23,7 +23,7 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReadableSin
 
 
 # Orders, each `+url text` or `-url`, and what the sink holds after them.
-SEQUENCES = (
+SEQUENCES: tuple[tuple[list[str], dict[str, str]], ...] = (
     ([], {}),
     ([f"+{A} one"], {A: "one"}),
     ([f"+{A} one", f"+{B} two"], {A: "one", B: "two"}),

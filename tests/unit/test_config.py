@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace import config, site_table
 from crawlspace import settings as defaults
 from crawlspace.config import known_names, load_collection, read_settings_file
 from crawlspace.errors import ConfigError, CrawlspaceError, SettingError, UnknownCollection
@@ -55,7 +56,7 @@ PACES = [
 @pytest.mark.parametrize(("host", "port", "delay", "concurrency", "depth"), PACES)
 def test_sites_first_match(collections: Path, host: str, port: int, delay: float, concurrency: int, depth: int | None) -> None:
     site = load_collection("demo", settings(collections, CRAWLSPACE_SITES=SITES)).sites.of(host, port)
-    assert (site.delay_s, site.concurrency, site.max_path_depth) == (delay, concurrency, depth)
+    assert (site.delay_s, site.concurrency, site.limits.max_path_depth) == (delay, concurrency, depth)
 
 
 def test_a_delay_means_one_request_at_a_time(collections: Path) -> None:
@@ -154,7 +155,5 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    from crawlspace import config
-
-    source = Path(config.__file__).read_text(encoding="utf-8")
+    source = Path(config.__file__).read_text(encoding="utf-8") + Path(site_table.__file__).read_text(encoding="utf-8")
     assert [name for name in known_names() if f'"{name}"' not in source] == []

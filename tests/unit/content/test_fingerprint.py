@@ -17,7 +17,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize(("one", "other", "same"), TEXTS)
-def test_checksum(one: str, other: str, same: bool) -> None:  # noqa: FBT001 - a table's row
+def test_checksum(one: str, other: str, same: bool) -> None:
     assert (checksum(one, title=None) == checksum(other, title=None)) is same
 
 

@@ -46,7 +46,11 @@ TYPES = (
     # zip files of the office
     (None, entry(b"mimetype", b"application/epub+zip"), "application/epub+zip"),
     (None, entry(b"mimetype", b"application/vnd.oasis.opendocument.text"), "application/vnd.oasis.opendocument.text"),
-    (None, entry(b"[Content_Types].xml", b"") + b"word/document.xml", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    (
+        None,
+        entry(b"[Content_Types].xml", b"") + b"word/document.xml",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    ),
     (None, entry(b"x.txt", b"x"), "application/zip"),
 )
 

@@ -21,7 +21,7 @@ META = (
 
 
 @pytest.mark.parametrize(("content", "index", "follow"), META)
-def test_meta(content: str, index: bool, follow: bool) -> None:  # noqa: FBT001 - a table's row
+def test_meta(content: str, index: bool, follow: bool) -> None:
     assert parse_robots(content) == RobotsDirectives(index, follow)
 
 
@@ -44,5 +44,5 @@ HEADERS: tuple[tuple[list[str], bool, bool], ...] = (
 
 
 @pytest.mark.parametrize(("values", "index", "follow"), HEADERS)
-def test_headers(values: list[str], index: bool, follow: bool) -> None:  # noqa: FBT001 - a table's row
+def test_headers(values: list[str], index: bool, follow: bool) -> None:
     assert parse_robots_headers(values, ("OurBot",)) == RobotsDirectives(index, follow)

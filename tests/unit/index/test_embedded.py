@@ -18,7 +18,12 @@ DOCUMENTS = (
     Document("http://e.example/heading", title="Forms", headings=["Holiday", "Other"], text=FILLER),
     Document("http://e.example/text", title="Minutes", text="the holiday was discussed, the request was not " + FILLER),
     Document("http://e.example/u/holiday.html", title="Page", text=FILLER),
-    Document("http://e.example/cafe", title="Menü", text="Café crème in the file_name of net-income " + FILLER, duplicates=["http://e.example/x"]),
+    Document(
+        "http://e.example/cafe",
+        title="Menü",
+        text="Café crème in the file_name of net-income " + FILLER,
+        duplicates=["http://e.example/x"],
+    ),
 )
 
 
@@ -30,7 +35,7 @@ def index(tmp_path: Path) -> Iterator[EmbeddedIndex]:
     made.close()
 
 
-SEARCHES = (
+SEARCHES: tuple[tuple[str, list[str]], ...] = (
     ("holiday", ["title", "heading", "u/holiday.html", "text"]),
     ("HOLIDAY", ["title", "heading", "u/holiday.html", "text"]),
     ("holiday request", ["title", "text"]),
@@ -95,7 +100,9 @@ REFUSED = (
 
 
 @pytest.mark.parametrize(("document", "reason"), REFUSED)
-def test_a_document_it_cannot_hold_is_refused_and_the_old_one_stays(tmp_path: Path, document: Document | None, reason: str) -> None:
+def test_a_document_it_cannot_hold_is_refused_and_the_old_one_stays(
+    tmp_path: Path, document: Document | None, reason: str
+) -> None:
     index = EmbeddedIndex(tmp_path / "index.db", max_document_bytes=1000)
     old = Document("http://e.example/title", title="Old")
     (refusal,) = index.send([push(old), IndexOrder(2, Op.PUSH, old.url, document), push(Document("http://e.example/b"))])

@@ -1,0 +1,62 @@
+"""Killed at any moment, a crawl goes on where it was: nothing is lost, and nothing is fetched twice but what was under way."""
+
+from __future__ import annotations
+
+import random
+import signal
+
+import apsw
+
+from tests.conftest import MakeProject, assert_same
+from tests.integration.stored import collection, indexed
+from tests.sites import Site, page, serve
+
+PAGES = 400
+KILLS = 4
+AT_ONCE = 8
+UNRECORDED = 64 + 2 * AT_ONCE + 64
+"""Outcomes that wait for their transaction, and requests under way: what a kill may cost."""
+
+
+def links_of(number: int) -> list[str]:
+    return [f"/{child}" for child in range(number * 6 + 1, number * 6 + 7) if child < PAGES] + ["/", f"/{number // 6}"]
+
+
+def test_kill_9(project: MakeProject) -> None:
+    site = Site({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
+    site["/"] = page("Home", links=["/0"])
+    chance = random.Random(7)
+    with serve(site) as server:
+        settings = f"DOWNLOAD_DELAY = 0\nCONCURRENT_REQUESTS_PER_DOMAIN = {AT_ONCE}\n"
+        demo = project(collection(server.url("/"), settings=settings))
+        for _ in range(KILLS):
+            before = len(server.paths())
+            process = demo.start("crawl", "demo")
+            while len(server.paths()) < before + chance.randint(20, 90):
+                assert process.poll() is None, (demo.folder / "output.txt").read_text()
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", *(f"/{n}" for n in range(PAGES))])
+        again = sum(server.counts().values()) - len(server.counts())
+        assert again <= KILLS * UNRECORDED
+    database = apsw.Connection(str(demo.data / "demo" / "state.db"))
+    assert database.pragma("quick_check") == "ok"
+
+
+def test_ctrl_c_once_ends_cleanly_and_says_what_is_left(project: MakeProject) -> None:
+    site = Site({"/": page("Home", links=[f"/{n}" for n in range(200)])}, otherwise=page("Any"))
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.05\n"))
+        process = demo.start("crawl", "demo")
+        while len(server.paths()) < 10:
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 0
+        said = (demo.folder / "output.txt").read_text()
+        assert "demo: stopped." in said
+        assert "left for the next start:" in said
+        fetched = set(server.paths())
+        server.forget()
+        demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
+        assert fetched.isdisjoint(server.paths())

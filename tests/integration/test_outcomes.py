@@ -1,0 +1,157 @@
+"""One crawl of a site in which everything happens that can come of a fetch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crawlspace.model import State
+from tests.conftest import MakeProject, Project, assert_same
+from tests.integration.stored import FAST, collection, indexed, refusals, states
+from tests.sites import (
+    Server,
+    Site,
+    binary,
+    cut_short,
+    drip,
+    drop,
+    gzip_bomb,
+    hang,
+    html,
+    page,
+    redirect,
+    sequence,
+    serve,
+    status,
+    text,
+    wrong_charset,
+)
+
+DEEP = 5_000
+ROBOTS = "User-agent: *\nDisallow: /barred/\n"
+
+TABLE = [
+    # path, what it answers, state, status, indexed
+    ("/page", page("Page", text="A page like any other"), State.DONE, 200, True),
+    ("/plain.txt", text("Plain words"), State.DONE, 200, True),
+    ("/missing", status(404), State.GONE, 404, False),
+    ("/gone", status(410), State.GONE, 410, False),
+    ("/secret", status(403), State.GONE, 403, False),
+    ("/broken", status(500), State.GONE, 500, False),
+    ("/busy", status(503, headers={"Retry-After": "0"}), State.FAILED, 503, False),
+    ("/many", status(429, headers={"Retry-After": "0"}), State.FAILED, 429, False),
+    ("/twice", sequence([status(503, headers={"Retry-After": "0"}), page("Twice", text="well again")]), State.DONE, 200, True),
+    ("/unasked", status(304), State.GONE, 304, False),
+    ("/moved", redirect("/page", 301), State.REDIRECTED, 301, False),
+    ("/soft", html("x", headers={"Location": "/page"}), State.REDIRECTED, 3020, False),
+    ("/nowhere", redirect("http://[/"), State.GONE, 690, False),
+    ("/no-location", status(302), State.GONE, 690, False),
+    ("/loop1", redirect("/loop2"), State.REDIRECTED, 302, False),
+    ("/out", redirect("http://other.example/"), State.REDIRECTED, 302, False),
+    ("/noindex", page("No", text="hidden", links=["/from-noindex"], head='<meta name="robots" content="noindex">'), State.EXCLUDED, 2004, False),
+    ("/header-noindex", page("No", text="hidden too", headers={"X-Robots-Tag": "noindex"}), State.EXCLUDED, 2004, False),
+    ("/nofollow", page("No", text="no links", links=["/never"], head='<meta name="robots" content="nofollow">'), State.DONE, 200, True),
+    ("/barred/x", page("Barred"), State.EXCLUDED, 740, False),
+    ("/image", binary(b"\x89PNG\r\n\x1a\n" + bytes(100), "image/png"), State.EXCLUDED, 780, False),
+    ("/liar", binary(b"\x89PNG\r\n\x1a\n" + bytes(100), "text/html"), State.EXCLUDED, 780, False),
+    ("/reset", drop(reset=True), State.FAILED, 612, False),
+    ("/closed", drop(), State.FAILED, 612, False),
+    ("/hang", hang(), State.FAILED, 613, False),
+    ("/endless", drip(b"x" * 65_536, every_s=0.001), State.GONE, 615, False),
+    ("/cut", cut_short("<p>half of it", missing=100), State.GONE, 615, False),
+    ("/bomb", gzip_bomb(50_000_000), State.GONE, 615, False),
+    ("/wrong-charset", wrong_charset("<title>Müller</title>", declared="utf-8", actual="windows-1252"), State.DONE, 200, True),
+    ("/deep", html("<div>" * DEEP + '<a href="/from-deep">x</a>' + "</div>" * DEEP), State.DONE, 200, True),
+    ("/one-line", html("<p>" + "word " * 200_000 + '<a href="/from-one-line">x</a>'), State.DONE, 200, True),
+    ("/many-links", html("".join(f'<a href="/page?{n}">x</a>' for n in range(100_000))), State.DONE, 200, True),
+    ("/empty", html(""), State.DONE, 200, True),
+    ("/twin-a", page("Twin", text="the same words"), State.DONE, 200, True),
+    ("/twin-longer-path", page("Twin", text="the same words"), State.DONE, 200, False),
+]  # fmt: skip
+
+FOUND_ON_PAGES = ["/from-noindex", "/from-deep", "/from-one-line"]
+ODD_LINKS = [
+    "http://nohost.invalid/", "http://127.0.0.1:1/refused", "http://h:" + "9" * 1000 + "/", "http://%/\udcff", "mailto:x@y", "/a.zip", "javascript:x()",
+    "http://user:password@other.example/",
+]  # fmt: skip
+SETTINGS = FAST + "DOWNLOAD_MAXSIZE = 5_000_000\nCRAWLSPACE_FOLLOW_QUERY_STRINGS = False\n"
+RULES = "allow domain 127.0.0.1\nallow domain nohost.invalid\nforbid domain *\n"
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Server, str]:
+    site = Site({path: answer for path, answer, *_ in TABLE})
+    site.update({path: page(path, text=path) for path in FOUND_ON_PAGES})
+    site["/loop2"] = redirect("/loop1")
+    site["/robots.txt"] = text(ROBOTS)
+    links = [path for path, *_ in TABLE] + [link.encode("utf-8", "replace").decode() for link in ODD_LINKS]
+    site["/"] = page("Home", text="Start here", links=links)
+    with serve(site) as server:
+        project = Project(tmp_path_factory.mktemp("outcomes"), collection(server.url("/"), rules=RULES, settings=SETTINGS))
+        run = project.crawl("demo", "-O", str(project.folder / "items.jsonl"))
+        assert run.returncode == 0, run.stderr
+        return project, server, run.stderr
+
+
+def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -> None:
+    known = states(crawled[0])
+    found = {(path, known[path].state, known[path].status) for path, *_ in TABLE if path in known}
+    assert_same(found, {(path, state, code) for path, _, state, code, _ in TABLE})
+
+
+def test_the_index_holds_what_it_should(crawled: tuple[Project, Server, str]) -> None:
+    assert_same(indexed(crawled[0]), ["/", *FOUND_ON_PAGES, *(path for path, _, _, _, wanted in TABLE if wanted)])
+
+
+def test_links_of_hosts_that_do_not_answer(crawled: tuple[Project, Server, str]) -> None:
+    known = states(crawled[0])
+    assert known["http://nohost.invalid/"].status in (680, 681)
+    refused = known["http://127.0.0.1:1/refused"]
+    assert (refused.state, refused.status) == (State.PENDING, 741)  # its robots.txt could not be asked for
+
+
+def test_refusals_have_reasons(crawled: tuple[Project, Server, str]) -> None:
+    assert {"malformed": 2, "domain": 1, "extension": 1, "query_string": 10_000}.items() <= refusals(crawled[0]).items()
+
+
+def test_nothing_is_asked_that_must_not_be(crawled: tuple[Project, Server, str]) -> None:
+    asked = set(crawled[1].paths())
+    assert asked.isdisjoint({"/barred/x", "/never", "/a.zip"})
+    assert crawled[1].counts()["/robots.txt"] == 1
+
+
+def test_a_page_is_asked_for_once_and_a_failure_three_times(crawled: tuple[Project, Server, str]) -> None:
+    counts = crawled[1].counts()
+    asked = {path: counts[path] for path in ("/", "/page", "/missing", "/moved", "/broken", "/busy", "/hang", "/twice")}
+    assert asked == {"/": 1, "/page": 1, "/missing": 1, "/moved": 1, "/broken": 3, "/busy": 3, "/hang": 3, "/twice": 2}
+
+
+def test_the_twin_is_noted(crawled: tuple[Project, Server, str]) -> None:
+    known = states(crawled[0])
+    assert known["/twin-longer-path"].duplicate_of == known["/twin-a"].id
+
+
+def test_items_are_exported(crawled: tuple[Project, Server, str]) -> None:
+    lines = Path(crawled[0].folder / "items.jsonl").read_text(encoding="utf-8").splitlines()
+    items = {json.loads(line)["url"].split("/", 3)[3]: json.loads(line) for line in lines}
+    assert items["page"]["title"] == "Page"
+    assert items["wrong-charset"]["title"].startswith("M")
+    assert "missing" not in items
+
+
+def test_the_end_is_a_short_summary_without_tracebacks(crawled: tuple[Project, Server, str]) -> None:
+    assert "Traceback" not in crawled[2]
+    assert "demo: done." in crawled[2]
+    assert "password" not in crawled[2]
+
+
+def test_a_second_run_has_nothing_to_do(project: MakeProject) -> None:
+    site = Site({"/": page("Home", links=["/a"]), "/a": page("A")})
+    with serve(site) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        server.forget()
+        assert "demo: done. 0 fetched, 2 documents in the index" in demo.crawl("demo").succeeded().stderr
+        assert server.paths() == []
