@@ -117,4 +117,4 @@ def _seconds(step: object) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(finish(main()))
+    sys.exit(finish(main))

@@ -160,7 +160,7 @@ class _Case:
 def _check_host_limit(case: _Case) -> Decision | None:
     """As the engine holds it: a URL that is not yet known is one too many."""
     url = case.url
-    most = case.collection.sites.of(url.host, url.port).max_urls_per_host or case.space.limits.max_urls_per_host
+    most = case.collection.sites.of(url.host, url.port).limits.max_urls_per_host
     if most is None:
         return None
     has = 0 if case.store is None else case.store.host_count(url.host)

@@ -31,5 +31,6 @@ class Fingerprint:
                 document.text,
                 title=document.title if content.checksum_title else None,
                 cut_off=content.checksum_cut_off,
+                collapsed=item.collapsed,
             )
         return item

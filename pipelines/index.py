@@ -64,7 +64,7 @@ class DrainIndex:
 
     @property
     def _session(self) -> Session | None:
-        session: Session | None = self._crawler.spider.session  # type: ignore[union-attr]
+        session: Session | None = getattr(self._crawler.spider, "session", None)  # other spiders, as in scrapy shell, have none
         return session
 
     async def _tick(self) -> None:

@@ -60,7 +60,8 @@ class RecordState:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._session.commit(self._crawler)
+        if getattr(self._crawler.spider, "session", None) is not None:  # other spiders, as in scrapy shell, have none
+            self._session.commit(self._crawler)
 
     @property
     def _session(self) -> Session:

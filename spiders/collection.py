@@ -61,8 +61,9 @@ class CollectionSpider(scrapy.Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> CollectionSpider:
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
-        if session is None and "start" not in kwargs and not crawler.settings.getbool("KEEP_ALIVE"):
+        if session is None and crawler.crawling and "start" not in kwargs:  # scrapy shell does not crawl, fetch and parse bring a start
             session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
+            session.warn_of_refused_starts()
         spider.session = session
         if session is not None:
             spider._settle(session)
@@ -197,7 +198,7 @@ class CollectionSpider(scrapy.Spider):
         elif isinstance(item, Document):
             item.content_type = item.content_type or mime
             item.modified = item.modified or outcome.last_modified or ""
-        return Fetched(outcome, item)
+        return Fetched(outcome, item, collapsed=isinstance(item, Document) and item.text is page.text)
 
     def _extract(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
         charset = charset_parameter(declared) if declared is not None else None

@@ -9,7 +9,9 @@ import sys
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
 
+from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError
+from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.session import Session
 
 logger = logging.getLogger(__name__)
@@ -34,42 +36,42 @@ class Command(ScrapyCrawl):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Open the collection before Scrapy sets anything up, so that a mistake costs a sentence and nothing else."""
         super().process_options(args, opts)
         self._quiet = opts.loglevel is None
         if self._quiet:  # its level is set anew when the process is made; a filter stays
             logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
-
-    def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if len(args) != 1:
             raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
-        name = args[0]
+        assert self.settings is not None
+        try:
+            collection_folder(args[0], self.settings)
+            settings = self.settings.copy()
+            CollectionLoader.from_settings(settings).load(args[0]).update_settings(settings)
+            self._session = Session.open(args[0], settings)
+        except CrawlspaceError as error:
+            sys.stderr.write(f"{error}\n")
+            sys.exit(error.exit_status)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if self._quiet:
             quiet_scrapy()
+        session = self._session
         assert self.crawler_process is not None
         try:
-            crawler = self.crawler_process.create_crawler(name)
-            session = Session.open(name, crawler.settings)
-        except CrawlspaceError as error:
-            self._end(error)
-            return
-        except KeyError as error:
-            print(error.args[0], file=sys.stderr)
-            self.exitcode = 2
-            return
-        try:
+            session.warn_of_refused_starts()
+            crawler = self.crawler_process.create_crawler(args[0])
             self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
         finally:
             session.close()
-        if session.error is not None:
-            self._end(session.error)
-        elif self.crawler_process.bootstrap_failed:
+        if self.crawler_process.bootstrap_failed:
             self.exitcode = 1
-        print(summary(session, stopped=crawler.stats.get_value("finish_reason") == "shutdown"), file=sys.stderr)
-
-    def _end(self, error: CrawlspaceError) -> None:
-        print(error, file=sys.stderr)
-        self.exitcode = error.exit_status
+        if session.error is not None:
+            sys.stderr.write(f"{session.error}\n")
+            self.exitcode = session.error.exit_status
+        stopped = crawler.stats.get_value("finish_reason") == "shutdown"
+        sys.stderr.write(f"{summary(session, stopped=stopped)}\n")
 
 
 def quiet_scrapy() -> None:

@@ -13,7 +13,7 @@ from crawlspace.errors import UsageError
 from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import priority
 from crawlspace.reports import Known, label_of, status_sentence
-from crawlspace.runtime.command import WIDTH, CollectionCommand, print_json, reading_store, shortened
+from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, reading_store, shortened
 from crawlspace.runtime.session import build_space
 
 
@@ -65,14 +65,14 @@ def _lines(answer: Explanation) -> Iterator[str]:
     yield answer.asked if answer.url is None else answer.url.text
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
     if decision.rule is not None:
-        yield _row("by", f"{decision.rule}: {decision.rule.text}")
+        yield f"{'by':<12} {decision.rule}: {decision.rule.text}"
     if decision.reason is Reason.MALFORMED and "//" not in answer.asked:
         yield _row("hint", "write it with http:// or https://, or name the page it stands on with --from")
     if decision.admitted:
         yield _row("then", _follows(answer))
     yield ""
     for number, step in enumerate(decision.trace):
-        yield _row("" if number else "checks", _step(step))
+        yield f"{'' if number else 'checks':<12} {_step(step)}"
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
     yield ""
@@ -121,7 +121,7 @@ def _known(known: Known) -> Iterator[str]:
 
 
 def _row(label: str, text: str) -> str:
-    return f"{label:<12} {text}".rstrip()
+    return beside(f"{label:<12} ", text)
 
 
 def _local(seconds: int) -> str:

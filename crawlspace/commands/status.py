@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crawlspace.decision import Reason
 from crawlspace.reports import Report, report, status_sentence
-from crawlspace.runtime.command import CollectionCommand, exactly_one, print_json, reading_store
+from crawlspace.runtime.command import CollectionCommand, beside, exactly_one, print_json, reading_store
 from crawlspace.state.who_crawls import who_crawls
 
 
@@ -78,7 +78,7 @@ def _lines(numbers: Report) -> Iterator[str]:
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
     for label, count, meaning in rows:
-        yield f"  {label:<18}{count:>12,}   {meaning}".rstrip()
+        yield beside(f"  {label:<18}{count:>12,}   ", meaning)
 
 
 def _sentence(reason: str) -> str:

@@ -14,7 +14,7 @@ def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool 
     """Return 16 bytes of blake2b over the normalised text.
 
     A title that is not None counts too. `cut_off` > 0 takes only that many bytes from the start of the text (UTF-8), the title apart.
-    `collapsed` says that the white space is normalised already, as `Page.text` and `Page.title` are: 6 µs for 5 KB instead of 35.
+    `collapsed` says that the white space is normalised already, as `Page.text` and `Page.title` are: it takes a third to a fifth of the time.
     """
     digest = blake2b(digest_size=16)
     if title is not None:

@@ -1,16 +1,17 @@
 """The default index: a full-text index in one SQLite file, with nothing to install and no server to run.
 
 Two tables share a row number: `documents` holds what is shown, the FTS5 table `words` what is searched, its text included, because
-that is what a snippet is cut from. Measured with 5 KB documents in batches of 200, synchronous=FULL, on two shared cores:
+that is what a snippet is cut from. Plain SQL with 5 KB documents in batches of 200, synchronous=FULL, on two shared cores; one run
+each, and the same run is down to a third of this when the machine is busy, so only the proportions mean something:
 
     variant                            pushes/s new   replaced   6,000 documents
     words keeps its own text (this)           6,100      4,600             72 MB
     external content                          6,400      2,250             69 MB
-    contentless with deletes                  5,700   1,900 – 4,300        65 MB, and no snippets
+    contentless with deletes                  5,700   1,900 - 4,300        65 MB, and no snippets
 
-Replacing is what a crawler does for the rest of its life. A larger hash (8 MB, so that a batch is one segment) is worth 25 %, merging
-at 8 segments instead of 4 another 10 %. The tokenizer is the plain one: adding `_` or `-` to the letters would keep `net-income` and
-`file_name` from being found by their parts.
+Replacing is what a crawler does for the rest of its life. In every variant a larger hash (8 MB, so that a batch is one segment) gave
+18 to 27 % more new documents a second, and merging at 8 segments instead of 4 another 12 to 14 %. The tokenizer is the plain one:
+adding `_` or `-` to the letters would keep `net-income` and `file_name` from being found by their parts.
 """
 
 from __future__ import annotations

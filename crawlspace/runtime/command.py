@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import sys
+import textwrap
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -127,6 +128,12 @@ def print_json(value: object) -> None:
 
 def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def beside(head: str, text: str) -> str:
+    """Return a sentence behind its head; what is too long for a line goes on below, in the same column."""
+    lines = textwrap.wrap(text, max(WIDTH - len(head), 20), break_long_words=False, break_on_hyphens=False)
+    return f"\n{' ' * len(head)}".join([head + "".join(lines[:1]), *lines[1:]]).rstrip()
 
 
 def _without_options(args: Sequence[str]) -> list[str]:

@@ -16,6 +16,8 @@ class Fetched:
 
     outcome: Outcome
     item: Any = None
+    collapsed: bool = False
+    """The item's text is as the page's was read: words apart by single spaces."""
 
 
 _OWN_FIELDS = {field.name for field in fields(Document)} - {"fields", "duplicates"}

@@ -60,9 +60,12 @@ class Session:
             index.close()
             store.close()
             raise
-        for refused in session.refused_starts:
-            logger.warning("%s", describe_refusal(refused))
         return session
+
+    def warn_of_refused_starts(self) -> None:
+        """Log each start URL that the rules refuse, with the rule."""
+        for refused in self.refused_starts:
+            logger.warning("%s", describe_refusal(refused))
 
     def guard_connections(self) -> None:
         """Have every connection of this process checked against the address rules, at connect time."""

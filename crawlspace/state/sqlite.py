@@ -31,10 +31,11 @@ _PAGE = 1_000
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
 _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
 
-# Of the site `s`, by source: one look into an index each, however many URLs it has.
-_HAS_PENDING = ", ".join(f"EXISTS (SELECT 1 FROM {_PENDING} AND site = s.id AND source = {int(source)})" for source in Source)
-_FIRST_DUE = ", ".join(
-    f"(SELECT min(next_fetch) FROM {_DUE} AND site = s.id AND due_source = {int(source)})" for source in Source
+# From one pair of site and source straight to the next one: as many looks into an index as there are pairs, not URLs.
+_NEXT_PENDING = f"SELECT site, source, 0 FROM {_PENDING} AND (site, source) > (?, ?) ORDER BY site, source LIMIT 1"
+_NEXT_DUE = (
+    f"SELECT site, due_source, next_fetch FROM {_DUE} AND (site, due_source) > (?, ?)"
+    " ORDER BY site, due_source, next_fetch LIMIT 1"
 )
 
 
@@ -84,18 +85,17 @@ class SqliteStore:
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
-        with self._file.reading() as db:
-            rows = list(
-                db.execute(
-                    f"SELECT s.site, s.wait_until, {_HAS_PENDING}, {_FIRST_DUE} FROM site AS s"
-                    " WHERE s.urls > 0 OR s.wait_until IS NOT NULL ORDER BY s.site"
-                )
-            )
-        for site, wait_until, *flags in rows:
-            sources = tuple(source for source, has in zip(Source, flags, strict=False) if has)
-            next_due = _first(flags[len(Source) :])
-            if sources or next_due is not None or wait_until is not None:
-                yield Site(site, bool(sources), next_due, wait_until, sources)
+        with self._file.snapshot() as db:
+            rows = list(db.execute("SELECT id, site, wait_until FROM site ORDER BY site"))
+            pending: dict[int, tuple[Source, ...]] = {}
+            for site_id, source, _ in _leap(db, _NEXT_PENDING):
+                pending[site_id] = (*pending.get(site_id, ()), Source(source))
+            due: dict[int, int] = {}
+            for site_id, _, next_fetch in _leap(db, _NEXT_DUE):
+                due[site_id] = min(due.get(site_id, next_fetch), next_fetch)
+        for site_id, site, wait_until in rows:
+            if site_id in pending or site_id in due or wait_until is not None:
+                yield Site(site, site_id in pending, due.get(site_id), wait_until, pending.get(site_id, ()))
 
     def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
         if limit <= 0:
@@ -134,9 +134,13 @@ class SqliteStore:
             return ended
 
     def next_due(self, site: str) -> int | None:
-        with self._file.reading() as db:
-            row = db.execute(f"SELECT {_FIRST_DUE} FROM site AS s WHERE s.site = ?", (site,)).fetchone()
-        return _first(row) if row else None
+        with self._file.snapshot() as db:
+            site_id = self._sites.find(db, site)
+            firsts = [
+                db.execute(f"SELECT min(next_fetch) FROM {_DUE} AND site = ? AND due_source = ?", (site_id, source)).get
+                for source in Source
+            ]
+        return min((first for first in firsts if first is not None), default=None)
 
     def wait_site(self, site: str, until: int | None) -> None:
         with self._writing() as db:
@@ -320,5 +324,9 @@ def _ready(db: apsw.Connection, site: int, limit: int, now: int, source: Source 
     return ids
 
 
-def _first(times: Iterable[int | None]) -> int | None:
-    return min((time for time in times if time is not None), default=None)
+def _leap(db: apsw.Connection, statement: str) -> Iterator[tuple[int, int, int]]:
+    """Run a statement that finds the next pair of site and source, until there is none."""
+    row = db.execute(statement, (0, -1)).fetchone()
+    while row:
+        yield row
+        row = db.execute(statement, row[:2]).fetchone()

@@ -20,7 +20,8 @@ from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
 
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
-_WAL_PAGES = 4_000
+_WAL_PAGES = 16_000
+"""64 MB: keys are spread over their whole index, and a page changed often is copied into the file once."""
 _WAL_BYTES_KEPT = 64 * 1024 * 1024
 _HARDLY_FREE_BYTES = 1024 * 1024
 
@@ -32,11 +33,11 @@ class SqliteFile:
         self.path = path
         with told(path):
             found = _version_found(path)
-            if read_only and found != len(MIGRATIONS):
+            if read_only and found == 0:
+                raise StoreError(f"{path} holds no state yet: crawl the collection first")
+            if read_only and found < len(MIGRATIONS):
                 raise StoreVersionError(
-                    f"{path} holds no state yet: crawl the collection first"
-                    if found == 0
-                    else f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
+                    f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
                 )
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)

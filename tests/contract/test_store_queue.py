@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 
 from crawlspace.model import Source, State
@@ -59,15 +62,11 @@ def test_found_twice_in_one_batch(known: Known) -> None:
 
 def test_two_urls_may_share_a_key(known: Known, store: Store) -> None:
     one, other = new("a.example/1"), new("a.example/2")
-    store.discover([one, type(one)(one.key, other.url, *_rest(other))], now=NOW)
+    store.discover([one, replace(other, key=one.key)], now=NOW)
     assert [short(state.url) for state in store.urls()] == ["a.example/1", "a.example/2"]
     state = store.get(one.url)
     assert state is not None
     assert state.url == one.url
-
-
-def _rest(url: object) -> tuple[object, ...]:
-    return tuple(getattr(url, name) for name in ("site", "source", "shift", "depth", "redirects", "path_length"))
 
 
 def test_pending_ones_are_leased_by_source_then_shift_then_age(known: Known) -> None:
@@ -158,7 +157,7 @@ def test_a_url_made_pending_again_is_told_to_the_frontier(known: Known) -> None:
 def chain(known: Known, *urls: str, start_depth: int = 0) -> None:
     """Each page leads to the next one."""
     known.discover(*(new(url, depth=start_depth + step) for step, url in enumerate(urls)))
-    known.record(*(known.change(url, links=[key(next_one)]) for url, next_one in zip(urls, urls[1:], strict=False)))
+    known.record(*(known.change(url, links=[key(next_one)]) for url, next_one in pairwise(urls)))
 
 
 def test_a_shorter_way_lowers_what_it_leads_to(known: Known) -> None:

@@ -6,19 +6,22 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Store
 from tests.contract.conftest import NOW, SINKS, key, new
 
-PLACES = [f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")]
+PLACES = [
+    f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")
+]
 # Two URLs of one key, as may happen among very many.
 TWIN = replace(new("a.example/twin"), key=key(PLACES[0]))
 SITES = sorted({new(place).site for place in PLACES})
@@ -107,7 +110,7 @@ class StoreWalk(RuleBasedStateMachine):
         self,
         outcomes: list[tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool]],
         now: int,
-        stale: bool,  # noqa: FBT001
+        stale: bool,
     ) -> None:
         known = list(self.model.urls())
         changes = []
@@ -119,7 +122,11 @@ class StoreWalk(RuleBasedStateMachine):
             changes.append(Change(edited, document, keys, discovered, forget))
         self.both(lambda store: store.record(changes, now=now))
 
-    @rule(urls=st.lists(places, min_size=2, max_size=6, unique=True), checksum=st.sampled_from([b"one", b"two"]), text=st.sampled_from("stu"))
+    @rule(
+        urls=st.lists(places, min_size=2, max_size=6, unique=True),
+        checksum=st.sampled_from([b"one", b"two"]),
+        text=st.sampled_from("stu"),
+    )
     def equal_pages(self, urls: list[str], checksum: bytes, text: str) -> None:
         """Groups with many members, which single outcomes seldom make."""
         wanted = {new(url).url for url in urls}
@@ -130,6 +137,19 @@ class StoreWalk(RuleBasedStateMachine):
         ]
         self.both(lambda store: store.record(changes, now=NOW))
 
+    @rule(url=places, redirects=st.integers(0, 2), canonical=st.none() | places.map(key), text=st.sampled_from("stu"))
+    def fetched_again(self, url: str, redirects: int, canonical: int | None, text: str) -> None:
+        """A page that stays in its group, on another footing."""
+        state = self.model.get(new(url).url)
+        if state is not None:
+            change = Change(replace(state, redirects=redirects, canonical=canonical), Document("", text=text))
+            self.both(lambda store: store.record([change], now=NOW))
+
+    @rule()
+    def acknowledge_all(self) -> None:
+        for sink in SINKS:
+            self.acknowledge(sink, 100)
+
     @rule(sink=st.sampled_from(SINKS), limit=st.integers(1, 5))
     def acknowledge(self, sink: str, limit: int) -> None:
         orders = self.model.orders(sink, limit, now=NOW)
@@ -138,7 +158,7 @@ class StoreWalk(RuleBasedStateMachine):
     @rule(sink=st.sampled_from(SINKS))
     def park(self, sink: str) -> None:
         for order in self.model.orders(sink, 1, now=NOW):
-            self.both(lambda store, order=order: store.park(sink, order, "too large"))
+            self.both(partial(_park, sink=sink, order=order))
 
     @rule(site=st.sampled_from(SITES), until=st.none() | times)
     def wait_site(self, site: str, until: int | None) -> None:
@@ -158,8 +178,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: [store.next_due(site) for site in SITES])
         self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
         for sink in SINKS:
-            self.both(lambda store, sink=sink: store.orders(sink, 100, now=NOW))
-            self.both(lambda store, sink=sink: (store.parked(sink), store.backlog(sink)))
+            self.both(partial(_outbox, sink=sink))
 
     @invariant()
     def exactly_one_of_a_group_is_indexed(self) -> None:
@@ -169,6 +188,14 @@ class StoreWalk(RuleBasedStateMachine):
             if state.checksum is not None:
                 members.setdefault(state.checksum, []).append(state.indexed)
         assert all(sum(flags) == 1 for flags in members.values())
+
+
+def _park(store: Store, *, sink: str, order: IndexOrder) -> None:
+    store.park(sink, order, "too large")
+
+
+def _outbox(store: Store, *, sink: str) -> object:
+    return store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink)
 
 
 TestStoreWalk = StoreWalk.TestCase

@@ -63,7 +63,7 @@ def test_exactly_these_urls_are_known_besides(crawl: tuple[Crawled, Expected]) -
 def test_each_ended_with_its_status(crawl: tuple[Crawled, Expected]) -> None:
     crawled, expected = crawl
     wrong = {
-        url: f"{crawled.urls[crawled.there(url)]['status']}, not {sorted(statuses)}"
+        url: f"{crawled.urls[crawled.there(url)]['status']}, not {set(statuses)}"
         for url, statuses in expected.known.items()
         if crawled.there(url) in crawled.urls and crawled.urls[crawled.there(url)]["status"] not in statuses
     }

@@ -57,7 +57,12 @@ DECISIONS: list[tuple[Question, str, str | None, str]] = [
     ),
     (Question("http://10.0.0.7/"), "admitted", "crawl.rules:2", "urls_per_host address"),
     (Question("http://10.0.0.7/", address="192.0.2.1"), "address", "crawl.rules:6", "urls_per_host -address"),
-    (Question(f"{HOME}/a", mime="text/html; charset=utf-8"), "admitted", "crawl.rules:1", "link_depth urls_per_host robots mime_type"),
+    (
+        Question(f"{HOME}/a", mime="text/html; charset=utf-8"),
+        "admitted",
+        "crawl.rules:1",
+        "link_depth urls_per_host robots mime_type",
+    ),
     (Question(f"{HOME}/a", mime="video/mp4"), "mime_type", None, "link_depth urls_per_host robots -mime_type"),
     (Question("ftp://www.example.com/"), "scheme", None, ""),
     (Question("www.example.com"), "malformed", None, ""),
@@ -71,7 +76,9 @@ def ask(tmp_path: Path, question: Question, *, store: MemoryStore | None, rules:
     (folder / "crawl.rules").write_text(rules)
     (folder / "start_urls.txt").write_text(f"{HOME}/ shift=-1\n")
     settings = {name: value for name, value in vars(defaults).items() if name.isupper()}
-    collection = load_collection("demo", {**settings, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), "RETRY_TIMES": 2, **SETTINGS, **own})
+    collection = load_collection(
+        "demo", {**settings, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), "RETRY_TIMES": 2, **SETTINGS, **own}
+    )
     starts = [start.url for start in collection.start_urls]
     space = CrawlSpace(collection.rules, collection.limits, starts, host_case_sensitive=collection.host_case_sensitive)
     return explain(question, collection, space=space, store=store, clock=FakeClock(NOW + 10 * 86400))
@@ -97,7 +104,10 @@ def store() -> MemoryStore:
     """Seven URLs of the host, robots.txt read, two pages with one text, and one that moved."""
     store = MemoryStore()
     store.discover([new(f"{HOME}/", 0, source=Source.USER)], now=NOW)
-    store.discover([new(f"{HOME}/{path}", depth) for path, depth in [("a", 1), ("b", 1), ("secret/b", 2), ("deep", 3), ("moved", 3)]], now=NOW)
+    store.discover(
+        [new(f"{HOME}/{path}", depth) for path, depth in [("a", 1), ("b", 1), ("secret/b", 2), ("deep", 3), ("moved", 3)]],
+        now=NOW,
+    )
     store.discover([new(f"{HOME}/c", 1, host_as_written="WWW.example.com")], now=NOW)
     store.save_robots(RobotsEntry("www.example.com:80", "http", 200, "User-agent: *\nDisallow: /secret/\n", NOW))
     for url in (f"{HOME}/a", f"{HOME}/b"):
@@ -112,7 +122,9 @@ def store() -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize(("question", "reason", "rule", "checks"), DECISIONS, ids=[str(row[0].url) + "-" + row[1] for row in DECISIONS])
+@pytest.mark.parametrize(
+    ("question", "reason", "rule", "checks"), DECISIONS, ids=[str(row[0].url) + "-" + row[1] for row in DECISIONS]
+)
 def test_the_first_refusal_is_the_reason_and_every_check_is_shown(
     tmp_path: Path, store: MemoryStore, question: Question, reason: str, rule: str | None, checks: str
 ) -> None:

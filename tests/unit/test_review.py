@@ -29,7 +29,10 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
     ),
     (
         "settings",
-        {"start_urls.txt": START, "settings.py": "A = 1\n\nCRAWLSPACE_MAX_PATH_DEEPTH = 3\nDEPTH_LIMIT = -1\nCRAWLSPACE_QQ = 1\n"},
+        {
+            "start_urls.txt": START,
+            "settings.py": "A = 1\n\nCRAWLSPACE_MAX_PATH_DEEPTH = 3\nDEPTH_LIMIT = -1\nCRAWLSPACE_QQ = 1\n",
+        },
         ["settings.py:3:1 error setting", "settings.py:4:1 error setting", "settings.py:5:1 error setting"],
     ),
     ("no start URL", {"crawl.rules": RULES}, ["demo:0:0 error collection"]),
@@ -107,7 +110,7 @@ def reviewed(
     tmp_path: Path, name: str, files: dict[str, str], *, store: MemoryStore | None = None, proxy: bool = False
 ) -> tuple[list[Finding], Collection | None]:
     folder = tmp_path / name
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for file, content in files.items():
         (folder / file).write_text(content)
     settings = {key: value for key, value in vars(defaults).items() if key.isupper()}

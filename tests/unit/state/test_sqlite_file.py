@@ -34,7 +34,10 @@ def statements(*lines: str) -> Callable[[Path], None]:
 
 
 def text(content: bytes) -> Callable[[Path], None]:
-    return lambda path: None if path.write_bytes(content) else None
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+
+    return make
 
 
 # what stands at the path -> the error, a part of its sentence
@@ -82,7 +85,7 @@ def test_no_file_and_no_folder(tmp_path: Path) -> None:
     missing = tmp_path / "nowhere" / "state.db"
     assert_refused(lambda: SqliteStore(missing), StoreError, "folder must exist", missing)
     path = tmp_path / "state.db"
-    assert_refused(lambda: SqliteStore(path, read_only=True), StoreVersionError, "crawl the collection first", path)
+    assert_refused(lambda: SqliteStore(path, read_only=True), StoreError, "crawl the collection first", path)
     assert not path.exists()
 
 
@@ -259,10 +262,7 @@ def record(store: SqliteStore) -> None:
         urls = [f"a.example/{batch}/{number}" for number in range(10)]
         known.discover(*urls)
         known.record(
-            *(
-                known.page(url, f"{url:0>16}"[-16:], links=[key(f"{url}/child")], discovered=[new(f"{url}/child")])
-                for url in urls
-            )
+            *(known.page(url, f"{url:0>16}"[-16:], links=[key(f"{url}/child")], discovered=[new(f"{url}/child")]) for url in urls)
         )
         print("recorded", flush=True)
 
