@@ -44,6 +44,10 @@ class Recent(Generic[K, V]):
             self._young = {}
         self._young[key] = value
 
+    def drop(self, key: K) -> None:
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
     def clear(self) -> None:
         self._young.clear()
         self._old.clear()
@@ -78,6 +82,7 @@ class Discovery:
         self._space = space
         self._targets: Recent[tuple[str, str], Target] = Recent(memory)
         self._known: Recent[int, int] = Recent(4 * memory)
+        self._admitted: Recent[int, Decision] = Recent(memory)
         self.refused: Counter[Reason] = Counter()
 
     def links(
@@ -138,12 +143,14 @@ class Discovery:
 
     def recheck(self, state: UrlState) -> Decision:
         """The decision for a stored URL, by the rules as they are now."""
-        scope = ("", f"{state.url} {state.host_as_written}" if state.host_as_written else state.url)
-        target = self._targets.get(scope)
-        if target is None:
-            target = self._resolve(state.url, "", state.host_as_written)
-            self._targets.put(scope, target)
-        return self._space.at_depth(target.decision, state.depth, None)
+        decision = self._admitted.get(state.key)
+        if decision is None:
+            decision = self._resolve(state.url, "", state.host_as_written).decision
+        return self._space.at_depth(decision, state.depth, None)
+
+    def forget(self, key: int) -> None:
+        """The store does not know that URL any more."""
+        self._known.drop(key)
 
     def forget_known(self) -> None:
         """The store may know less than is remembered here."""
@@ -153,7 +160,9 @@ class Discovery:
         url, decision = self._space.decide(href, base=base, base_host_as_written=host_as_written)
         if url is None or not decision.admitted:
             return Target(decision)
-        return Target(decision, url_key(url.text), url, source_of(decision))
+        key = url_key(url.text)
+        self._admitted.put(key, decision)
+        return Target(decision, key, url, source_of(decision))
 
 
 def source_of(decision: Decision) -> Source:
@@ -175,7 +184,7 @@ def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: So
         shift=target.decision.shift,
         depth=depth,
         redirects=redirects,
-        path_length=len(url.path),
+        path_length=len(url.text) - url.text.index("/", 8),  # the query counts: of two equal pages the plain one is the better
         host_as_written=written,
     )
 

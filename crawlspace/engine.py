@@ -185,6 +185,8 @@ class Engine:
         site = fetch.site
         if self.robots.save(site, fetch.scheme, status=status, body=body):
             self._robots_tries.pop(site, None)
+            if self.store.counts().by_status.get(Status.ROBOTS_UNAVAILABLE):
+                self.store.note_pending(site, None)
             self.frontier.unhold(site)
             return
         self._robots_tries[site] += 1
@@ -194,6 +196,7 @@ class Engine:
             self.frontier.wait_site(site, retry_wait(tries, retry_after_s=None, policy=policy))
         else:
             self.frontier.give_up(site)
+            self.store.note_pending(site, Status.ROBOTS_UNAVAILABLE)
             logger.warning(
                 "%s: robots.txt cannot be read (status %s); its URLs stay pending (741) and are tried again at the next start",
                 site,
@@ -206,7 +209,7 @@ class Engine:
         state = self._leased.get(outcome.id)
         if state is None:
             return False
-        self.frontier.finished(state.site)
+        self.frontier.finished(state.site, sent_ago_s=outcome.sent_ago_s)
         if outcome.retry_after_s is not None:
             wait = min(outcome.retry_after_s, self.collection.policy.retry_after_max_s)
             self.frontier.wait_site(state.site, wait)
@@ -227,7 +230,9 @@ class Engine:
         self._batch = _Batch()
         for change in batch.changes:
             state = change.state
-            if state.next_fetch is not None and not change.forget:
+            if change.forget:
+                self.discovery.forget(state.key)
+            elif state.next_fetch is not None:
                 self.frontier.due(state.site, state.next_fetch, retry=state.retries > 0)
         self._discovered(batch.new, effects)
         self._refetch_nearer(effects)

@@ -250,6 +250,8 @@ class Outcome:
     etag: str | None = None
     last_modified: str | None = None
     conditional: bool = False
+    sent_ago_s: float = 0.0
+    """How long ago the request was sent, as far as known."""
     fetched_at: int = 0
 
 

@@ -77,6 +77,8 @@ ITEM_PIPELINES = {
     "pipelines.index.DrainIndex": 910,
 }
 EXTENSIONS = {
+    # Two tasks less for each page; the numbers are set at the end by Progress.
+    "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "crawlspace.runtime.progress.Progress": 0,
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH = 64
+BATCH = 128
 LONGEST_WAIT_S = 0.3
 """How long an outcome may wait for the others of its transaction."""
 

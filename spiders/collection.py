@@ -106,14 +106,14 @@ class CollectionSpider(scrapy.Spider):
         """Yield the one outcome of a response."""
         state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
         status = response.status
-        if status == 200:
-            yield self._answered(response, state)
+        if 200 <= status < 300:
+            fetched = self._answered(response, state)
         elif 300 <= status < 400 and status != 304:
-            yield Fetched(self._redirected(response, state, status))
-        elif 200 < status < 300:
-            yield self._answered(response, state)
+            fetched = Fetched(self._redirected(response, state, status))
         else:
-            yield Fetched(self._error(response, state, status))
+            fetched = Fetched(self._error(response, state, status))
+        fetched.outcome.sent_ago_s = response.meta.get("download_latency", 0.0)
+        yield fetched
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
         """Yield the one outcome of a download that failed."""

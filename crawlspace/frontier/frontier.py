@@ -84,9 +84,17 @@ class Frontier:
                 return self._take(turns, now)
             self._put(turns)
 
-    def finished(self, site: str) -> None:
-        """A request to the site is over, whatever came of it."""
+    def finished(self, site: str, *, sent_ago_s: float = 0.0) -> None:
+        """A request to the site is over, whatever came of it; `sent_ago_s` is how long ago it was really sent.
+
+        Between handing out and sending, time may pass in a busy process: the delay is kept from the sending.
+        """
         turns = self._sites[site]
+        if turns.pace.delay_s > 0:
+            turns.next_turn = max(turns.next_turn, self._clock.monotonic() - sent_ago_s + turns.pace.delay_s)
+        self._over(turns)
+
+    def _over(self, turns: SiteTurns) -> None:
         turns.under_way -= 1
         self.under_way -= 1
         self._put_if_nowhere(turns)
@@ -97,12 +105,13 @@ class Frontier:
         turns.next_turn = turns.turn_before
         heappush(turns.at_hand, (rank_of(state), state))
         self._at_hand += 1
-        self.finished(state.site)
+        self._over(turns)
 
     def skip(self, state: UrlState) -> None:
         """A URL just handed out turned out to need no request; the turn is given back."""
-        self._sites[state.site].next_turn = self._sites[state.site].turn_before
-        self.finished(state.site)
+        turns = self._sites[state.site]
+        turns.next_turn = turns.turn_before
+        self._over(turns)
 
     def hold(self, site: str) -> None:
         """Hand out nothing of the site until `unhold`; one request to it (its robots.txt) is under way from now."""
@@ -116,7 +125,7 @@ class Frontier:
     def unhold(self, site: str) -> None:
         """The request that `hold` stands for is over."""
         self._sites[site].held = False
-        self.finished(site)
+        self.finished(site)  # counted from now: it may have been the first connection, and that takes time before the sending
 
     def discovered(self, urls: Iterable[NewUrl], pending_sites: Mapping[str, int]) -> None:
         """New URLs are in the store: `pending_sites` of them by site, all among `urls`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -31,6 +32,7 @@ class Progress:
         self._live: Any = None
         self._pending_base = 0
         self._marks: list[tuple[float, int]] = []
+        self._started = datetime.now(tz=UTC)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Progress:
@@ -57,7 +59,7 @@ class Progress:
         if self._live is not None:
             self._live.stop()
             self._live = None
-        self._collect_stats()
+        self._collect_stats(reason)
 
     @property
     def _engine(self) -> Engine:
@@ -99,10 +101,17 @@ class Progress:
     def _log(self) -> None:
         logger.info("%s: %s", self._crawler.spider.name, self.line())  # type: ignore[union-attr]
 
-    def _collect_stats(self) -> None:
-        """Scrapy's stats, for whoever reads them (scrapyd, monitors): documented in docs/stats.md."""
+    def _collect_stats(self, reason: str) -> None:
+        """Scrapy's stats, for whoever reads them (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
         stats = self._crawler.stats
         progress = self._engine.progress
+        finished = datetime.now(tz=UTC)
+        stats.set_value("start_time", self._started)
+        stats.set_value("finish_time", finished)
+        stats.set_value("elapsed_time_seconds", (finished - self._started).total_seconds())
+        stats.set_value("finish_reason", reason)
+        stats.set_value("item_scraped_count", progress.documents)
+        stats.set_value("response_received_count", sum(n for code, n in progress.by_status.items() if 100 <= code < 600))
         stats.set_value("crawlspace/fetched", progress.fetched)
         stats.set_value("crawlspace/documents", progress.documents)
         stats.set_value("crawlspace/errors", progress.errors)

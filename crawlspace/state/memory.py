@@ -92,6 +92,11 @@ class MemoryStore:
         else:
             self._waits[site] = until
 
+    def note_pending(self, site: str, status: int | None) -> None:
+        for row in self._rows(site):
+            if row.state is State.PENDING and row.lease_until is None:
+                row.status = status
+
     # results
     def record(self, changes: Sequence[Change], *, now: int) -> Effects:
         effects = Effects()

@@ -146,6 +146,26 @@ class SqliteStore:
         with self._writing() as db:
             db.execute("UPDATE site SET wait_until = ? WHERE id = ?", (until, self._sites.find_or_add(db, site)))
 
+    def note_pending(self, site: str, status: int | None) -> None:
+        with self._writing() as db:
+            site_id = self._sites.find(db, site)
+            if site_id is None:
+                return
+            tally = Tally()
+            for old, count in db.execute(
+                f"SELECT status, count(*) FROM {_PENDING} AND site = ? AND status IS NOT ? GROUP BY status", (site_id, status)
+            ):
+                if old is not None:
+                    tally[f"status {old}"] -= count
+                if status is not None:
+                    tally[f"status {status}"] += count
+            db.execute(
+                "UPDATE url INDEXED BY url_pending SET status = ?1"
+                " WHERE state = 0 AND lease_until IS NULL AND site = ?2 AND status IS NOT ?1",
+                (status, site_id),
+            )
+            sqlite_tally.add(db, tally)
+
     # results
     def record(self, changes: Sequence[Change], *, now: int) -> Effects:
         with self._writing() as db:
@@ -235,6 +255,7 @@ class SqliteStore:
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure
         with self._file.snapshot() as db:
             return sqlite_outbox.next_orders(db, sink, limit)
 

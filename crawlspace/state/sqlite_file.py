@@ -41,6 +41,7 @@ class SqliteFile:
                 )
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            self._changes_durable = 0
             try:
                 self._prepare(read_only=read_only)
             except BaseException:
@@ -80,6 +81,19 @@ class SqliteFile:
                     self.db.execute("ROLLBACK")
                 raise
 
+    def make_durable(self) -> None:
+        """Have everything written so far outlive a power failure, too. Costs one flush of the disk, and only after changes."""
+        if self._changes_durable == self.db.total_changes():
+            return
+        with told(self.path):
+            self.db.pragma("synchronous", "full")  # a commit flushes the whole log up to it
+            try:
+                with self.writing() as db:
+                    db.execute("INSERT OR REPLACE INTO meta VALUES ('durable', ?)", (str(db.total_changes()),))
+            finally:
+                self.db.pragma("synchronous", "normal")
+        self._changes_durable = self.db.total_changes()
+
     def _prepare(self, *, read_only: bool) -> None:
         self.db.set_busy_timeout(_BUSY_MS)
         self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
@@ -88,7 +102,7 @@ class SqliteFile:
             return
         self.db.pragma("journal_mode", "wal")
         # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
-        # outbox roll back together, so what is lost is fetched and sent again, and sending again does no harm.
+        # outbox roll back together, so what is lost is fetched again; what an index is told has been made durable before.
         self.db.pragma("synchronous", "normal")
         self.db.pragma("wal_autocheckpoint", _WAL_PAGES)
         self.db.pragma("journal_size_limit", _WAL_BYTES_KEPT)

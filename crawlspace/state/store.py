@@ -136,6 +136,9 @@ class Store(Protocol):
     def wait_site(self, site: str, until: int | None) -> None:
         """Remember that a site asked for silence until then; None ends it."""
 
+    def note_pending(self, site: str, status: int | None) -> None:
+        """Say of all pending URLs of a site that are not leased why they are not fetched at present; None takes it back."""
+
     # results
     def record(self, changes: Sequence[Change], *, now: int) -> Effects:
         """Make all changes, end their leases, insert what they discovered, settle the groups and give the index orders: one transaction.
