@@ -50,7 +50,14 @@ COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
 # A page is one item, so one task for each response is enough; Scrapy starts this many.
 CONCURRENT_ITEMS = 1
-DOWNLOAD_HANDLERS = {"file": None, "data": None, "s3": None, "ftp": None}
+DOWNLOAD_HANDLERS = {
+    "http": "crawlspace.runtime.handler.TimingHandler",
+    "https": "crawlspace.runtime.handler.TimingHandler",
+    "file": None,
+    "data": None,
+    "s3": None,
+    "ftp": None,
+}
 
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,

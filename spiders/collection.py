@@ -112,7 +112,8 @@ class CollectionSpider(scrapy.Spider):
             fetched = Fetched(self._redirected(response, state, status))
         else:
             fetched = Fetched(self._error(response, state, status))
-        fetched.outcome.sent_ago_s = response.meta.get("download_latency", 0.0)
+        if self.session is not None:
+            fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
         yield fetched
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:

@@ -125,7 +125,7 @@ class Frontier:
     def unhold(self, site: str) -> None:
         """The request that `hold` stands for is over."""
         self._sites[site].held = False
-        self.finished(site)  # counted from now: it may have been the first connection, and that takes time before the sending
+        self.finished(site)
 
     def discovered(self, urls: Iterable[NewUrl], pending_sites: Mapping[str, int]) -> None:
         """New URLs are in the store: `pending_sites` of them by site, all among `urls`."""

@@ -81,8 +81,11 @@ class FrontierScheduler(BaseScheduler):
             return page_request(fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed)
         if isinstance(fetch, FetchRobots):
             return self._robots_request(fetch)
-        self._session.commit(self._crawler)
-        self._set_alarm()
+        wait = self._engine.frontier.wake_in()
+        if wait is None:  # what comes next, if anything, is among the links that wait for their transaction
+            self._session.commit(self._crawler)
+            wait = self._engine.frontier.wake_in()
+        self._set_alarm(wait)
         return None
 
     def enqueue_request(self, request: Request) -> bool:
@@ -112,9 +115,8 @@ class FrontierScheduler(BaseScheduler):
     def _robots_request(self, fetch: FetchRobots) -> Request:
         return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)
 
-    def _set_alarm(self) -> None:
+    def _set_alarm(self, wait: float | None) -> None:
         self._silence()
-        wait = self._engine.frontier.wake_in()
         if wait is not None:
             self._alarm = call_later(min(wait, LONGEST_SLEEP_S), self._ring)
 

@@ -12,6 +12,7 @@ from crawlspace.engine import SINK, Engine, Refused, describe_refusal
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.site_table import SiteLimitTable
 from crawlspace.state.sqlite import SqliteStore
@@ -33,6 +34,7 @@ class Session:
         self.refused_starts: list[Refused] = []
         self.final_counts = store.counts()
         """How things stood at the end."""
+        self.sending = SendingTimes()
         self._store = store
         self._index = index
         self._closed = False
