@@ -251,9 +251,7 @@ def _limits(settings: Mapping[str, object]) -> Limits:
         max_link_depth=integer("DEPTH_LIMIT", settings["DEPTH_LIMIT"], low=0) or None,
         follow_offsite_links=boolean("CRAWLSPACE_FOLLOW_OFFSITE_LINKS", settings["CRAWLSPACE_FOLLOW_OFFSITE_LINKS"]),
         index_entire_site=boolean("CRAWLSPACE_INDEX_ENTIRE_SITE", settings["CRAWLSPACE_INDEX_ENTIRE_SITE"]),
-        max_repeated_segments=integer(
-            "CRAWLSPACE_MAX_REPEATED_SEGMENTS", settings["CRAWLSPACE_MAX_REPEATED_SEGMENTS"], low=1
-        ),
+        max_repeated_segments=integer("CRAWLSPACE_MAX_REPEATED_SEGMENTS", settings["CRAWLSPACE_MAX_REPEATED_SEGMENTS"], low=1),
         max_urls_per_host=optional_integer("CRAWLSPACE_MAX_URLS_PER_HOST", settings["CRAWLSPACE_MAX_URLS_PER_HOST"], low=1),
     )
 
@@ -268,7 +266,5 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
         refresh_max_s=high,
         retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100),
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
-        max_temporary_errors=integer(
-            "CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1
-        ),
+        max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
     )

@@ -303,9 +303,7 @@ class Engine:
         document = outcome.document if transition.order is not None and after.checksum is not None else None
         if new:
             new = self._within_host_limit(new)
-        self._batch.changes.append(
-            Change(after, document=document, links=keys, discovered=new, forget=transition.forget)
-        )
+        self._batch.changes.append(Change(after, document=document, links=keys, discovered=new, forget=transition.forget))
         self._batch.new.extend(new)
         progress = self.progress
         if state.state is State.PENDING:
@@ -366,7 +364,12 @@ class Engine:
         again = []
         for id, before, _ in effects.lowered:
             state = self.store.get_by_id(id)
-            if state is not None and before >= deepest and state.state in (State.DONE, State.EXCLUDED) and state.lease_until is None:
+            if (
+                state is not None
+                and before >= deepest
+                and state.state in (State.DONE, State.EXCLUDED)
+                and state.lease_until is None
+            ):
                 again.append(Change(replace(state, next_fetch=self._now(), rules=0)))
                 self.frontier.due(state.site, self._now(), retry=True)
         if again:

@@ -94,9 +94,7 @@ def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
     return found
 
 
-def _check(
-    name: str, number: float, value: object, low: float | None, high: float | None, *, unit: str = ""
-) -> None:
+def _check(name: str, number: float, value: object, low: float | None, high: float | None, *, unit: str = "") -> None:
     if (low is not None and number < low) or (high is not None and number > high):
         raise SettingError(f"{name} is {value!r}; it must be{_bounds(low, high, unit)}")
 

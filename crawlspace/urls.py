@@ -91,8 +91,7 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     host, colon, port = authority.rpartition(":")
     if not colon or not port.isdigit():  # the colons of an IPv6 address are inside its brackets
         host, port = authority, ""
-    if host.endswith("."):  # the root of the name space: the same host, and not a way past a rule
-        host = host[:-1]
+    host = host.removesuffix(".")  # the root of the name space: the same host, and not a way past a rule
     if not host:
         raise MalformedUrl(f"{_shown(text)} has no host")
     written = host_as_written or _written_host(text) or host

@@ -30,5 +30,7 @@ class OneOutcome:
         if state is None:
             return None
         logger.error("%s could not be parsed (699): %s: %s", state.url, type(exception).__name__, exception, exc_info=exception)
-        outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200])
+        outcome = Outcome(
+            state.id, state.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200]
+        )
         return [Fetched(outcome)]

@@ -52,9 +52,7 @@ class RecordState:
         if isinstance(item, Fetched) and self._session.engine.is_awaited(item.outcome.id):
             outcome = item.outcome
             logger.error("%s was not recorded as a document, because an item pipeline dropped it or failed (699)", outcome.url)
-            self._record(
-                Outcome(outcome.id, outcome.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True)
-            )
+            self._record(Outcome(outcome.id, outcome.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True))
 
     def close_spider(self) -> None:
         if self._timer is not None:

@@ -61,7 +61,9 @@ class CollectionSpider(scrapy.Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> CollectionSpider:
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
-        if session is None and crawler.crawling and "start" not in kwargs:  # scrapy shell does not crawl, fetch and parse bring a start
+        if (
+            session is None and crawler.crawling and "start" not in kwargs
+        ):  # scrapy shell does not crawl, fetch and parse bring a start
             session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
             session.warn_of_refused_starts()
         spider.session = session
@@ -80,8 +82,8 @@ class CollectionSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """The start URLs are in the store already; requests of a subclass's own `start` are candidates like any other."""
-        return
-        yield
+        for request in ():
+            yield request
 
     # --- what may be overridden -----------------------------------------------------------------------------------
 
@@ -122,7 +124,7 @@ class CollectionSpider(scrapy.Spider):
         state: UrlState = request.meta[STATE]
         session = self.session
         resolver = session.resolver() if session is not None else None
-        meaning = meaning_of(failure.value, url=state.url, resolver=resolver)
+        meaning = meaning_of(_error_of(failure), url=state.url, resolver=resolver)
         outcome = Outcome(
             state.id,
             state.url,
@@ -147,7 +149,7 @@ class CollectionSpider(scrapy.Spider):
         request = failure.request  # type: ignore[attr-defined]
         session = self.session
         resolver = session.resolver() if session is not None else None
-        meaning = meaning_of(failure.value, url=request.url, resolver=resolver)
+        meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
         pages_say_why = meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED)
         self._tell_robots(request.meta[ROBOTS], status=404 if pages_say_why else int(meaning.status), body="")
 
@@ -240,6 +242,12 @@ class CollectionSpider(scrapy.Spider):
         if status == 304:
             return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status)
         return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500)
+
+
+def _error_of(failure: Failure) -> BaseException:
+    error = failure.value
+    assert error is not None
+    return error
 
 
 def _excluded(state: UrlState, status: Status, reason: Reason, *, detail: str = "") -> Outcome:

@@ -101,11 +101,12 @@ def summary(session: Session, *, stopped: bool) -> str:
     """What this run did and what is left, in a few lines."""
     progress = session.engine.progress
     counts = session.final_counts
-    lines = [
+    first = (
         f"{session.collection.name}: {'stopped' if stopped or session.error else 'done'}. "
         f"{progress.fetched:,} fetched, {counts.indexed:,} documents in the index"
         f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {progress.errors:,} errors."
-    ]
+    )
+    lines = [first]
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or counts.outbox:
         rest = [f"{left:,} URLs pending"] if left else []

@@ -77,5 +77,3 @@ class Robots:
         while len(self._parsed) > _KEPT:
             self._parsed.popitem(last=False)
         return parsed
-
-

@@ -65,4 +65,3 @@ def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, sl
     slots.update(settings.getdict("DOWNLOAD_SLOTS"))
     slots[slot] = {"delay": 0, "concurrency": requests, "jitter": 0}
     settings.set("DOWNLOAD_SLOTS", slots, priority=SETTINGS_PRIORITIES["cmdline"])
-

@@ -120,5 +120,5 @@ class Progress:
         stats.set_value("crawlspace/index/delete", progress.deletes)
         for status, count in progress.by_status.items():
             stats.set_value(f"crawlspace/status/{status}", count)
-        for reason, count in progress.refused.items():
-            stats.set_value(f"crawlspace/refused/{reason}", count)
+        for refusal, count in progress.refused.items():
+            stats.set_value(f"crawlspace/refused/{refusal}", count)

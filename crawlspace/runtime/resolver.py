@@ -121,7 +121,9 @@ class GuardedResolver:
         receiver.resolutionComplete()
 
 
-_NO_SUCH_HOST: frozenset[object] = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_FAIL})
+_NO_SUCH_HOST: frozenset[object] = frozenset(
+    {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_FAIL}
+)
 
 
 def _look_up(host: str) -> Found:

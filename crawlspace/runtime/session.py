@@ -73,7 +73,7 @@ class Session:
         """Have every connection of this process checked against the address rules, at connect time."""
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
-        resolver = reactor.nameResolver  # type: ignore[attr-defined]
+        resolver = reactor.nameResolver
         if not isinstance(resolver, GuardedResolver):
             raise ConfigError(
                 "TWISTED_DNS_RESOLVER is not crawlspace.runtime.resolver.GuardedResolver, so address rules could not be held; remove that setting"
@@ -83,7 +83,7 @@ class Session:
     def resolver(self) -> GuardedResolver | None:
         from twisted.internet import reactor  # noqa: PLC0415
 
-        resolver = reactor.nameResolver  # type: ignore[attr-defined]
+        resolver = reactor.nameResolver
         return resolver if isinstance(resolver, GuardedResolver) else None
 
     def commit(self, crawler: Crawler) -> None:
@@ -102,7 +102,7 @@ class Session:
         self.error = error
         from scrapy.utils.defer import _schedule_coro  # noqa: PLC0415
 
-        if crawler.engine is not None and crawler.engine.spider is not None:
+        if crawler.engine.spider is not None:
             _schedule_coro(crawler.engine.close_spider_async(reason=type(error).__name__))
 
     def close(self) -> None:

@@ -111,9 +111,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -
     return Transition(new, retry=True)
 
 
-def _finished(
-    state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool
-) -> UrlState:
+def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
     """The state after a round that is over, due again after the next interval."""
     interval = next_interval(state.interval_s, changed=changed, policy=policy)
     return replace(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
 from crawlspace.state.groups import Standing, settle, standing
+from crawlspace.state.queue_order import is_ready, may_be_due, queue_place, waits_in
 from crawlspace.state.store import Change, Counts, Effects, RobotsEntry, Site
 
 
@@ -64,8 +65,8 @@ class MemoryStore:
                 yield Site(site, bool(sources), due, wait, tuple(sorted(sources)))
 
     def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
-        ready = [row for row in self._rows(site) if _is_ready(row, now) and source in (None, _waits_in(row))]
-        ready.sort(key=_queue_place)
+        ready = [row for row in self._rows(site) if is_ready(row, now) and source in (None, waits_in(row))]
+        ready.sort(key=queue_place)
         for row in ready[:limit]:
             row.lease_until = until
         return [self._copy(row) for row in ready[:limit]]
@@ -84,7 +85,7 @@ class MemoryStore:
         return dict(ended)
 
     def next_due(self, site: str) -> int | None:
-        return min((row.next_fetch for row in self._rows(site) if row.next_fetch is not None and _may_be_due(row)), default=None)
+        return min((row.next_fetch for row in self._rows(site) if row.next_fetch is not None and may_be_due(row)), default=None)
 
     def wait_site(self, site: str, until: int | None) -> None:
         if until is None:
@@ -381,23 +382,3 @@ def _host(site: str) -> str:
 
 def _copy_of(document: Document) -> Document:
     return replace(document, headings=list(document.headings), fields=dict(document.fields), duplicates=[])
-
-
-def _may_be_due(row: UrlState) -> bool:
-    return row.state is not State.PENDING and row.next_fetch is not None and row.lease_until is None
-
-
-def _is_ready(row: UrlState, now: int) -> bool:
-    if row.state is State.PENDING:
-        return row.lease_until is None
-    return _may_be_due(row) and row.next_fetch is not None and row.next_fetch <= now
-
-
-def _waits_in(row: UrlState) -> Source:
-    return row.source if row.state is State.PENDING or row.retries else Source.REFRESH
-
-
-def _queue_place(row: UrlState) -> tuple[int, int, int, int]:
-    if row.state is State.PENDING:
-        return (0, row.source, row.shift, row.id)
-    return (1, _waits_in(row), row.next_fetch or 0, row.id)

@@ -229,7 +229,11 @@ def test_a_note_on_pending_urls_says_why_they_wait(store: Store) -> None:
     store.discover([new("http://a.example/1"), new("http://a.example/2"), new("http://b.example/1")], now=NOW)
     leased = store.lease("a.example:80", 1, now=NOW, until=NOW + 60)
     store.note_pending("a.example:80", 741)
-    assert [(state.url, state.status) for state in store.urls()] == [("http://a.example/1", None), ("http://a.example/2", 741), ("http://b.example/1", None)]
+    assert [(state.url, state.status) for state in store.urls()] == [
+        ("http://a.example/1", None),
+        ("http://a.example/2", 741),
+        ("http://b.example/1", None),
+    ]
     assert store.counts().by_status == {741: 1}
     store.release([leased[0].id])
     store.note_pending("a.example:80", 741)

@@ -22,7 +22,12 @@ forbid domain d.example:99999
 
 MISTAKES = [
     # file, content, status, what is said
-    ("demo/crawl.rules", RULES, 1, ["crawl.rules:1:1", "crawl.rules:2:8", "crawl.rules:3:15", "crawl.rules:4:23", "crawl.rules:5:15"]),
+    (
+        "demo/crawl.rules",
+        RULES,
+        1,
+        ["crawl.rules:1:1", "crawl.rules:2:8", "crawl.rules:3:15", "crawl.rules:4:23", "crawl.rules:5:15"],
+    ),
     ("demo/crawl.rules", "forbid domain *\n", 1, ["no start URL is in the crawl space", "(crawl.rules:1: forbid domain *)"]),
     ("demo/settings.py", "CRAWLSPACE_MAX_PATH_DEEPTH = 3\n", 1, ["did you mean CRAWLSPACE_MAX_PATH_DEPTH?"]),
     ("demo/settings.py", "CRAWLSPACE_MAX_PATH_DEPTH = -1\n", 1, ["CRAWLSPACE_MAX_PATH_DEPTH is -1; it must be at least 0"]),

@@ -17,7 +17,13 @@ SCRAPY = {"DOWNLOAD_DELAY": 0, "RETRY_TIMES": 2}
 
 def settings(folder: Path, **own: object) -> dict[str, object]:
     all_defaults = {name: value for name, value in vars(defaults).items() if name.isupper()}
-    return {**all_defaults, **SCRAPY, "CRAWLSPACE_COLLECTIONS_DIR": str(folder), "CRAWLSPACE_DATA_DIR": str(folder / "data"), **own}
+    return {
+        **all_defaults,
+        **SCRAPY,
+        "CRAWLSPACE_COLLECTIONS_DIR": str(folder),
+        "CRAWLSPACE_DATA_DIR": str(folder / "data"),
+        **own,
+    }
 
 
 @pytest.fixture
@@ -92,7 +98,11 @@ def test_wrong_settings(collections: Path, name: str, value: object, sentence: s
 
 WRONG_FILES = [
     # file, content, what the sentence says
-    ("start_urls.txt", "www.ibm.com\n", "start_urls.txt:1:1: a start URL begins with http:// or https://, as in http://www.ibm.com"),
+    (
+        "start_urls.txt",
+        "www.ibm.com\n",
+        "start_urls.txt:1:1: a start URL begins with http:// or https://, as in http://www.ibm.com",
+    ),
     ("start_urls.txt", "http://a/\n http://b:99999/ \n", "start_urls.txt:2:2: 'http://b:99999/' is not an absolute URL"),
     ("start_urls.txt", "http://a/ shift=3\n", "start_urls.txt:1:11: unexpected 'shift=3'"),
     ("start_urls.txt", f"http://a:{'9' * 1000}/\n", "is not an absolute URL"),
@@ -107,9 +117,13 @@ WRONG_FILES = [
 def test_wrong_files(collections: Path, file: str, content: str, sentence: str) -> None:
     (collections / "demo" / file).write_text(content)
     with pytest.raises(ConfigError) as caught:
-        read_settings_file(collections / "demo")
-        load_collection("demo", settings(collections))
+        _read_all(collections)
     assert sentence in str(caught.value)
+
+
+def _read_all(collections: Path) -> None:
+    read_settings_file(collections / "demo")
+    load_collection("demo", settings(collections))
 
 
 def test_all_start_url_mistakes_are_told_at_once(collections: Path) -> None:
@@ -134,7 +148,16 @@ def test_unknown_collections(collections: Path, name: str, sentence: str) -> Non
     assert sentence.format(collections) in str(caught.value)
 
 
-DURATIONS = [(90, 90.0), ("90", 90.0), ("90s", 90.0), ("30m", 1800.0), ("12h", 43_200.0), ("7d", 604_800.0), ("1.5 h", 5400.0), (0.25, 0.25)]
+DURATIONS = [
+    (90, 90.0),
+    ("90", 90.0),
+    ("90s", 90.0),
+    ("30m", 1800.0),
+    ("12h", 43_200.0),
+    ("7d", 604_800.0),
+    ("1.5 h", 5400.0),
+    (0.25, 0.25),
+]
 
 
 @pytest.mark.parametrize(("value", "seconds"), DURATIONS)

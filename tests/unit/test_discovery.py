@@ -39,7 +39,12 @@ JOINS = [
 @pytest.mark.parametrize(("base", "href", "url"), JOINS)
 def test_links_mean_what_they_mean_in_a_browser_however_often_they_are_asked(base: str, href: str, url: str) -> None:
     looking = discovery()
-    for other in ("http://a.example/other/", "https://c.example/d/", base, base):  # what is remembered from elsewhere must not be taken
+    for other in (
+        "http://a.example/other/",
+        "https://c.example/d/",
+        base,
+        base,
+    ):  # what is remembered from elsewhere must not be taken
         looking.links([href], base=other, base_host_as_written=None, depth=1)
     looking.forget_known()
     assert found(looking, base, href) == [url]
