@@ -26,7 +26,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.lifecycle import advance
 from crawlspace.state.recrawl import retry_wait
 from crawlspace.state.store import Change, Effects, Store
-from crawlspace.urls import MalformedUrl, parse
+from crawlspace.urls import MalformedUrl, join, parse
 
 logger = logging.getLogger(__name__)
 
@@ -335,7 +335,7 @@ class Engine:
         if not outcome.canonical:
             return None
         try:
-            key = parse(outcome.canonical).key
+            key = parse(join(outcome.base or state.url, outcome.canonical)).key
         except MalformedUrl:
             return None
         return key if key != state.key else None

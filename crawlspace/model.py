@@ -246,6 +246,7 @@ class Outcome:
     """What the links are relative to, where that isn't the URL."""
     redirect_to: str | None = None
     canonical: str | None = None
+    """As the page names it, absolute or relative to `base`."""
     checksum: bytes | None = None
     etag: str | None = None
     last_modified: str | None = None

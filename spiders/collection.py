@@ -82,7 +82,8 @@ class CollectionSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """The start URLs are in the store already; requests of a subclass's own `start` are candidates like any other."""
-        for request in ():
+        no_requests: list[Any] = []
+        for request in no_requests:
             yield request
 
     # --- what may be overridden -----------------------------------------------------------------------------------

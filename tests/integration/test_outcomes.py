@@ -68,6 +68,8 @@ TABLE: list[tuple[str, Reply, State, int, bool]] = [
     ("/one-line", html("<p>" + "word " * 200_000 + '<a href="/from-one-line">x</a>'), State.DONE, 200, True),
     ("/many-links", html("".join(f'<a href="/page?{n}">x</a>' for n in range(100_000))), State.DONE, 200, True),
     ("/empty", html(""), State.DONE, 200, True),
+    ("/c", page("Canon", text="words of c", head='<link rel="canonical" href="canonical-one">'), State.DONE, 200, False),
+    ("/canonical-one", page("Canon", text="words of c"), State.DONE, 200, True),
     ("/twin-a", page("Twin", text="the same words"), State.DONE, 200, True),
     ("/twin-longer-path", page("Twin", text="the same words"), State.DONE, 200, False),
 ]  # fmt: skip
