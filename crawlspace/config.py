@@ -6,6 +6,7 @@ out of range are errors that say what was meant.
 
 from __future__ import annotations
 
+import re
 import runpy
 import traceback
 from collections.abc import Iterable, Mapping
@@ -32,6 +33,7 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 PREFIX = "CRAWLSPACE_"
+_CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
 LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
 
 
@@ -72,6 +74,8 @@ class Collection:
     robots_obey: bool
     robots_ttl_s: float
     user_agent: str
+    robots_agent: str
+    """The name robots.txt is asked with."""
     lease_s: int
     max_redirects: int
     max_backlog: int
@@ -96,10 +100,13 @@ def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
     known = collection_names(base)
     if name in known:
         return folder
-    hint = f"; there are: {', '.join(known)}" if known else " (there are none yet)"
     near = get_close_matches(name, known, 1)
-    meant = f"; did you mean {near[0]!r}?" if near else hint
-    raise UnknownCollection(f"no collection {name!r} in {base}{meant} `scrapy startcollection {name} URL` makes one")
+    if near:
+        way_out = f"did you mean {near[0]!r}?"
+    else:
+        there = f"there are: {', '.join(known)}" if known else "there are none yet"
+        way_out = f"{there}. `scrapy startcollection {name} URL` makes one"
+    raise UnknownCollection(f"no collection {name!r} in {base}: {way_out}")
 
 
 def read_settings_file(folder: Path) -> dict[str, object]:
@@ -129,6 +136,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
     rules, rules_file = read_rules(folder)
     limits = _limits(settings)
+    _check_scrapys(settings)
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
@@ -153,8 +161,9 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         robots_obey=robots_obey,
         robots_ttl_s=duration("CRAWLSPACE_ROBOTS_TTL", settings["CRAWLSPACE_ROBOTS_TTL"], low=60),
         user_agent=text("USER_AGENT", settings["USER_AGENT"]),
+        robots_agent=_robots_agent(settings),
         lease_s=round(duration("CRAWLSPACE_LEASE_S", settings["CRAWLSPACE_LEASE_S"], low=10)),
-        max_redirects=integer("REDIRECT_MAX_TIMES", settings["REDIRECT_MAX_TIMES"], low=0),
+        max_redirects=_redirects(settings),
         max_backlog=integer("CRAWLSPACE_MAX_BACKLOG", settings["CRAWLSPACE_MAX_BACKLOG"], low=100),
     )
 
@@ -169,7 +178,7 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
     known = known_names()
     for name in names:
         if name.startswith(PREFIX) and name not in known:
-            near = get_close_matches(name, known, 1)
+            near = get_close_matches(name, known, 1, cutoff=0.75)
             meant = f"did you mean {near[0]}?" if near else "docs/settings.md lists them all"
             raise SettingError(f"unknown setting {name}: {meant}")
 
@@ -205,6 +214,10 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
 
 
 def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
+    line = _CREDENTIALS.sub(
+        lambda match: "//" + "*" * (len(match[0]) - 3) + "@", line
+    )  # they must not be shown; there they are wrong anyway
+
     def mistake(column: int, message: str) -> None:
         mistakes.append(Mistake(file, number, column, message, line))
 
@@ -231,6 +244,23 @@ def _read_text(path: Path) -> str:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _check_scrapys(settings: Mapping[str, object]) -> None:
+    """Scrapy reads these itself, and would end with a traceback."""
+    integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
+    integer("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"], low=1)
+    integer("DOWNLOAD_MAXSIZE", settings["DOWNLOAD_MAXSIZE"], low=0)
+
+
+def _redirects(settings: Mapping[str, object]) -> int:
+    most = integer("REDIRECT_MAX_TIMES", settings["REDIRECT_MAX_TIMES"], low=0)
+    return most if boolean("REDIRECT_ENABLED", settings.get("REDIRECT_ENABLED", True)) else 0
+
+
+def _robots_agent(settings: Mapping[str, object]) -> str:
+    own = settings.get("ROBOTSTXT_USER_AGENT")
+    return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
 
 
 def _limits(settings: Mapping[str, object]) -> Limits:
@@ -261,10 +291,11 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
     high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
     if low > high:
         raise SettingError(f"CRAWLSPACE_REFRESH_MIN ({low} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
+    retries = boolean("RETRY_ENABLED", settings.get("RETRY_ENABLED", True))
     return RecrawlPolicy(
         refresh_min_s=low,
         refresh_max_s=high,
-        retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100),
+        retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
     )

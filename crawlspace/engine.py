@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
-from crawlspace.decision import Decision, Reason
+from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
-from crawlspace.errors import ConfigError
+from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.frontier.robots import Answer, Robots
@@ -23,6 +23,7 @@ from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.run import FetchPage, FetchRobots, Progress, Refused, describe_refusal
 from crawlspace.state.lifecycle import advance
 from crawlspace.state.recrawl import retry_wait
 from crawlspace.state.store import Change, Effects, Store
@@ -34,50 +35,12 @@ SINK = "embedded"
 """The embedded index's place in the outbox."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A start URL, or a candidate from elsewhere, that is not in the crawl space."""
-
-    where: str
-    url: str
-    decision: Decision
-
-
-@dataclass(frozen=True, slots=True)
-class FetchPage:
-    state: UrlState
-
-
-@dataclass(frozen=True, slots=True)
-class FetchRobots:
-    """Ask for a site's robots.txt before anything else of it; answered with `Engine.robots_read`."""
-
-    site: str
-    scheme: str
-    url: str
-    redirects: int = 0
-
-
-@dataclass(slots=True)
-class Progress:
-    """Counters of this run, for whoever shows them."""
-
-    fetched: int = 0
-    first_fetches: int = 0
-    """Of URLs that were pending."""
-    documents: int = 0
-    errors: int = 0
-    discovered: int = 0
-    pushes: int = 0
-    deletes: int = 0
-    by_status: Counter[int] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-
-
 @dataclass(slots=True)
 class _Batch:
     changes: list[Change] = field(default_factory=list)
     new: list[NewUrl] = field(default_factory=list)
+    hosts: Counter[str] = field(default_factory=Counter)
+    """How many of `new` by host."""
 
 
 class Engine:
@@ -99,11 +62,11 @@ class Engine:
         self.frontier = Frontier(
             store,
             clock=clock,
-            pace_of=self._pace_of,
+            pace_of=self.pace_of,
             lease_s=collection.lease_s,
             retries_until=clock.now() + longest if retrying else 0.0,
         )
-        self.robots = Robots(store, clock=clock, user_agent=collection.user_agent, ttl_s=collection.robots_ttl_s)
+        self.robots = Robots(store, clock=clock, user_agent=collection.robots_agent, ttl_s=collection.robots_ttl_s)
         self._leased: dict[int, UrlState] = {}
         self._robots_tries: Counter[str] = Counter()
         self._batch = _Batch()
@@ -151,7 +114,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
-        if self.backlog >= self.collection.max_backlog:
+        if self.waits_for_index:
             return None
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
@@ -180,9 +143,13 @@ class Engine:
             return FetchPage(state)
         return None
 
-    def robots_read(self, fetch: FetchRobots, *, status: int, body: str) -> None:
+    def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
         """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
         site = fetch.site
+        if status in (Status.NO_SUCH_HOST, Status.EXCLUDED):  # there is no one to ask, as each of its URLs will say for itself
+            self.robots.pass_over(site, fetch.scheme)
+            self.frontier.unhold(site)
+            return
         if self.robots.save(site, fetch.scheme, status=status, body=body):
             self._robots_tries.pop(site, None)
             if self.store.counts().by_status.get(Status.ROBOTS_UNAVAILABLE):
@@ -193,14 +160,15 @@ class Engine:
         tries = self._robots_tries[site]
         policy = self.collection.policy
         if tries <= policy.retry_times:
-            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=None, policy=policy))
+            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=retry_after_s, policy=policy))
         else:
             self.frontier.give_up(site)
             self.store.note_pending(site, Status.ROBOTS_UNAVAILABLE)
             logger.warning(
-                "%s: robots.txt cannot be read (status %s); its URLs stay pending (741) and are tried again at the next start",
+                "%s gives no robots.txt (%s: %s): nothing of it is fetched, its URLs stay pending (741) until the next start",
                 site,
                 status,
+                Status(status).sentence if status in list(Status) else "HTTP status",
             )
         self.frontier.unhold(site)
 
@@ -209,7 +177,7 @@ class Engine:
         state = self._leased.get(outcome.id)
         if state is None:
             return False
-        self.frontier.finished(state.site, sent_ago_s=outcome.sent_ago_s)
+        self.frontier.finished(state, sent_ago_s=outcome.sent_ago_s)
         if outcome.retry_after_s is not None:
             wait = min(outcome.retry_after_s, self.collection.policy.retry_after_max_s)
             self.frontier.wait_site(state.site, wait)
@@ -226,7 +194,13 @@ class Engine:
         if not self._batch.changes:
             return None
         batch = self._batch
-        effects = self.store.record(batch.changes, now=self._now())
+        try:
+            effects = self.store.record(batch.changes, now=self._now())
+        except CrawlspaceError:
+            raise
+        except Exception:
+            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
+            effects = self._record_singly(batch)
         self._batch = _Batch()
         for change in batch.changes:
             state = change.state
@@ -238,6 +212,33 @@ class Engine:
         self._refetch_nearer(effects)
         self.backlog += effects.pushes + effects.deletes
         return effects
+
+    def _record_singly(self, batch: _Batch) -> Effects:
+        """Record what can be; a change that breaks becomes an unexpected error (699) of its URL."""
+        total = Effects()
+        for number, change in enumerate(batch.changes):
+            try:
+                effects = self.store.record([change], now=self._now())
+            except CrawlspaceError:
+                raise
+            except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
+                lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
+                before = replace(change.state, checksum=None)
+                after = advance(before, lost, policy=self.collection.policy, now=self._now()).state
+                batch.changes[number] = Change(after)
+                effects = self.store.record([batch.changes[number]], now=self._now())
+            total.discovered += effects.discovered
+            total.pushes += effects.pushes
+            total.deletes += effects.deletes
+            total.lowered += effects.lowered
+            for site, count in effects.pending_sites.items():
+                total.pending_sites[site] = total.pending_sites.get(site, 0) + count
+        return total
+
+    @property
+    def waits_for_index(self) -> bool:
+        """So many orders are not acknowledged that nothing more is fetched for now."""
+        return self.backlog >= self.collection.max_backlog
 
     def settle(self, delivery: Delivery) -> Drained:
         """Take down what the index has made durable. Raises StoreError."""
@@ -257,14 +258,17 @@ class Engine:
         """Commit, and give back the leases of what was never asked for."""
         self.commit()
         self.frontier.close()
-        self._leased.clear()
+        if self._leased:  # an end by force: they are asked for again
+            self.store.release(list(self._leased))
+            self._leased.clear()
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return int(self.clock.now())
 
-    def _pace_of(self, site: str) -> Pace:
+    def pace_of(self, site: str) -> Pace:
+        """How fast a site (`host:port`) may be asked."""
         host, _, port = site.rpartition(":")
         settings = self.collection.sites.of(host, int(port))
         return Pace(settings.delay_s, settings.concurrency)
@@ -305,6 +309,7 @@ class Engine:
             new = self._within_host_limit(new)
         self._batch.changes.append(Change(after, document=document, links=keys, discovered=new, forget=transition.forget))
         self._batch.new.extend(new)
+        self._batch.hosts.update(one.site.rpartition(":")[0] for one in new)
         progress = self.progress
         if state.state is State.PENDING:
             progress.first_fetches += 1
@@ -329,7 +334,11 @@ class Engine:
             depth=state.depth,
             redirects=state.redirects + 1,
         )
-        return self.discovery.candidate(candidate)[0]
+        admitted, url, decision = self.discovery.candidate(candidate)
+        if admitted is None and state.source is Source.USER:
+            shown = url.text if url is not None else outcome.redirect_to or ""
+            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
+        return admitted
 
     def _canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
         if not outcome.canonical:
@@ -348,8 +357,7 @@ class Engine:
             host, _, port = url.site.rpartition(":")
             most = self.collection.sites.of(host, int(port)).limits.max_urls_per_host
             if most is not None and self.store.get(url.url) is None:
-                waiting = sum(1 for one in self._batch.new if one.site.rpartition(":")[0] == host)
-                if self.store.host_count(host) + waiting + adding[host] >= most:
+                if self.store.host_count(host) + self._batch.hosts[host] + adding[host] >= most:
                     self.discovery.refused[Reason.URLS_PER_HOST] += 1
                     continue
                 adding[host] += 1
@@ -381,14 +389,6 @@ class Engine:
             self.store.count_refusals({reason.value: count for reason, count in refused.items()})
             self.progress.refused.update({reason.value: count for reason, count in refused.items()})
             refused.clear()
-
-
-def describe_refusal(refused: Refused) -> str:
-    """`start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`"""
-    rule = refused.decision.rule
-    where = f"{refused.where}: " if refused.where else ""
-    by = f" ({rule}: {rule.text})" if rule is not None else ""
-    return f"{where}{refused.url} is refused: {refused.decision.reason.sentence}{by}"
 
 
 def _excluded(state: UrlState, status: Status, reason: Reason, *, now: int) -> Outcome:

@@ -9,7 +9,7 @@ from math import isfinite
 from crawlspace.errors import SettingError
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)
+_DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)
 _TRUE = {"true", "1", "yes", "on"}
 _FALSE = {"false", "0", "no", "off"}
 

@@ -1,7 +1,7 @@
 """The Scrapy project's settings: every default once, with a line on what it does.
 
 A collection overrides any of them in its own `settings.py`; `-s NAME=VALUE` on the command line wins over both.
-Durations are seconds, or text with a unit: "90s", "30m", "12h", "7d".
+Durations of CRAWLSPACE_ settings are seconds, or text with a unit: "90s", "30m", "12h", "7d". Scrapy's own are numbers.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ DEPTH_LIMIT = 0
 URLLENGTH_LIMIT = 2083
 COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
+# Scrapy would let whoever has its token run Python in the crawler.
+REMOTE_CONTROL_ENABLED = False
 # A page is one item, so one task for each response is enough; Scrapy starts this many.
 CONCURRENT_ITEMS = 1
 DOWNLOAD_HANDLERS = {
@@ -133,7 +135,7 @@ CRAWLSPACE_ROBOTS_TTL = "1d"
 CRAWLSPACE_LEASE_S = 600
 # Wait before the first retry; each further one waits twice as long.
 CRAWLSPACE_RETRY_WAIT = "5s"
-# Runs in a row that ended in a temporary error before a URL is given up.
+# Runs in a row that ended in a temporary error before a URL is given up; counted, and without effect so far.
 CRAWLSPACE_MAX_TEMPORARY_ERRORS = 5
 # Bounds of the time until a page is fetched again.
 CRAWLSPACE_REFRESH_MIN = "1d"

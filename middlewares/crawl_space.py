@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 
+from crawlspace.decision import Reason
+from crawlspace.frontier.robots import Answer
 from crawlspace.runtime.requests import ROBOTS, STATE, LeasedRequest
 
 if TYPE_CHECKING:
@@ -39,9 +41,15 @@ class CrawlSpaceGuard:
         """Raise IgnoreRequest for a request outside the space."""
         if isinstance(request, LeasedRequest):
             return
-        decision = self._space.decide(request.url)[1]
+        url, decision = self._space.decide(request.url)
         if not decision.admitted:
             raise IgnoreRequest(f"{decision.reason.sentence} ({decision.rule})" if decision.rule else decision.reason.sentence)
+        session = self._crawler.spider.session  # type: ignore[union-attr]
+        if session.collection.robots_obey and url is not None and not request.meta.get("dont_obey_robotstxt"):
+            answer = session.engine.robots.ask(url.text, site=url.site)
+            if answer is not Answer.ALLOWED:
+                unknown = "robots.txt of its site has not been read yet"
+                raise IgnoreRequest(Reason.ROBOTS.sentence if answer is Answer.FORBIDDEN else unknown)
 
     def headers_received(self, headers: Headers, body_length: int, request: Request, spider: Spider) -> None:
         """Stop before the body where the header decides; the spider sees the response without a body and refuses it."""

@@ -31,6 +31,6 @@ class OneOutcome:
             return None
         logger.error("%s could not be parsed (699): %s: %s", state.url, type(exception).__name__, exception, exc_info=exception)
         outcome = Outcome(
-            state.id, state.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200]
+            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200]
         )
         return [Fetched(outcome)]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.runtime.requests import ROBOTS, robots_request
-from crawlspace.urls import MalformedUrl, join, parse
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -16,11 +15,14 @@ if TYPE_CHECKING:
 
 
 class RobotsTxt:
-    """Up to five redirects of a robots.txt are followed, to other hosts too; more, or one to nowhere, count as no limits (RFC 9309, 2.3.1.2)."""
+    """Up to five redirects of a robots.txt are followed, to other hosts of the crawl space too; more, or one to elsewhere, count as no limits (RFC 9309, 2.3.1.2)."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> RobotsTxt:
-        return cls()
+        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         fetch = request.meta.get(ROBOTS)
@@ -29,9 +31,9 @@ class RobotsTxt:
         location = response.headers.get(b"Location")
         if location is None or fetch.redirects >= MAX_REDIRECTS:
             return response.replace(status=404)
-        try:
-            target = parse(join(request.url, location.decode("utf-8", "replace"))).text
-        except MalformedUrl:
+        space = self._crawler.spider.session.space  # type: ignore[union-attr]
+        target, decision = space.decide(location.decode("utf-8", "replace"), base=request.url)
+        if target is None or not decision.admitted:
             return response.replace(status=404)
-        following = replace(fetch, url=target, redirects=fetch.redirects + 1)
+        following = replace(fetch, url=target.text, redirects=fetch.redirects + 1)
         return robots_request(following, callback=request.callback, errback=request.errback)

@@ -25,6 +25,8 @@ class Fingerprint:
         if isinstance(item, Fetched) and item.item is not None:
             content = self._crawler.spider.session.collection.content  # type: ignore[union-attr]
             outcome = item.outcome
+            if isinstance(item.item, dict):
+                item.item.setdefault("url", outcome.url)  # an export without it would be of little use
             document = document_of(item.item, url=outcome.url)
             outcome.document = document
             outcome.checksum = checksum(

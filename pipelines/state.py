@@ -9,8 +9,10 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.utils.asyncio import call_later
 
+from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.scheduler import BATCH, wake
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH = 128
 LONGEST_WAIT_S = 0.3
 """How long an outcome may wait for the others of its transaction."""
 
@@ -52,7 +53,7 @@ class RecordState:
         if isinstance(item, Fetched) and self._session.engine.is_awaited(item.outcome.id):
             outcome = item.outcome
             logger.error("%s was not recorded as a document, because an item pipeline dropped it or failed (699)", outcome.url)
-            self._record(Outcome(outcome.id, outcome.url, OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True))
+            self._record(Outcome(outcome.id, outcome.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
 
     def close_spider(self) -> None:
         if self._timer is not None:
@@ -68,7 +69,11 @@ class RecordState:
 
     def _record(self, outcome: Outcome) -> None:
         engine = self._session.engine
-        engine.fetched(outcome)
+        try:
+            engine.fetched(outcome)
+        except CrawlspaceError as error:
+            self._session.fail(error, self._crawler)
+            return
         if engine.uncommitted >= BATCH:
             self._session.commit(self._crawler)
         elif self._timer is None:
@@ -77,3 +82,4 @@ class RecordState:
     def _in_time(self) -> None:
         self._timer = None
         self._session.commit(self._crawler)
+        wake(self._crawler)  # what was recorded may be what was waited for, or the end

@@ -11,14 +11,18 @@ A collection with its own parsing has a class here with its name:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import scrapy
 from scrapy.http import Response
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.content.charset import charset_parameter
-from crawlspace.content.html import Page, extract
+from crawlspace.content.html import extract
 from crawlspace.content.mime import sniff
+from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
 from crawlspace.content.text import extract_text_document
 from crawlspace.decision import Reason
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
     from twisted.python.failure import Failure
 
+_PRODUCT = re.compile(r"[A-Za-z_-]+")
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -55,15 +60,13 @@ class CollectionSpider(scrapy.Spider):
             settings.set("CRAWLSPACE_START_URLS", list(own_starts), priority="spider")
         sites = settings.get("CRAWLSPACE_SITES")
         throttle_other_requests(
-            settings, sites if isinstance(sites, dict) else {}, slot=SLOT, requests=settings.getint("CONCURRENT_REQUESTS")
+            settings, sites if isinstance(sites, dict) else {}, slot=SLOT, requests=settings["CONCURRENT_REQUESTS"]
         )
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> CollectionSpider:
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
-        if (
-            session is None and crawler.crawling and "start" not in kwargs
-        ):  # scrapy shell does not crawl, fetch and parse bring a start
+        if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
             session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
             session.warn_of_refused_starts()
         spider.session = session
@@ -77,7 +80,7 @@ class CollectionSpider(scrapy.Spider):
         self._link_tags = content.link_tags
         self._max_links = content.max_links
         self._obey_meta_robots = content.obey_meta_robots
-        self._agent_names = (session.collection.user_agent.split("/")[0].split()[0].lower(),)
+        self._agent_names = tuple(_PRODUCT.findall(session.collection.user_agent)[:1])
         self._space = session.space
 
     async def start(self) -> AsyncIterator[Any]:
@@ -119,6 +122,27 @@ class CollectionSpider(scrapy.Spider):
             fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
         yield fetched
 
+    def one_outcome_parser(self) -> Any:
+        """Return what responses are given to: `parse`, and where a class has its own, one that sees to its outcome and its requests."""
+        if type(self).parse is CollectionSpider.parse:
+            return self.parse
+        return self._parse_own
+
+    async def _parse_own(self, response: Response) -> AsyncIterator[Any]:
+        """Run an overridden `parse`: its requests are a link further than the page, and a page without an outcome gets one (699)."""
+        state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
+        found = False
+        async for one in as_async_generator(iterate_spider_output(self.parse(response))):
+            if isinstance(one, scrapy.Request):
+                one.meta.setdefault("depth", state.depth + 1)
+            found = found or isinstance(one, Fetched)
+            yield one
+        if not found:
+            self.logger.error(
+                "%s: parse() yielded no outcome (699); override document(), or yield from super().parse(response)", state.url
+            )
+            yield Fetched(Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
+
     def failed(self, failure: Failure) -> Iterator[Fetched]:
         """Yield the one outcome of a download that failed."""
         request = failure.request  # type: ignore[attr-defined]
@@ -142,8 +166,11 @@ class CollectionSpider(scrapy.Spider):
     def robots_read(self, response: Response) -> None:
         """A site's robots.txt has come, after its redirects (the robots middleware follows them)."""
         fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
-        body = response.body.decode("utf-8", "replace") if response.status == 200 else ""
-        self._tell_robots(fetch, status=response.status, body=body)
+        body = response.body.decode("utf-8-sig", "replace") if response.status == 200 else ""
+        wait = _header(response, b"Retry-After")
+        now = self.session.engine.clock.now() if self.session is not None else 0.0
+        wait_s = retry_after_s(wait, now=now) if wait is not None else None
+        self._tell_robots(fetch, status=response.status, body=body, wait_s=wait_s)
 
     def robots_failed(self, failure: Failure) -> None:
         """A site's robots.txt could not be fetched. A host that does not exist, or may not be connected to, has none to obey."""
@@ -151,15 +178,14 @@ class CollectionSpider(scrapy.Spider):
         session = self.session
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
-        pages_say_why = meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED)
-        self._tell_robots(request.meta[ROBOTS], status=404 if pages_say_why else int(meaning.status), body="")
+        self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="")
 
-    def _tell_robots(self, fetch: Any, *, status: int, body: str) -> None:
+    def _tell_robots(self, fetch: Any, *, status: int, body: str, wait_s: float | None = None) -> None:
         session = self.session
         if session is None or session.error is not None:
             return
         try:
-            session.engine.robots_read(fetch, status=status, body=body)
+            session.engine.robots_read(fetch, status=status, body=body, retry_after_s=wait_s)
         except CrawlspaceError as error:
             session.fail(error, self.crawler)
 
@@ -189,7 +215,7 @@ class CollectionSpider(scrapy.Spider):
             response.status,
             index=item is not None,
             document=None,
-            links=[link.href for link in page.links if not link.nofollow or not self._obey_meta_robots] if follow else [],
+            links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
             base=page.base if page.base != state.url else "",
             canonical=page.canonical,
             etag=_header(response, b"ETag"),
@@ -229,11 +255,11 @@ class CollectionSpider(scrapy.Spider):
     def _redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         location = response.headers.get(b"Location")
         target = location.decode("utf-8", "replace").strip() if location is not None else ""
-        session = self.session
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
-        if url is None or session is None:
+        if url is None:
             return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=target[:200])
-        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=url.text, detail=url.text)
+        # As written, because domain rules may heed the case of a host.
+        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=url.text)
 
     def _error(self, response: Response, state: UrlState, status: int) -> Outcome:
         wait = _header(response, b"Retry-After")
@@ -243,6 +269,11 @@ class CollectionSpider(scrapy.Spider):
         if status == 304:
             return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status)
         return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500)
+
+
+def _is_of_a_scrapy_command(start: Any) -> bool:
+    """`scrapy fetch` and `scrapy parse` put a start of their own into the class; they need no store, and must not enter URLs."""
+    return str(getattr(start, "__module__", "")).startswith("scrapy.commands.")
 
 
 def _error_of(failure: Failure) -> BaseException:

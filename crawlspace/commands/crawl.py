@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import logging
 import sys
@@ -32,7 +33,8 @@ class Command(ScrapyCrawl):
     def long_desc(self) -> str:
         return (
             "Crawl a collection until nothing in it is pending, leased or due. Ctrl-C once ends cleanly: requests under way are finished and "
-            "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents. "
+            "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
+            "-o items.jsonl adds them to those of earlier runs. "
             "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, 2 wrong use."
         )
 
@@ -42,6 +44,11 @@ class Command(ScrapyCrawl):
         self._quiet = opts.loglevel is None
         if self._quiet:  # its level is set anew when the process is made; a filter stays
             logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
+        unknown = [arg for arg in args if arg.startswith("-")]
+        if unknown:
+            raise ScrapyUsageError(
+                f"there is no option {unknown[0]}; scrapy crawl --help shows those there are", print_help=False
+            )
         if len(args) != 1:
             raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
         assert self.settings is not None
@@ -63,23 +70,31 @@ class Command(ScrapyCrawl):
         try:
             session.warn_of_refused_starts()
             crawler = self.crawler_process.create_crawler(args[0])
-            self.crawler_process.crawl(crawler, session=session, **opts.spargs)
+            crawl = self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
         finally:
             session.close()
-        if self.crawler_process.bootstrap_failed:
+        if isinstance(crawl, asyncio.Future) and crawl.done() and crawl.exception() is not None:
+            sys.stderr.write(
+                f"the crawl could not be set up: {crawl.exception()}; see the settings of Scrapy and of your components\n"
+            )
             self.exitcode = 1
+            return
         if session.error is not None:
             sys.stderr.write(f"{session.error}\n")
             self.exitcode = session.error.exit_status
-        stopped = crawler.stats.get_value("finish_reason") == "shutdown"
-        sys.stderr.write(f"{summary(session, stopped=stopped)}\n")
+        elif not session.engine.progress.fetched and session.engine.frontier.silent:
+            self.exitcode = 1
+        sys.stderr.write(f"{summary(session)}\n")
 
 
 def quiet_scrapy() -> None:
     """Leave out what Scrapy and Twisted tell about themselves; `-L INFO` brings it back."""
     for name in ("scrapy", "twisted", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    stopping = logging.getLogger("scrapy.crawler")  # but for its answer to Ctrl-C
+    stopping.setLevel(logging.INFO)
+    stopping.addFilter(lambda record: record.levelno >= logging.WARNING or str(record.msg).startswith("Received"))
 
 
 def _collect_garbage_seldom() -> None:
@@ -97,12 +112,12 @@ def _is_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
-def summary(session: Session, *, stopped: bool) -> str:
+def summary(session: Session) -> str:
     """What this run did and what is left, in a few lines."""
     progress = session.engine.progress
     counts = session.final_counts
     first = (
-        f"{session.collection.name}: {'stopped' if stopped or session.error else 'done'}. "
+        f"{session.collection.name}: {'done' if session.finish_reason == 'finished' and session.error is None else 'stopped'}. "
         f"{progress.fetched:,} fetched, {counts.indexed:,} documents in the index"
         f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {progress.errors:,} errors."
     )
@@ -112,6 +127,10 @@ def summary(session: Session, *, stopped: bool) -> str:
         rest = [f"{left:,} URLs pending"] if left else []
         rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
         lines.append(f"  left for the next start: {', '.join(rest)}")
+    silent = sorted(session.engine.frontier.silent)
+    if silent:
+        more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+        lines.append(f"  not asked for pages, because robots.txt could not be read: {', '.join(silent[:3])}{more}")
     refused = ", ".join(f"{count:,} {reason}" for reason, count in progress.refused.most_common(6))
     if refused:
         lines.append(f"  refused: {refused}  (scrapy explain {session.collection.name} URL says why)")

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from itertools import repeat
 
 from crawlspace.content.charset import charset_parameter, decode
-from crawlspace.content.markup import attributes_of, resolved_attribute, resolved_text, tokens
-from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots
-from crawlspace.model import Link
+from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
+from crawlspace.content.page import Page
+from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
@@ -33,42 +33,31 @@ _INLINE_NAMES = (
     "a abbr acronym b basefont bdi bdo big blink cite code data del dfn em font i ins kbd link mark meta nobr param q rb ruby s samp slot"
     " small source span strike strong sub sup time track tspan tt u var wbr"
 )
-_INLINE: dict[str, None] = dict.fromkeys(["", *_INLINE_NAMES.split(), *(f"/{name}" for name in _INLINE_NAMES.split())])
+_NOT_SHOWN = (
+    "area base html title /title script /script style /style noembed /noembed noframes /noframes /iframe template /template noscript"
+    " /noscript ! !script"
+)
+_ALONG = frozenset(["", *_NOT_SHOWN.split(), *_INLINE_NAMES.split(), *(f"/{name}" for name in _INLINE_NAMES.split())])
+"""Tags that end no word."""
+
 _LINK_RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})
 _NO_PAGES = (
     "javascript:", "mailto:", "data:", "tel:", "sms:", "about:", "blob:", "callto:", "fax:", "skype:", "whatsapp:", "vbscript:",
     "view-source:",
 )  # fmt: skip
 _LONGEST_SCHEME = max(map(len, _NO_PAGES))
+_SPACE = r"\t\n\f\r "
 _CONTROL_OR_SPACE = "".join(map(chr, range(0x21)))
 _TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
+_USUAL = rf"""[{_SPACE}]++(?!href=|rel=)[a-z-]++="[^"\0]*+\""""
+_USUAL_HREFS = re.compile(
+    rf"""\0(?:(?:{_USUAL})*+[{_SPACE}]++href="((?:https?:)?[!#-9;-~]++)"(?=\0|(?:{_USUAL})*+[{_SPACE}]*+(?=\0|\Z)))?"""
+)
+"""The `href` of each anchor whose attributes, between NULs, are as in most pages: what can only be a page's address or begin
+with `#`, nothing to strip, no `rel`; empty for any other."""
+
 _REFRESH = re.compile(r"\s*(\d+(?:\.[\d.]*)?|\.\d[\d.]*)\s*[;,\s]\s*(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What was found in a page. `links` hold the references as written, white space stripped as browsers do; `base` is what they are
-    relative to. `canonical` and the URL of `meta_refresh` are as written too."""
-
-    base: str
-    title: str = ""
-    description: str = ""
-    language: str = ""
-    """A language tag like `en-GB`, or empty."""
-    headings: tuple[str, ...] = ()
-    """`h1` to `h3`."""
-    text: str = ""
-    """Words apart by single spaces; the title is not part of it."""
-    links: tuple[Link, ...] = ()
-    canonical: str | None = None
-    robots: RobotsDirectives = NO_LIMITS
-    meta_refresh: tuple[float, str] | None = None
-    """Seconds, URL."""
-    charset: str = "utf-8"
-    """Python's name of the codec the body was read with."""
-    links_truncated: bool = False
-    text_truncated: bool = False
 
 
 def extract(
@@ -90,18 +79,10 @@ def extract(
     html, codec = decode(body, charset)
     if "\0" in html:
         html = html.replace("\0", "")
-    reader = _Reader(max_links, link_tags, agent_names)
-    parts, handler_of = reader.parts, reader.handlers.get
-    for text, name, attributes in tokens(html, xml=xhtml):
-        if text and not reader.hidden:
-            parts.append(text)
-        handler = handler_of(name, _ends_a_word)
-        if handler is _ends_a_word:
-            parts.append(" ")
-        elif handler is not None:
-            handler(attributes)
-    reader.heading_end("")
-    whole = _collapsed("".join(parts))
+    texts, names, attributes = tags(html, xml=xhtml)
+    reader = _Reader(texts, names, link_tags=link_tags, agent_names=agent_names)
+    reader.read(names, attributes)
+    whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=_base(url, reader.base),
         title=reader.title or "",
@@ -109,32 +90,33 @@ def extract(
         language=reader.language or reader.pragma_language,
         headings=tuple(reader.headings),
         text=whole[:max_text],
-        links=tuple(reader.links.values()),
+        hrefs=tuple(reader.links)[:max_links],
+        tags=tuple(reader.links.values())[:max_links],
+        nofollow=frozenset(reader.nofollow),
         canonical=reader.canonical,
         robots=reader.robots,
         meta_refresh=reader.refresh,
         charset=codec,
-        links_truncated=reader.links_truncated,
+        links_truncated=len(reader.links) > max_links,
         text_truncated=len(whole) > max_text,
     )
-
-
-_Handler = Callable[[str], None]
-
-
-def _ends_a_word(_: str) -> None:
-    """Stands for all tags without a handler of their own; the caller puts the space, which is cheaper than a call."""
 
 
 _IN_TEMPLATE, _IN_NOSCRIPT = 1, 2
 
 
 class _Reader:
-    """What has been found so far; a method for each tag that means something."""
+    """What has been found so far; a method for each tag that means something.
 
-    def __init__(self, max_links: int, link_tags: Collection[str], agent_names: Collection[str]) -> None:
-        self.parts: list[str] = []
-        self.links: dict[str, Link] = {}
+    `parts` are the texts and, after each, what its tag puts there: nothing or a line end. Text that doesn't count is taken out.
+    """
+
+    def __init__(self, texts: list[str], names: list[str], *, link_tags: Collection[str], agent_names: Collection[str]) -> None:
+        self.parts = [""] * (2 * len(texts))
+        self.parts[0::2] = texts
+        self.parts[1::2] = ["" if name in _ALONG else "\n" for name in names]
+        self.links: dict[str, str] = {}
+        self.nofollow: set[str] = set()
         self.headings: list[str] = []
         self.title: str | None = None
         self.description = self.og_description = self.language = self.pragma_language = ""
@@ -142,75 +124,57 @@ class _Reader:
         self.canonical: str | None = None
         self.robots = NO_LIMITS
         self.refresh: tuple[float, str] | None = None
-        self.links_truncated = False
-        self.hidden = 0
-        self._max_links = max_links
+        self._hidden = 0
+        self._hidden_at = 0
         self._link_tags = link_tags
         self._robots_names = {"robots", *(name.lower() for name in agent_names)}
         self._templates = 0
         self._svg = 0
         self._raw_at: int | None = None
         self._heading_at: int | None = None
-        self.handlers: dict[str, _Handler | None] = {
-            **_INLINE,
-            "html": self._html,
-            "base": self._base_element,
-            "meta": self._meta,
-            "link": self._link_element,
-            "title": self._raw_start,
-            "/title": self._title_end,
-            "script": self._raw_start,
-            "/script": self._raw_end,
-            "style": self._raw_start,
-            "/style": self._raw_end,
-            "noembed": self._raw_start,
-            "/noembed": self._raw_end,
-            "noframes": self._raw_start,
-            "/noframes": self._raw_end,
-            "iframe": self._inner_frame,
-            "/iframe": self._raw_end,
-            "template": self._template_start,
-            "/template": self._template_end,
-            "noscript": self._noscript_start,
-            "/noscript": self._noscript_end,
-            "svg": self._svg_start,
-            "/svg": self._svg_end,
-        }
-        for level in "123456":
-            if level <= "3":
-                self.handlers["h" + level] = self._heading_start
-            self.handlers["/h" + level] = self.heading_end
-        for tag, handler in (("a", self._anchor), ("area", self._area), ("frame", self._frame)):
-            if tag in link_tags:
-                self.handlers[tag] = handler
+
+    def read(self, names: list[str], attributes: list[str]) -> None:
+        """Take what all the tags mean. Usual links are most of it: their `href` are found for all of them at once."""
+        links, nofollow = self.links, self.nofollow
+        places = [at for at, name in enumerate(names) if name in _HANDLERS]
+        anchors = [attributes[at] for at in places if names[at] == "a"]
+        usual_hrefs = iter(_USUAL_HREFS.findall("\0".join(["", *anchors])) if "a" in self._link_tags else repeat(""))
+        for at in places:
+            name = names[at]
+            if name == "a" and (href := next(usual_hrefs)):
+                if "&" in href:
+                    self._link(href, "a")
+                elif href[0] != "#" and not self._templates:
+                    links.setdefault(href, "a")
+                    if nofollow:
+                        nofollow.discard(href)
+            else:
+                _HANDLERS[name](self, attributes[at], at)
+        self.heading_end("", len(names) - 1)
+        if self._hidden:
+            self._hide_until(len(names) - 1)
 
     # links
-    def _anchor(self, written: str) -> None:
-        if self._templates:
+    def anchor(self, written: str, _: int, tag: str = "a") -> None:
+        if tag in self._link_tags and not self._templates:
+            attributes = attributes_of(written)
+            self._link(attributes.get("href", ""), tag, nofollow="nofollow" in attributes.get("rel", "").lower().split())
+
+    def area(self, written: str, at: int) -> None:
+        self.anchor(written, at, "area")
+
+    def frame(self, written: str, _: int, tag: str = "frame") -> None:
+        if tag not in self._link_tags:
             return
-        attributes = attributes_of(written)
-        href = attributes.get("href")
-        if href:
-            rel = attributes.get("rel")
-            self._link(href, "a", nofollow=rel is not None and "nofollow" in rel.lower().split())
-
-    def _area(self, written: str) -> None:
-        attributes = attributes_of(written)
-        self._link(attributes.get("href", ""), "area", nofollow="nofollow" in attributes.get("rel", "").lower().split())
-
-    def _frame(self, written: str, tag: str = "frame") -> None:
         attributes = attributes_of(written)
         for name in ("src", "href"):
             self._link(attributes.get(name, ""), tag)
-        self.parts.append(" ")
 
-    def _inner_frame(self, written: str) -> None:
-        if "iframe" in self._link_tags:
-            self._frame(written, "iframe")
-        self.parts.append(" ")
-        self._raw_start(written)
+    def inner_frame(self, written: str, at: int) -> None:
+        self.frame(written, at, "iframe")
+        self.raw_start(written, at)
 
-    def _link_element(self, written: str) -> None:
+    def link_element(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         rel = attributes.get("rel", "").lower().split()
         if "stylesheet" in rel or self._templates or _LINK_RELATIONS.isdisjoint(rel):
@@ -227,36 +191,35 @@ class _Reader:
             return
         if ":" in href[:_LONGEST_SCHEME] and href[:_LONGEST_SCHEME].lower().startswith(_NO_PAGES):
             return
-        known = self.links.get(href)
-        if known is not None:
-            known.nofollow = known.nofollow and nofollow
-        elif len(self.links) < self._max_links:
-            self.links[href] = Link(href, nofollow, tag)
-        else:
-            self.links_truncated = True
+        if href not in self.links:
+            self.links[href] = tag
+            if nofollow:
+                self.nofollow.add(href)
+        elif not nofollow:
+            self.nofollow.discard(href)
 
     # what the page says of itself
-    def _html(self, written: str) -> None:
+    def html(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         self.language = self.language or _language(attributes.get("lang") or attributes.get("xml:lang") or "")
 
-    def _base_element(self, written: str) -> None:
+    def base_element(self, written: str, _: int) -> None:
         href = attributes_of(written).get("href")
         if self.base is None and href is not None and not self._templates:
             self.base = _as_browsers_read(resolved_attribute(href))
 
-    def _meta(self, written: str) -> None:
+    def meta(self, written: str, _: int) -> None:
         if self._templates:
             return
         attributes = attributes_of(written)
         content = resolved_attribute(attributes.get("content", ""))
         name = attributes.get("name", "").strip().lower()
         if name == "description":
-            self.description = self.description or _collapsed_plain(content)
+            self.description = self.description or one_spaced(content)
         elif name in self._robots_names:
             self.robots &= parse_robots(content)
         elif attributes.get("property", name).strip().lower() == "og:description":
-            self.og_description = self.og_description or _collapsed_plain(content)
+            self.og_description = self.og_description or one_spaced(content)
         pragma = attributes.get("http-equiv")
         if pragma is None:
             return
@@ -281,62 +244,98 @@ class _Reader:
                 self._link(target.replace("&", "&amp;"), "meta")
 
     # text
-    def _raw_start(self, _: str) -> None:
-        self._raw_at = len(self.parts)
+    def raw_start(self, _: str, at: int) -> None:
+        self._raw_at = at
 
-    def _raw_end(self, _: str) -> None:
+    def raw_end(self, _: str, at: int) -> None:
         if self._raw_at is not None:
-            del self.parts[self._raw_at :]
+            first, end = 2 * self._raw_at + 2, 2 * at + 1
+            self.parts[first:end] = [""] * (end - first)
             self._raw_at = None
 
-    def _title_end(self, _: str) -> None:
-        if self._raw_at is not None and not self.hidden and not self._svg and self.title is None:
-            self.title = _collapsed("".join(self.parts[self._raw_at :]))[:MAX_TITLE]
-        self._raw_end("")
+    def title_end(self, _: str, at: int) -> None:
+        if self._raw_at is not None and not self._hidden and not self._svg and self.title is None:
+            self.title = self._text_between(self._raw_at, at)[:MAX_TITLE]
+        self.raw_end("", at)
 
-    def _heading_start(self, _: str) -> None:
-        self.heading_end("")
-        self._heading_at = len(self.parts)
+    def heading_start(self, _: str, at: int) -> None:
+        if self._heading_at is not None:
+            self.heading_end("", at)
+        self._heading_at = at
 
-    def heading_end(self, _: str) -> None:
+    def heading_end(self, _: str, at: int) -> None:
         """Close an open heading; headings do not nest."""
         if self._heading_at is not None:
-            heading = _collapsed("".join(self.parts[self._heading_at :]))[:MAX_HEADING]
+            if self._hidden:
+                self._hide_until(at)
+            heading = self._text_between(self._heading_at, at)[:MAX_HEADING]
             if heading and len(self.headings) < MAX_HEADINGS:
                 self.headings.append(heading)
             self._heading_at = None
-        self.parts.append(" ")
 
-    def _template_start(self, _: str) -> None:
+    def template_start(self, _: str, at: int) -> None:
         self._templates += 1
-        self.hidden |= _IN_TEMPLATE
+        self._hide(_IN_TEMPLATE, at)
 
-    def _template_end(self, _: str) -> None:
+    def template_end(self, _: str, at: int) -> None:
         self._templates = max(self._templates - 1, 0)
         if not self._templates:
-            self.hidden &= ~_IN_TEMPLATE
+            self._show(_IN_TEMPLATE, at)
 
-    def _noscript_start(self, _: str) -> None:
-        self.hidden |= _IN_NOSCRIPT
+    def noscript_start(self, _: str, at: int) -> None:
+        self._hide(_IN_NOSCRIPT, at)
 
-    def _noscript_end(self, _: str) -> None:
-        self.hidden &= ~_IN_NOSCRIPT
+    def noscript_end(self, _: str, at: int) -> None:
+        self._show(_IN_NOSCRIPT, at)
 
-    def _svg_start(self, written: str) -> None:
+    def svg_start(self, written: str, _: int) -> None:
         self._svg += not written.endswith("/")
-        self.parts.append(" ")
 
-    def _svg_end(self, _: str) -> None:
+    def svg_end(self, _: str, at: int) -> None:
         self._svg = max(self._svg - 1, 0)
-        self.parts.append(" ")
+
+    def _hide(self, why: int, at: int) -> None:
+        if not self._hidden:
+            self._hidden_at = at
+        self._hidden |= why
+
+    def _show(self, why: int, at: int) -> None:
+        if self._hidden:
+            self._hide_until(at)
+        self._hidden &= ~why
+
+    def _hide_until(self, at: int) -> None:
+        """Take out the text since the hidden part began; the words before and after it stay as far apart as its tags make them."""
+        self.parts[2 * self._hidden_at + 2 : 2 * at + 1 : 2] = [""] * (at - self._hidden_at)
+        self._hidden_at = at
+
+    def _text_between(self, start: int, end: int) -> str:
+        return one_spaced(resolved_text("".join(self.parts[2 * start + 2 : 2 * end + 1])))
 
 
-def _collapsed(text: str) -> str:
-    return " ".join(resolved_text(text).split())
-
-
-def _collapsed_plain(text: str) -> str:
-    return " ".join(text.split())
+_HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
+    "html": _Reader.html,
+    "base": _Reader.base_element,
+    "meta": _Reader.meta,
+    "link": _Reader.link_element,
+    "a": _Reader.anchor,
+    "area": _Reader.area,
+    "frame": _Reader.frame,
+    "iframe": _Reader.inner_frame,
+    "title": _Reader.raw_start,
+    "/title": _Reader.title_end,
+    **dict.fromkeys(("script", "style", "noembed", "noframes"), _Reader.raw_start),
+    **dict.fromkeys(("/script", "/style", "/noembed", "/noframes", "/iframe"), _Reader.raw_end),
+    "template": _Reader.template_start,
+    "/template": _Reader.template_end,
+    "noscript": _Reader.noscript_start,
+    "/noscript": _Reader.noscript_end,
+    "svg": _Reader.svg_start,
+    "/svg": _Reader.svg_end,
+    **dict.fromkeys(("h1", "h2", "h3"), _Reader.heading_start),
+    **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
+}
+"""What to do at a tag: gets its attributes as written, and its place among all tags."""
 
 
 def _as_browsers_read(href: str) -> str:

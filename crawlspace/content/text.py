@@ -5,9 +5,9 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from crawlspace.content.charset import decode
-from crawlspace.content.html import Page
-from crawlspace.content.markup import resolved_text, xml_tokens
+from crawlspace.content.markup import collapsed, resolved_text, xml_tokens
 from crawlspace.content.mime import essence
+from crawlspace.content.page import Page
 
 
 def extract_text_document(
@@ -25,7 +25,7 @@ def extract_text_document(
     text, codec = decode(body, charset)
     if is_xml(content_type):
         text = resolved_text(" ".join(before for before, _, _ in xml_tokens(text)))
-    words = " ".join(text.replace("\0", " ").split())
+    words = collapsed(text.replace("\0", " "))
     return Page(base=url, title=_last_segment(url), text=words[:max_text], charset=codec, text_truncated=len(words) > max_text)
 
 

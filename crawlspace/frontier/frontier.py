@@ -7,13 +7,13 @@ and not with URLs. Among the sites that may be asked now, the one whose first UR
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.frontier.politeness import Pace, Place, Rank, SiteTurns, rank_of
-from crawlspace.model import NewUrl, UrlState
+from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.store import Site
 
 BATCH = 64
@@ -25,9 +25,9 @@ SITES_AT_HAND = 1000
 
 class LeaseStore(Protocol):
     def sites(self) -> Iterator[Site]: ...
-    def lease(self, site: str, limit: int, *, now: int, until: int) -> list[UrlState]: ...
+    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]: ...
     def release(self, ids: Iterable[int]) -> None: ...
-    def reclaim(self, *, now: int) -> dict[str, int]: ...
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]: ...
     def next_due(self, site: str) -> int | None: ...
     def wait_site(self, site: str, until: int | None) -> None: ...
 
@@ -48,6 +48,8 @@ class Frontier:
         self._waiting: list[tuple[float, str, SiteTurns]] = []
         self._later: list[tuple[int, str, SiteTurns]] = []
         self._at_hand = 0
+        self._held: set[int] = set()
+        """Ids leased by this process, at hand or under way."""
         self.under_way = 0
         self._retries_until = retries_until
         """Until when retries of this run are outstanding; what is due before then is waited for."""
@@ -77,19 +79,24 @@ class Frontier:
             turns.place = Place.NOWHERE
             if not turns.has_room:
                 continue
-            if turns.urgent:
-                turns.urgent = False
-                self._lease(turns, POLITE_BATCH)
+            for source in sorted(
+                turns.urgent
+            ):  # only what goes before the rest, so that little more is at hand than can be asked for
+                self._lease(turns, POLITE_BATCH, source)
+            turns.urgent.clear()
             if turns.at_hand and turns.next_turn <= now:
                 return self._take(turns, now)
             self._put(turns)
 
-    def finished(self, site: str, *, sent_ago_s: float = 0.0) -> None:
-        """A request to the site is over, whatever came of it; `sent_ago_s` is how long ago it was really sent.
+    def finished(self, state: UrlState, *, sent_ago_s: float = 0.0) -> None:
+        """The request for a URL is over, whatever came of it; `sent_ago_s` is how long ago it was really sent.
 
         Between handing out and sending, time may pass in a busy process: the delay is kept from the sending.
         """
-        turns = self._sites[site]
+        self._held.discard(state.id)
+        self._asked(self._sites[state.site], sent_ago_s)
+
+    def _asked(self, turns: SiteTurns, sent_ago_s: float) -> None:
         if turns.pace.delay_s > 0:
             turns.next_turn = max(turns.next_turn, self._clock.monotonic() - sent_ago_s + turns.pace.delay_s)
         self._over(turns)
@@ -111,6 +118,7 @@ class Frontier:
         """A URL just handed out turned out to need no request; the turn is given back."""
         turns = self._sites[state.site]
         turns.next_turn = turns.turn_before
+        self._held.discard(state.id)
         self._over(turns)
 
     def hold(self, site: str) -> None:
@@ -124,8 +132,9 @@ class Frontier:
 
     def unhold(self, site: str) -> None:
         """The request that `hold` stands for is over."""
-        self._sites[site].held = False
-        self.finished(site)
+        turns = self._sites[site]
+        turns.held = False
+        self._asked(turns, 0.0)
 
     def discovered(self, urls: Iterable[NewUrl], pending_sites: Mapping[str, int]) -> None:
         """New URLs are in the store: `pending_sites` of them by site, all among `urls`."""
@@ -136,7 +145,7 @@ class Frontier:
         for url in urls:
             known = self._sites.get(url.site)
             if known is not None and known.at_hand and (url.source, url.shift) < known.at_hand[0][0][:2]:
-                known.urgent = True
+                known.urgent.add(url.source)
 
     def due(self, site: str, at: int, *, retry: bool = False) -> None:
         """A known URL of the site is due at that time (seconds since 1970); a retry is waited for before the crawl is done."""
@@ -209,7 +218,7 @@ class Frontier:
         return turns
 
     def _put_if_nowhere(self, turns: SiteTurns) -> None:
-        if turns.place in (Place.NOWHERE, Place.DUE_LATER):
+        if turns.place is Place.NOWHERE or (turns.place is Place.DUE_LATER and (turns.at_hand or turns.more)):
             self._put(turns)
 
     def _put(self, turns: SiteTurns) -> None:
@@ -263,13 +272,14 @@ class Frontier:
     def _at_hand_sites_left(self) -> bool:
         return self._at_hand < SITES_AT_HAND * POLITE_BATCH
 
-    def _lease(self, turns: SiteTurns, limit: int) -> None:
+    def _lease(self, turns: SiteTurns, limit: int, source: Source | None = None) -> None:
         now = round(self._clock.now())
-        got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s)
+        got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, source=source)
         for state in got:
             heappush(turns.at_hand, (rank_of(state), state))
+            self._held.add(state.id)
         self._at_hand += len(got)
-        if len(got) < limit:
+        if len(got) < limit and source is None:
             turns.more = False
             turns.due_at = self._store.next_due(turns.site)
 
@@ -280,21 +290,24 @@ class Frontier:
         self.under_way += 1
         turns.turn_before = turns.next_turn
         turns.next_turn = now + turns.pace.delay_s
-        if not turns.at_hand and turns.more:
-            self._lease(turns, turns.batch)
+        soon = turns.next_turn <= now + self._lease_s / 2
+        if not turns.at_hand and turns.more and soon and (not self._idle or self._at_hand_sites_left()):
+            self._lease(turns, turns.batch)  # else the site goes to the end of those that wait for a place
         self._put(turns)
         return state
 
     def _give_back(self, turns: SiteTurns) -> None:
         if turns.at_hand:
-            self._store.release([state.id for _, state in turns.at_hand])
+            ids = [state.id for _, state in turns.at_hand]
+            self._store.release(ids)
+            self._held.difference_update(ids)
             self._at_hand -= len(turns.at_hand)
             turns.at_hand.clear()
             turns.more = True
 
     def _reclaim(self, now: float) -> None:
         self._next_reclaim = now + self._lease_s / 4
-        for site in self._store.reclaim(now=round(self._clock.now())):
+        for site in self._store.reclaim(now=round(self._clock.now()), keep=self._held):
             turns = self._turns(site)
             turns.more = True
             self._put_if_nowhere(turns)

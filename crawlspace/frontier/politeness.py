@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from crawlspace.model import UrlState
+from crawlspace.model import Source, UrlState
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class SiteTurns:
     more: bool = False
     """The store may have more that is ready."""
     due_at: int | None = None
-    urgent: bool = False
-    """Something that goes before what is at hand has come into the store."""
+    urgent: set[Source] = field(default_factory=set)
+    """Sources in which something that goes before what is at hand has come into the store."""
     held: bool = False
     """Nothing is handed out until robots.txt has come."""
     place: Place = Place.NOWHERE

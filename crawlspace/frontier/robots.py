@@ -15,6 +15,7 @@ from crawlspace.state.store import RobotsEntry
 MAX_SIZE = 500 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 asks for at least 500 KiB."""
 MAX_REDIRECTS = 5
+MOMENT_S = 5.0
 _KEPT = 2000
 
 
@@ -65,6 +66,10 @@ class Robots:
         self._store.save_robots(entry)
         self._keep(entry)
         return True
+
+    def pass_over(self, site: str, scheme: str) -> None:
+        """There is no host to ask. Not kept: after a moment it is asked again."""
+        self._parsed[site, scheme] = _Parsed(None, self._clock.now() + MOMENT_S)
 
     def _load(self, site: str, scheme: str) -> _Parsed | None:
         entry = self._store.robots(site, scheme)

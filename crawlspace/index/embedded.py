@@ -308,7 +308,9 @@ class EmbeddedIndex:
             case apsw.BusyError() | apsw.LockedError():
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
-                return StoreDamaged(f"the index {self.path} is damaged ({error}): move it away and run `scrapy reindex`")
+                return StoreDamaged(
+                    f"the index {self.path} is damaged ({error}): move it and the state.db beside it away and crawl anew, or put a backup of both in their place"
+                )
             case apsw.ReadOnlyError():
                 return IndexUnavailable(f"the index {self.path} cannot be written: check the rights of the file and its folder")
             case apsw.IOError() | apsw.CantOpenError() | apsw.NoMemError():

@@ -55,6 +55,7 @@ def lint_rules(
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
+        *_no_domain_rules(rules, limits),
         *_open_ends(rules),
         *_prefix_hosts(rules),
         *_addresses_behind_proxy(rules, proxy=proxy),
@@ -83,6 +84,12 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
             f"{rule.ref.text!r} never applies, because {covering.ref.text!r} in line {covering.ref.line} covers it; {advice}"
         )
         yield _finding(rule, "never-applies", message)
+
+
+def _no_domain_rules(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
+    if not rules.domain and limits.follow_offsite_links and not limits.index_entire_site:
+        message = "no domain rule keeps the crawl to your hosts, so it may spread over the whole Internet; end them in 'forbid domain *'"
+        yield Finding("crawl.rules", 1, 1, "warning", "no-domain-rules", message)
 
 
 def _open_ends(rules: CrawlRules) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ NO_SUCH_HOST = Meaning(OutcomeKind.GONE, Status.NO_SUCH_HOST, host_failure=True)
 NO_DNS_ANSWER = Meaning(OutcomeKind.FAILED, Status.NO_DNS_ANSWER, host_failure=True)
 NOT_FETCHED = Meaning(OutcomeKind.EXCLUDED, Status.PORT_OR_SCHEME, reason=Reason.SCHEME)
 IGNORED = Meaning(OutcomeKind.EXCLUDED, Status.UNEXPECTED)
-UNEXPECTED = Meaning(OutcomeKind.GONE, Status.UNEXPECTED, host_failure=True)
+UNEXPECTED = Meaning(OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
 
 
 def meaning_of(error: BaseException, *, url: str, resolver: GuardedResolver | None) -> Meaning:
@@ -90,7 +90,7 @@ def _unresolved(url: str, resolver: GuardedResolver | None) -> Meaning:
         refused = resolver.why_refused(host, port)
         if refused is not None:
             return Meaning(OutcomeKind.EXCLUDED, Status.EXCLUDED, reason=refused.reason)
-        if resolver.does_not_exist(host, port):
+        if resolver.does_not_exist(host):
             return NO_SUCH_HOST
     return NO_DNS_ANSWER
 

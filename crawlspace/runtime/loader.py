@@ -10,11 +10,13 @@ from scrapy.utils.misc import load_object
 
 from crawlspace.config import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import UnknownCollection
+from crawlspace.readers import duration
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
+COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
 
 
@@ -22,7 +24,12 @@ class CollectionLoader(SpiderLoader):
     """A collection's spider is the class in `spiders/` of that name, else the generic one."""
 
     def __init__(self, settings: BaseSettings) -> None:
-        super().__init__(settings)
+        try:
+            super().__init__(settings)
+        except SyntaxError as error:
+            raise SystemExit(
+                f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled before the spider is mended"
+            ) from None
         self._settings = settings
 
     def load(self, spider_name: str) -> type[Spider]:
@@ -44,7 +51,16 @@ class CollectionLoader(SpiderLoader):
 def overlay_collection(settings: BaseSettings, name: str) -> None:
     """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
     own = read_settings_file(collection_folder(name, settings))
+    for component in COMPONENTS:  # a collection adds to the project's components; None takes one out
+        added = own.get(component)
+        if isinstance(added, dict):
+            own[component] = {**settings.getdict(component), **added}
     settings.setdict(own, priority="spider")
+    delay = settings["DOWNLOAD_DELAY"]
+    if isinstance(delay, str):  # Scrapy itself knows no units
+        # One more than the priority it has, because Scrapy lays the process's settings over the crawler's once more.
+        priority = (settings.getpriority("DOWNLOAD_DELAY") or 0) + 1
+        settings.set("DOWNLOAD_DELAY", duration("DOWNLOAD_DELAY", delay, low=0), priority=priority)
 
 
 def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
@@ -54,7 +70,7 @@ def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
     return own
 
 
-def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, slot: str, requests: int) -> None:
+def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, slot: str, requests: object) -> None:
     """Fill Scrapy's DOWNLOAD_SLOTS: one slot without a delay for what the frontier hands out, which keeps the delays itself,
     and one for each host of CRAWLSPACE_SITES, for requests that do not come from the frontier."""
     slots: dict[str, dict[str, Any]] = {
@@ -63,5 +79,6 @@ def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, sl
         if "*" not in host and ":" not in host and isinstance(values, dict)
     }
     slots.update(settings.getdict("DOWNLOAD_SLOTS"))
-    slots[slot] = {"delay": 0, "concurrency": requests, "jitter": 0}
+    at_once = int(str(requests)) if str(requests).isdigit() else 1  # what is wrong with it is said where it is read
+    slots[slot] = {"delay": 0, "concurrency": at_once, "jitter": 0}
     settings.set("DOWNLOAD_SLOTS", slots, priority=SETTINGS_PRIORITIES["cmdline"])

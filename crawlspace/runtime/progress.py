@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from datetime import UTC, datetime
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -31,7 +32,7 @@ class Progress:
         self._loop: Any = None
         self._live: Any = None
         self._pending_base = 0
-        self._marks: list[tuple[float, int]] = []
+        self._marks: list[tuple[float, int]] = [(monotonic(), 0)]
         self._started = datetime.now(tz=UTC)
 
     @classmethod
@@ -50,15 +51,14 @@ class Progress:
         on_terminal = sys.stderr.isatty()
         if on_terminal:
             self._open_live()
+            self._crawler.spider.session.at_close(self._close_live)  # type: ignore[union-attr]
         self._loop = create_looping_call(self._show_live if on_terminal else self._log)
         self._loop.start(TERMINAL_PERIOD_S if on_terminal else LOG_PERIOD_S, now=False)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._loop is not None and self._loop.running:
             self._loop.stop()
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._close_live()
         self._collect_stats(reason)
 
     @property
@@ -79,7 +79,7 @@ class Progress:
         return " · ".join(parts)
 
     def _rate(self) -> float:
-        now = self._engine.clock.monotonic()
+        now = monotonic()
         fetched = self._engine.progress.fetched
         self._marks = [*self._marks[-40:], (now, fetched)]
         since, before = self._marks[0]
@@ -93,6 +93,11 @@ class Progress:
         self._text = Text
         self._live = Live(Text(self.line()), console=Console(stderr=True), auto_refresh=False, transient=True)
         self._live.start()
+
+    def _close_live(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
 
     def _show_live(self) -> None:
         if self._live is not None:

@@ -43,13 +43,16 @@ class GuardedResolver:
     """Twisted's name resolver for a crawl. Positive answers are kept for `ttl_s`."""
 
     ttl_s = 300.0
+    no_answer_ttl_s = 10.0
 
     def __init__(self, reactor: ReactorBase, *, cache_size: int, timeout_s: float) -> None:
         self._reactor: Any = reactor
         self._timeout_s = timeout_s
         self._answers: Recent[str, tuple[float, Found]] = Recent(max(1, cache_size))
         self._guard: Guard | None = None
-        self._no_answer: Recent[tuple[str, int], Decision | int] = Recent(10_000)
+        self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
+        self._codes: Recent[str, int] = Recent(10_000)
+        """Why the last look-up of a host failed."""
         self._proxies = frozenset(filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values())))
 
     @classmethod
@@ -67,12 +70,11 @@ class GuardedResolver:
 
     def why_refused(self, host: str, port: int) -> Decision | None:
         """Why no address of the host was allowed at the last look-up, if that was so."""
-        why = self._no_answer.get((host, port))
-        return why if isinstance(why, Decision) else None
+        return self._refused.get((host, port))
 
-    def does_not_exist(self, host: str, port: int) -> bool:
+    def does_not_exist(self, host: str) -> bool:
         """Whether the last look-up of the host was answered "no such host"."""
-        return self._no_answer.get((host, port)) in _NO_SUCH_HOST
+        return self._codes.get(host) in _NO_SUCH_HOST
 
     def resolveHostName(  # noqa: N802
         self,
@@ -99,7 +101,9 @@ class GuardedResolver:
         def failed(failure: Failure) -> None:
             error = failure.value
             code = error.errno if isinstance(error, socket.gaierror) and error.errno is not None else socket.EAI_AGAIN
-            self._no_answer.put((hostName, portNumber), code)
+            self._codes.put(hostName, code)
+            self._refused.drop((hostName, portNumber))
+            self._answers.put(hostName, (now + self.no_answer_ttl_s, []))
             resolutionReceiver.resolutionComplete()
 
         done.addCallbacks(answered, failed)
@@ -117,7 +121,7 @@ class GuardedResolver:
             kind = IPv6Address if family == socket.AF_INET6 else IPv4Address
             receiver.addressResolved(kind("TCP", address, port))
         if not allowed and refused is not None:
-            self._no_answer.put((host, port), refused)
+            self._refused.put((host, port), refused)
         receiver.resolutionComplete()
 
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
-from crawlspace.engine import FetchPage, FetchRobots
 from crawlspace.errors import StoreError
 from crawlspace.model import Candidate, Source
-from crawlspace.runtime.requests import ROBOTS, STATE, page_request, robots_request
+from crawlspace.run import FetchPage, FetchRobots
+from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -27,6 +30,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP_S = 5.0
+BATCH = 128
+"""Outcomes of one transaction."""
+INDEX_PAUSE_S = 0.5
+LATER_S = 0.1
+"""What is ready sooner is worth waiting for before outcomes are recorded ahead of time."""
+
+
+def wake(crawler: Crawler) -> None:
+    """Have Scrapy ask for the next request soon."""
+    slot = getattr(crawler.engine, "_slot", None)  # the engine has no public way to be woken before its 5 s heartbeat
+    if slot is not None:
+        slot.nextcall.schedule()
 
 
 class _Callbacks(NamedTuple):
@@ -43,7 +58,8 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._session = session
         self._engine = session.engine
-        self._robots_next: list[FetchRobots] = []
+        self._robots_next: list[tuple[float, int, FetchRobots]] = []
+        self._robots_order = count()
         self._alarm: CallLaterResult | None = None
         self._warned_of_callback = False
 
@@ -56,11 +72,12 @@ class FrontierScheduler(BaseScheduler):
 
     def open(self, spider: Any) -> None:
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
-        self._callbacks = _Callbacks(spider.parse, spider.failed, spider.robots_read, spider.robots_failed)
+        self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections()
 
     def close(self, reason: str) -> None:
         self._silence()
+        self._session.finish_reason = reason
         self._session.close()
 
     def has_pending_requests(self) -> bool:
@@ -70,8 +87,11 @@ class FrontierScheduler(BaseScheduler):
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
         if self._session.error is not None:
             return None
-        if self._robots_next:
-            return self._robots_request(self._robots_next.pop())
+        now = monotonic()
+        if self._robots_next and self._robots_next[0][0] <= now:
+            return self._robots_request(heappop(self._robots_next)[2])
+        if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
+            self._session.commit(self._crawler)
         try:
             fetch = self._engine.next_fetch()
         except StoreError as error:
@@ -81,36 +101,36 @@ class FrontierScheduler(BaseScheduler):
             return page_request(fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed)
         if isinstance(fetch, FetchRobots):
             return self._robots_request(fetch)
+        if self._engine.waits_for_index:
+            self._session.commit(self._crawler)
+            self._set_alarm(INDEX_PAUSE_S)
+            return None
         wait = self._engine.frontier.wake_in()
-        if wait is None:  # what comes next, if anything, is among the links that wait for their transaction
+        if wait is None or wait > LATER_S:  # what comes next, if anything, is among the links that wait for their transaction
             self._session.commit(self._crawler)
             wait = self._engine.frontier.wake_in()
+        if self._robots_next:
+            soonest = self._robots_next[0][0] - now
+            wait = soonest if wait is None else min(wait, soonest)
         self._set_alarm(wait)
         return None
 
     def enqueue_request(self, request: Request) -> bool:
         """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
         robots = request.meta.get(ROBOTS)
-        if robots is not None:
-            self._robots_next.append(robots)
+        if robots is not None:  # a redirect of a robots.txt: it waits as long as a turn of that site does
+            pause = self._engine.pace_of(robots.target_site).delay_s
+            heappush(self._robots_next, (monotonic() + pause, next(self._robots_order), robots))
             return True
-        if request.method != "GET" or (request.callback is not None and request.callback != self._callbacks.parse):
-            self._warn_of_callback(request)
-        parent = request.meta.get(STATE)
-        depth = request.meta.get("depth", parent.depth + 1 if parent is not None else 0)
+        if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):
+            self._warn_of_callback()
+        depth = request.meta.get("depth", 0)  # set for what a page's own parsing yields; a spider's start() is a person's word
         candidate = Candidate(request.url, Source.INDEX_FOLLOW if depth else Source.USER, depth=depth)
         try:
             return not self._engine.admit([candidate])
         except StoreError as error:
             self._session.fail(error, self._crawler)
             return False
-
-    def wake(self) -> None:
-        """Have Scrapy ask for the next request soon."""
-        engine = self._crawler.engine
-        slot = getattr(engine, "_slot", None)  # the engine has no public way to be woken before its 5 s heartbeat
-        if slot is not None:
-            slot.nextcall.schedule()
 
     def _robots_request(self, fetch: FetchRobots) -> Request:
         return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)
@@ -122,17 +142,16 @@ class FrontierScheduler(BaseScheduler):
 
     def _ring(self) -> None:
         self._alarm = None
-        self.wake()
+        wake(self._crawler)
 
     def _silence(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
-    def _warn_of_callback(self, request: Request) -> None:
+    def _warn_of_callback(self) -> None:
         if not self._warned_of_callback:
             self._warned_of_callback = True
             logger.warning(
-                "%s: only the URL of a request is kept, so its method, body and callback are lost; every page comes to the spider's parse()",
-                request,
+                "only the URL of a request that a spider yields is kept: its method, body and callback are lost, and every page comes to parse()"
             )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
-from crawlspace.engine import SINK, Engine, Refused, describe_refusal
+from crawlspace.engine import SINK, Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.run import Refused, describe_refusal
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.site_table import SiteLimitTable
@@ -35,9 +36,13 @@ class Session:
         self.final_counts = store.counts()
         """How things stood at the end."""
         self.sending = SendingTimes()
+        self._file_number = 0
         self._store = store
         self._index = index
         self._closed = False
+        self._at_close: list[Callable[[], None]] = []
+        self.finish_reason = ""
+        """Scrapy's word for how the crawl ended: "finished" when nothing was left to do."""
 
     @classmethod
     def open(cls, name: str, settings: Mapping[str, object]) -> Session:
@@ -86,14 +91,32 @@ class Session:
         resolver = reactor.nameResolver
         return resolver if isinstance(resolver, GuardedResolver) else None
 
+    def at_close(self, call: Callable[[], None]) -> None:
+        """Have something done first when the session is closed, however the crawl ended."""
+        self._at_close.append(call)
+
     def commit(self, crawler: Crawler) -> None:
         """Commit what has been taken; when the store can't, stop the crawl and keep the reason."""
         if self.error is not None or self._closed:
             return
         try:
+            self._check_place()
             self.engine.commit()
         except StoreError as error:
             self.fail(error, crawler)
+
+    def _check_place(self) -> None:
+        """Raise StoreError when the files were moved or removed under the crawl: what it writes would be lost."""
+        file = self.collection.store_file
+        try:
+            there = file.stat().st_ino
+        except OSError:
+            there = -1
+        self._file_number = self._file_number or there
+        if there != self._file_number:
+            raise StoreError(
+                f"{file} was moved or removed while {self.collection.name} is being crawled; put it back and start again"
+            )
 
     def fail(self, error: CrawlspaceError, crawler: Crawler) -> None:
         """Stop the crawl because of an error that a person must mend. Nothing that was recorded is lost."""
@@ -110,6 +133,8 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        for call in self._at_close:
+            call()
         try:
             if self.error is None:
                 self.engine.close()

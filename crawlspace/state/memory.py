@@ -7,7 +7,7 @@ suite compares the two after every step.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
@@ -76,10 +76,10 @@ class MemoryStore:
             if id in self._urls:
                 self._urls[id].lease_until = None
 
-    def reclaim(self, *, now: int) -> dict[str, int]:
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended: Counter[str] = Counter()
         for row in self._urls.values():
-            if row.lease_until is not None and row.lease_until <= now:
+            if row.lease_until is not None and row.lease_until <= now and row.id not in keep:
                 row.lease_until = None
                 ended[row.site] += 1
         return dict(ended)

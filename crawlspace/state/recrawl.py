@@ -37,7 +37,7 @@ def next_interval(interval_s: int | None, *, changed: bool, policy: RecrawlPolic
 
 def retry_wait(retries: int, *, retry_after_s: float | None, policy: RecrawlPolicy) -> int:
     """Seconds before try number `retries` after the first: growing, and never less than the host asked for."""
-    wait = ldexp(policy.retry_wait_s, retries - 1)
+    wait = min(ldexp(policy.retry_wait_s, min(retries - 1, 60)), policy.retry_after_max_s)
     if retry_after_s is not None:
         wait = max(wait, min(retry_after_s, policy.retry_after_max_s))
     return max(1, round(wait))

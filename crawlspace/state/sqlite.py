@@ -8,7 +8,7 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 # ruff: noqa: S608
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -120,17 +120,21 @@ class SqliteStore:
         with self._writing() as db:
             db.execute("UPDATE url SET lease_until = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
 
-    def reclaim(self, *, now: int) -> dict[str, int]:
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         with self._writing() as db:
             ended = dict(
                 db.execute(
                     "SELECT site.site, count(*) FROM url INDEXED BY url_leased JOIN site ON site.id = url.site"
-                    " WHERE lease_until <= ? GROUP BY site.id",
-                    (now,),
+                    " WHERE lease_until <= ? AND url.id NOT IN (SELECT value FROM carray(?)) GROUP BY site.id",
+                    (now, integers(keep)),
                 )
             )
             if ended:
-                db.execute("UPDATE url INDEXED BY url_leased SET lease_until = NULL WHERE lease_until <= ?", (now,))
+                db.execute(
+                    "UPDATE url INDEXED BY url_leased SET lease_until = NULL"
+                    " WHERE lease_until <= ? AND id NOT IN (SELECT value FROM carray(?))",
+                    (now, integers(keep)),
+                )
             return ended
 
     def next_due(self, site: str) -> int | None:

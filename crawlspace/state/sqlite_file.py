@@ -230,7 +230,7 @@ def _who_crawls(path: Path) -> str:
         finally:
             db.close()
     if owner is None:
-        return f"{path} is being crawled by another process: wait for it or stop it"
+        return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
     process, since = owner
     started = datetime.fromtimestamp(since, UTC).astimezone()
-    return f"{path} is being crawled by process {process} since {started:%Y-%m-%d %H:%M}: wait for it or stop it"
+    return f"{path.parent.name} is being crawled by process {process} since {started:%Y-%m-%d %H:%M}: wait for it or stop it ({path})"

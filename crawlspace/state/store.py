@@ -12,7 +12,7 @@ Two things are the store's own duty, because they must hold in the same transact
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -127,8 +127,8 @@ class Store(Protocol):
     def release(self, ids: Iterable[int]) -> None:
         """Give leases back unfetched; the URLs are as before they were leased."""
 
-    def reclaim(self, *, now: int) -> dict[str, int]:
-        """End the leases whose deadline has come; return how many by site."""
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        """End the leases whose deadline has passed, but for ids that the caller still holds; return how many by site."""
 
     def next_due(self, site: str) -> int | None:
         """When the first known URL of a site that is not leased is due, if any."""

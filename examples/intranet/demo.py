@@ -84,7 +84,7 @@ What next
   scrapy crawl open                                        no rules: see what keeps it out of the private network
   scrapy urls demo --status 404                            the URLs behind a number of the status
   scrapy lint demo                                         doubts about the rules
-  edit {shown(place.collections / "demo" / "crawl.rules")}, then: scrapy plan demo   what a change would remove
+  edit {shown(place.collections / "demo" / "crawl.rules")}, then: scrapy explain demo URL   what a change would decide
 `--serve` keeps the intranet up for these; `scrapy startcollection NAME URL` begins a collection of your own."""
     )
 

@@ -54,7 +54,7 @@ class World:
         done = replace(state, state=State.DONE, status=200, next_fetch=self.now + 10**6, lease_until=None)
         self.store.record([Change(done)], now=self.now)
         self.frontier.due(done.site, self.now + 10**6)
-        self.frontier.finished(state.site)
+        self.frontier.finished(state)
         self.clock.advance(self.pace.delay_s)
         return state.url
 
@@ -93,8 +93,10 @@ def test_a_site_is_not_asked_before_its_delay_is_over() -> None:
 
 def test_a_site_has_no_more_requests_under_way_than_it_bears() -> None:
     world = World(*(new(f"http://a/{n}") for n in range(5)), delay=0.0, concurrency=2)
-    assert [world.next(), world.next(), world.next()] == ["http://a/0", "http://a/1", None]
-    world.frontier.finished("a:80")
+    first = world.frontier.next()
+    assert first is not None
+    assert [first.url, world.next(), world.next()] == ["http://a/0", "http://a/1", None]
+    world.frontier.finished(first)
     assert [world.next(), world.next()] == ["http://a/2", None]
 
 
@@ -146,7 +148,7 @@ def test_done_only_when_nothing_is_pending_under_way_or_to_be_retried() -> None:
         [Change(replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None))], now=world.now
     )
     world.frontier.due("a:80", retry_at, retry=True)
-    world.frontier.finished("a:80")
+    world.frontier.finished(state)
     assert world.next() is None
     assert not world.frontier.is_done()
     assert world.frontier.wake_in() == pytest.approx(10, abs=1)
@@ -194,3 +196,36 @@ def test_an_expired_lease_comes_back() -> None:
     assert world.next() is None
     world.clock.advance(41)
     assert world.next() == "http://a/1"
+
+
+def test_many_redirects_do_not_pile_up_leases() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(200)))
+    for n in range(50):
+        assert world.fetch() is not None
+        world.add(new(f"http://a/target{n}", Source.REDIR))
+    world.fetch()
+    assert world.store.counts().by_state["leased"] <= 16
+
+
+def test_a_fetch_longer_than_its_lease_is_not_handed_out_again() -> None:
+    world = World(new("http://a/1"), new("http://a/2"), lease_s=40, delay=0.0)
+    state = world.frontier.next()
+    assert state is not None
+    world.clock.advance(100)
+    assert world.next() == "http://a/2" or world.next() is None
+    world.frontier.finished(state)
+    assert world.next() in ("http://a/2", None)
+
+
+def test_more_sites_than_can_be_at_hand_all_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crawlspace.frontier.frontier.SITES_AT_HAND", 2)
+    world = World(*(new(f"http://s{site}/{n}") for site in range(30) for n in range(30)), delay=1.0)
+    asked = set()
+    for _ in range(60):
+        while (url := world.next()) is not None:
+            asked.add(url.split("/")[2])
+            state = world.store.get(url)
+            assert state is not None
+            world.frontier.finished(state)
+        world.clock.advance(1.0)
+    assert len(asked) == 30

@@ -55,7 +55,23 @@ FINDINGS = [
 
 @pytest.mark.parametrize("rules,expected", FINDINGS)
 def test_rules(rules: str, expected: list[tuple[int, int, str]]) -> None:
-    assert [(f.line, f.column, f.code) for f in _lint(rules)] == expected
+    assert [(f.line, f.column, f.code) for f in _lint(rules) if f.code != "no-domain-rules"] == expected
+
+
+UNBOUNDED = [
+    # rules, limits, whether nothing keeps the crawl to some hosts
+    ("", Limits(), True),
+    ("allow http://a/\n", Limits(), True),
+    ("allow domain a\n", Limits(), False),
+    ("", Limits(follow_offsite_links=False), False),
+    ("", Limits(index_entire_site=True), False),
+]
+
+
+@pytest.mark.parametrize("rules,limits,unbounded", UNBOUNDED)
+def test_a_crawl_without_domain_rules(rules: str, limits: Limits, unbounded: bool) -> None:
+    findings = lint_rules(parse_crawl_rules(rules, file="crawl.rules"), limits, [])
+    assert ("no-domain-rules" in [f.code for f in findings]) is unbounded
 
 
 def test_both_lines_are_named() -> None:
@@ -90,7 +106,7 @@ def test_a_start_url_without_a_place() -> None:
 
 def test_address_rules_behind_a_proxy() -> None:
     rules = parse_crawl_rules(ENDS, file="crawl.rules")
-    assert [f.code for f in lint_rules(rules, Limits(), [], proxy=True)] == ["addresses-with-proxy"]
+    assert [f.code for f in lint_rules(rules, Limits(), [], proxy=True)] == ["no-domain-rules", "addresses-with-proxy"]
 
 
 def test_capitals_do_no_harm_where_case_does_not_count() -> None:

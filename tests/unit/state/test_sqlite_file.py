@@ -205,12 +205,14 @@ def test_pending_moves_while_another_writes(tmp_path: Path) -> None:
 def test_a_second_crawl_is_told_who_crawls(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with child(path, "hold") as process:
-        says = f"is being crawled by process {process.pid} since 20"
-        assert_refused(lambda: SqliteStore.open_for_crawl(path), StoreLocked, says, path)
-        leased = SqliteStore(path, read_only=True)
-        assert leased.counts().by_state == {"leased": 1}
-        leased.close()
-        process.kill()
+        try:
+            says = f"is being crawled by process {process.pid} since 20"
+            assert_refused(lambda: SqliteStore.open_for_crawl(path), StoreLocked, says, path)
+            leased = SqliteStore(path, read_only=True)
+            assert leased.counts().by_state == {"leased": 1}
+            leased.close()
+        finally:
+            process.kill()
     store = SqliteStore.open_for_crawl(path, clock=FakeClock())  # the lock died with its owner, and so did the leases
     assert store.counts().by_state == {"pending": 1}
     assert_refused(lambda: SqliteStore.open_for_crawl(path), StoreLocked, f"process {os.getpid()}", path)

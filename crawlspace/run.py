@@ -1,0 +1,63 @@
+"""The values of one run: what to ask for next, what was refused, what has been counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from crawlspace.decision import Decision
+from crawlspace.model import UrlState
+from crawlspace.urls import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A start URL, or a candidate from elsewhere, that is not in the crawl space."""
+
+    where: str
+    url: str
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPage:
+    state: UrlState
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRobots:
+    """Ask for a site's robots.txt before anything else of it; answered with `Engine.robots_read`."""
+
+    site: str
+    scheme: str
+    url: str
+    redirects: int = 0
+
+    @property
+    def target_site(self) -> str:
+        """The site that is asked, which a redirect may have made another one."""
+        return parse(self.url).site
+
+
+@dataclass(slots=True)
+class Progress:
+    """Counters of this run, for whoever shows them."""
+
+    fetched: int = 0
+    first_fetches: int = 0
+    """Of URLs that were pending."""
+    documents: int = 0
+    errors: int = 0
+    discovered: int = 0
+    pushes: int = 0
+    deletes: int = 0
+    by_status: Counter[int] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+
+
+def describe_refusal(refused: Refused) -> str:
+    """`start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`"""
+    rule = refused.decision.rule
+    where = f"{refused.where}: " if refused.where else ""
+    by = f" ({rule}: {rule.text})" if rule is not None else ""
+    return f"{where}{refused.url} is refused: {refused.decision.reason.sentence}{by}"

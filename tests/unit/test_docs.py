@@ -1,0 +1,383 @@
+"""The documentation says what the code does: names and defaults are compared, tables are run, links are followed."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import pkgutil
+import re
+import runpy
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from scrapy.commands import ScrapyCommand
+from scrapy.http import HtmlResponse, Request
+from scrapy.settings import Settings
+
+import crawlspace.commands
+from crawlspace import settings as project_settings
+from crawlspace.clock import SystemClock
+from crawlspace.commands.search import _as_json
+from crawlspace.config import known_names, load_collection
+from crawlspace.content.html import extract
+from crawlspace.decision import Reason
+from crawlspace.errors import RuleFileError
+from crawlspace.explain import Question, explain
+from crawlspace.index.embedded import Hit
+from crawlspace.model import Status, UrlState
+from crawlspace.reports import STATE_LABELS, Known, report
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.lint import Finding
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.session import build_space
+from crawlspace.site_table import KEYS
+from crawlspace.urls import parse
+from tests.conftest import assert_same
+from tests.sites import ROOT
+from tests.unit.state.test_lifecycle import DAY, TABLE
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+SETTINGS_OF_OURS: dict[str, object] = {"CRAWLSPACE_START_URLS": []}  # has no line in settings.py
+
+
+@cache
+def text(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def section(page: str, title: str) -> str:
+    """What stands below a heading, up to the next one of its level or above."""
+    lines = text(page).splitlines()
+    at = next((n for n, line in enumerate(lines) if re.fullmatch(rf"#+ {re.escape(title)}", line)), None)
+    assert at is not None, f"{page} has no heading {title!r}"
+    level = lines[at].index(" ")
+    ends = (n for n, line in enumerate(lines[at + 1 :], at + 1) if re.match(rf"#{{1,{level}}} ", line))
+    return "\n".join(lines[at : next(ends, len(lines))])
+
+
+def tables(markdown: str) -> Iterator[list[list[str]]]:
+    """The tables of a text as rows of cells, without their heads."""
+    for block in re.findall(r"(?:^\|.*\n?)+", markdown, re.MULTILINE):
+        yield [
+            [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in block.splitlines()[2:]
+        ]
+
+
+def rows(page: str, title: str) -> list[list[str]]:
+    return [row for table in tables(section(page, title)) for row in table]
+
+
+def plain(cell: str) -> str:
+    return cell.strip("`")
+
+
+def json_in(page: str, title: str) -> list[object]:
+    return [json.loads(block) for block in re.findall(r"```json\n(.*?)\n```", section(page, title), re.DOTALL)]
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+COMMANDS = sorted(module.name for module in pkgutil.iter_modules(crawlspace.commands.__path__))
+
+
+def options_of(command: ScrapyCommand) -> list[str]:
+    """The option strings of a command that not every command has."""
+    command.settings = Settings()
+    parser, every = argparse.ArgumentParser(), argparse.ArgumentParser()
+    command.add_options(parser)
+    ScrapyCommand.add_options(command, every)
+    return sorted(parser._option_string_actions.keys() - every._option_string_actions.keys())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_are_documented_with_their_options(name: str) -> None:
+    command: ScrapyCommand = import_module(f"crawlspace.commands.{name}").Command()
+    documented = section("docs/commands.md", f"scrapy {name}")
+    assert command.short_desc()
+    assert command.long_desc() != command.short_desc(), "--help says no more than the list of commands"
+    statuses = re.search(r"Exit status: .*", command.long_desc())
+    assert statuses is not None
+    assert statuses[0] in documented
+    spans = [span for row in rows("docs/commands.md", f"scrapy {name}") for span in re.findall("`([^`]+)`", row[0])]
+    assert_same((span.split()[0] for span in spans), options_of(command))
+
+
+def test_no_command_is_documented_that_is_not_there() -> None:
+    assert_same(re.findall(r"^## scrapy (\w+)$", text("docs/commands.md"), re.MULTILINE), COMMANDS)
+
+
+def shape(value: object) -> object:
+    """The keys of a JSON value, all the way down; a list is as its first item."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items() if not str(key).isdigit()}
+    if isinstance(value, list):
+        return [shape(value[0])] if value else []
+    return None
+
+
+def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "collections" / "demo"
+    folder.mkdir(parents=True)
+    (folder / "start_urls.txt").write_text("http://start.test/", encoding="utf-8")
+    settings = {**defaults(), "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent)}
+    collection = load_collection("demo", settings)
+    known = Known(UrlState(1, 1, "http://start.test/", "start.test:80"), None)
+    question = Question("http://start.test/")
+    answer = explain(question, collection, space=build_space(collection), store=None, clock=SystemClock())
+    for title, value in (
+        ("scrapy explain", replace(answer, known=known).as_json()),
+        ("scrapy lint", [asdict(Finding("crawl.rules", 1, 1, "warning", "code", "message"))]),
+        ("scrapy status", report("demo", None).as_json()),
+        ("scrapy urls", known.as_json()),
+        (
+            "scrapy search",
+            {"total": 1, "hits": [_as_json(Hit("http://start.test/", "", "", 1.0, "en", ("http://start.test/b",)))]},
+        ),
+    ):
+        documented = json_in("docs/commands.md", title)
+        assert documented, f"{title} has no example of its JSON"
+        assert [shape(example) for example in documented] == [shape(json.loads(json.dumps(value)))], title
+
+
+# --- settings -----------------------------------------------------------------------------------------------------
+
+COMPONENTS = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
+
+
+@cache
+def defaults() -> dict[str, object]:
+    """All settings of the project as they are without an environment of the tests' own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("CRAWLSPACE_COLLECTIONS_DIR", raising=False)
+        patch.delenv("CRAWLSPACE_DATA_DIR", raising=False)
+        names = runpy.run_path(str(project_settings.__file__))
+    return {**{name: value for name, value in names.items() if name.isupper()}, **SETTINGS_OF_OURS}
+
+
+def test_every_setting_is_documented_with_its_default() -> None:
+    found = [row for table in tables(text("docs/settings.md")) for row in table if plain(row[0]) not in COMPONENTS]
+    assert all(meaning for _, _, meaning in found)
+    documented = [(plain(name), repr(ast.literal_eval(plain(default)))) for name, default, _ in found]
+    assert_same(documented, [(name, repr(value)) for name, value in defaults().items() if name not in COMPONENTS])
+    assert {name for name, _ in documented} >= set(known_names())
+
+
+def test_every_component_is_documented() -> None:
+    expected = []
+    for name in COMPONENTS:
+        components = defaults()[name]
+        assert isinstance(components, dict)
+        expected += [(name, path, str(value)) for path, value in components.items()]
+    assert_same((tuple(map(plain, row)) for row in rows("docs/settings.md", "Lists of components")), expected)
+
+
+def test_the_keys_of_single_sites_are_documented() -> None:
+    assert_same((plain(key) for key, _ in rows("docs/collections.md", "Single sites")), KEYS)
+
+
+# --- reasons, status codes, outcomes, findings, stats ---------------------------------------------------------------
+
+
+def test_every_reason_is_documented_with_its_sentence() -> None:
+    documented = [(plain(code), sentence) for code, sentence, _ in rows("docs/reasons.md", "Reasons")]
+    assert documented == [(reason.value, reason.sentence) for reason in Reason]
+
+
+def test_every_status_code_is_documented_with_its_sentence() -> None:
+    documented = [(int(code), sentence) for code, sentence, _ in rows("docs/reasons.md", "Status codes")]
+    assert documented == [(int(status), status.sentence) for status in Status]
+
+
+def test_the_outcomes_are_those_that_the_life_cycle_is_tested_on() -> None:
+    def after(wait: float | None) -> str:
+        if wait is None:
+            return "never"
+        return f"{wait / DAY:g} days" if wait >= DAY else f"{wait:g} seconds"
+
+    expected = [
+        [what, f"{state.label}, {int(status)}", after(wait), order.value if order is not None else "none"]
+        for what, _, _, (state, status), wait, order in TABLE
+    ]
+    assert_same(map(tuple, rows("docs/reasons.md", "Outcomes")), map(tuple, expected))
+
+
+def test_every_state_of_a_url_is_documented() -> None:
+    words = section("docs/index.md", "Words")
+    assert not [label for label in STATE_LABELS if f"`{label}`" not in words]
+
+
+@cache
+def calls(folder: str) -> list[ast.Call]:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / folder).rglob("*.py"))]
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def test_every_finding_of_lint_is_documented() -> None:
+    places = {"_finding": 1, "Finding": 4}  # where the code stands among the arguments
+    codes = set()
+    for call in calls("crawlspace"):
+        if isinstance(call.func, ast.Name) and call.func.id in places and len(call.args) > places[call.func.id]:
+            code = call.args[places[call.func.id]]
+            if isinstance(code, ast.Constant):
+                codes.add(code.value)
+    assert len(codes) >= 12
+    assert_same((plain(row[0]) for row in rows("docs/rules.md", "What lint finds")), codes)
+
+
+def template(node: ast.expr) -> str | None:
+    """A text with a star for each part that isn't known before it runs."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(part.value) if isinstance(part, ast.Constant) else "*" for part in node.values)
+    return None
+
+
+def test_every_stat_is_documented() -> None:
+    setters = {"set_value", "inc_value", "max_value", "min_value"}
+    names = {
+        name
+        for folder in ("crawlspace", "spiders", "middlewares", "pipelines")
+        for call in calls(folder)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in setters and (name := template(call.args[0])) is not None
+    }
+    assert "crawlspace/status/*" in names
+    assert_same((re.sub(r"\b[A-Z]+\b", "*", plain(row[0])) for row in rows("docs/stats.md", "Stats")), names)
+
+
+# --- rules --------------------------------------------------------------------------------------------------------
+
+
+def rules_of(cell: str) -> str:
+    return "" if cell == "—" else "\n".join(plain(rule.strip()) for rule in cell.split("<br>"))
+
+
+def space_of(rules: str, *, start: str = "http://start.test/") -> CrawlSpace:
+    return CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [parse(start)])
+
+
+def line_of(cell: str) -> int | None:
+    return None if cell == "—" else int(cell)
+
+
+URL_ROWS = [row for title in ("How rules decide", "Domain rules", "Prefix rules") for row in rows("docs/rules.md", title)]
+
+
+@pytest.mark.parametrize(("rules", "url", "answer", "line"), URL_ROWS)
+def test_rules_decide_as_documented(rules: str, url: str, answer: str, line: str) -> None:
+    if answer == "error":
+        with pytest.raises(RuleFileError) as raised:
+            space_of(rules_of(rules))
+        assert [mistake.line for mistake in raised.value.mistakes] == [line_of(line)]
+        return
+    decision = space_of(rules_of(rules)).decide(plain(url))[1]
+    assert ("admitted" if decision.admitted else "refused") == answer
+    assert (decision.rule.line if decision.rule is not None else None) == line_of(line)
+
+
+@pytest.mark.parametrize(("rules", "host", "address", "answer", "line"), rows("docs/rules.md", "Address rules"))
+def test_addresses_are_judged_as_documented(rules: str, host: str, address: str, answer: str, line: str) -> None:
+    decision = space_of(rules_of(rules)).at_connect(plain(host), 80, plain(address))
+    assert ("admitted" if decision.admitted else "refused") == answer
+    assert (decision.rule.line if decision.rule is not None else None) == line_of(line)
+
+
+@pytest.mark.parametrize(("setting", "url", "answer", "reason"), rows("docs/rules.md", "Limits"))
+def test_limits_decide_as_documented(tmp_path: Path, setting: str, url: str, answer: str, reason: str) -> None:
+    folder = tmp_path / "collections" / "demo"
+    folder.mkdir(parents=True)
+    (folder / "start_urls.txt").write_text("http://start.test/docs/", encoding="utf-8")
+    settings = {**defaults(), "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent)}
+    if setting != "—":
+        name, _, value = plain(setting).partition(" = ")
+        settings[name] = ast.literal_eval(value)
+    decision = build_space(load_collection("demo", settings)).decide(plain(url))[1]
+    assert (answer, plain(reason)) == ("admitted" if decision.admitted else "refused", decision.reason.value)
+
+
+def test_checks_are_made_in_the_documented_order() -> None:
+    space = CrawlSpace(parse_crawl_rules("", file="crawl.rules"), Limits(max_link_depth=9, max_urls_per_host=9), [])
+    trace = space.decide("http://start.test/", depth=0, host_count=0)[1].trace
+    documented = re.findall(r"^\d+\. `(\w+)`$", section("docs/rules.md", "Order of checks"), re.MULTILINE)
+    assert documented == [str(step.check) for step in trace]
+
+
+def test_the_example_of_rules_and_of_mistakes_is_true() -> None:
+    grammar, mistakes = section("docs/rules.md", "Grammar"), section("docs/rules.md", "Mistakes")
+    example = "\n".join(re.findall(r"^ {4}((?:allow|forbid) .*)$", grammar, re.MULTILINE))
+    assert len(parse_crawl_rules(example, file="crawl.rules").domain) == 3
+    lines = re.findall(r"^ {8}(\w+ .*)$", mistakes, re.MULTILINE)
+    with pytest.raises(RuleFileError) as raised:
+        parse_crawl_rules("\n".join(lines), file="crawl.rules")
+    assert str(raised.value) in re.sub(r"^ {4}", "", mistakes, flags=re.MULTILINE)
+
+
+# --- the pages ----------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_own_parsing_works() -> None:
+    code = re.search(r"```python\n(.*?)```", section("docs/collections.md", "Own parsing"), re.DOTALL)
+    assert code is not None
+    names: dict[str, type] = {}
+    exec(code[1], names)
+    spider = names["Lamps"](name="lamps")
+    request = Request("http://www.example.com/")
+    for body, expected in (
+        (b"<title>Lamp</title><p>A lamp. <b class=price>19 EUR</b>", "19 EUR"),
+        (b"<title>About</title><p>Us", None),
+    ):
+        response = HtmlResponse(request.url, body=body, encoding="utf-8", request=request)
+        item = spider.document(response, extract(body, url=request.url))
+        assert (item["price"] if isinstance(item, dict) else None) == expected
+
+
+def test_the_two_commands_of_the_readme_are_targets() -> None:
+    shown = re.findall(r"^ {4}make ([\w-]+)", text("README.md"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"demo", "test"} <= set(shown) <= set(targets)
+
+
+def test_every_command_that_is_shown_is_there() -> None:
+    scrapys = {"list", "shell", "fetch", "genspider"}
+    shown = {
+        (page, command)
+        for page in PAGES
+        for command in re.findall(r"(?:^ {4}(?:\$ )?|`)scrapy ([a-z]+)\b", text(page), re.MULTILINE)
+    }
+    assert not sorted((page, command) for page, command in shown if command not in {*COMMANDS, *scrapys})
+
+
+def test_every_setting_that_is_named_is_there() -> None:
+    named = {(page, name) for page in PAGES for name in re.findall(r"\bCRAWLSPACE_[A-Z_]*[A-Z]\b", text(page))}
+    slips = {"CRAWLSPACE_MAX_PATH_DEPHT"}  # shown as an error
+    assert not sorted((page, name) for page, name in named if name not in {*known_names(), *slips})
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text(page), flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text(page)):
+        if "://" in target:
+            continue
+        file, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / file if file else ROOT / page
+        if not path.exists() or (anchor and anchor not in anchors(path.resolve().relative_to(ROOT.resolve()).as_posix())):
+            dead.append(target)
+    assert not dead
+
+
+def test_every_page_is_on_the_map() -> None:
+    linked = re.findall(r"\]\((\w+\.md)\)", text("docs/index.md"))
+    assert_same(linked, [Path(page).name for page in PAGES if page.startswith("docs/") and page != "docs/index.md"])
