@@ -85,7 +85,8 @@ What next
   scrapy urls demo --status 404                            the URLs behind a number of the status
   scrapy lint demo                                         doubts about the rules
   edit {shown(place.collections / "demo" / "crawl.rules")}, then: scrapy explain demo URL   what a change would decide
-`--serve` keeps the intranet up for these; `scrapy startcollection NAME URL` begins a collection of your own."""
+The intranet is down now; `python -m examples.intranet.demo --serve` keeps it up for the crawls among these.
+A collection of your own begins with: scrapy startcollection NAME URL. The errors above are there on purpose."""
     )
 
 
