@@ -35,7 +35,7 @@ class Command(ScrapyCrawl):
             "Crawl a collection until nothing in it is pending, leased or due. Ctrl-C once ends cleanly: requests under way are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
-            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, 2 wrong use."
+            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, or no site could be reached, 2 wrong use."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -83,8 +83,8 @@ class Command(ScrapyCrawl):
         if session.error is not None:
             sys.stderr.write(f"{session.error}\n")
             self.exitcode = session.error.exit_status
-        elif not session.engine.progress.fetched and session.engine.frontier.silent:
-            self.exitcode = 1
+        elif session.engine.frontier.silent and not session.final_counts.by_state.get("done"):
+            self.exitcode = 1  # no site could be reached, and none ever was
         sys.stderr.write(f"{summary(session)}\n")
 
 

@@ -47,7 +47,9 @@ class Workplace:
 
     def export_line(self) -> str:
         """Return what a user types once so that the commands shown work in their shell."""
-        return ". .venv/bin/activate; export " + " ".join(f"{name}={shlex.quote(shown(Path(value)))}" for name, value in self.variables().items())
+        return ". .venv/bin/activate; export " + " ".join(
+            f"{name}={shlex.quote(shown(Path(value)))}" for name, value in self.variables().items()
+        )
 
     def scrapy(self, *words: str, capture: bool = False, timeout_s: float = 55) -> subprocess.CompletedProcess[str]:
         """Run a Scrapy command in the project's folder; its output is shown, or returned with `capture`."""
