@@ -39,7 +39,7 @@ http {{
     charset utf-8;
     access_log {access};
     sendfile on;
-    open_file_cache max=50000;
+    open_file_cache max=2000;
     keepalive_requests 1000000;
     client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
     uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;

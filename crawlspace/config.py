@@ -34,6 +34,13 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 PREFIX = "CRAWLSPACE_"
 _CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
+NEEDED = (
+    ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
+    ("ITEM_PIPELINES", "pipelines.state.RecordState"),
+    ("ITEM_PIPELINES", "pipelines.index.DrainIndex"),
+    ("SPIDER_MIDDLEWARES", "middlewares.outcome.OneOutcome"),
+)
+"""(setting, component) without which a crawl would never end."""
 LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
 
 
@@ -248,9 +255,24 @@ def _read_text(path: Path) -> str:
 
 def _check_scrapys(settings: Mapping[str, object]) -> None:
     """Scrapy reads these itself, and would end with a traceback."""
+    for setting, component in NEEDED:
+        there = settings[setting]
+        named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}
+        if named.get(component) is None:
+            raise SettingError(
+                f"{setting} has no {component}, without which nothing is recorded; add to the setting, don't replace it"
+            )
     integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
     integer("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"], low=1)
     integer("DOWNLOAD_MAXSIZE", settings["DOWNLOAD_MAXSIZE"], low=0)
+
+
+def _name_of(component: object) -> str:
+    return (
+        component
+        if isinstance(component, str)
+        else f"{getattr(component, '__module__', '')}.{getattr(component, '__qualname__', '')}"
+    )
 
 
 def _redirects(settings: Mapping[str, object]) -> int:

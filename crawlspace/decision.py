@@ -35,7 +35,6 @@ class Reason(StrEnum):
     PRIVATE_ADDRESS = "private_address"
     MIME_TYPE = "mime_type"
     ROBOTS = "robots"
-    ROBOTS_UNAVAILABLE = "robots_unavailable"
     NOINDEX = "noindex"
     CHECK_FAILED = "check_failed"
 
@@ -67,7 +66,6 @@ _SENTENCES = {
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",
     Reason.ROBOTS: "robots.txt forbids the URL",
-    Reason.ROBOTS_UNAVAILABLE: "the site's robots.txt cannot be read at present",
     Reason.NOINDEX: "the page asks not to be indexed",
     Reason.CHECK_FAILED: "a check failed unexpectedly, so the URL is refused",
 }

@@ -89,7 +89,7 @@ _STATUS_SENTENCES = {
     Status.READ_ERROR: "the answer could not be read",
     Status.CONNECT_ERROR: "no connection: refused or reset",
     Status.TIMEOUT: "no answer in time",
-    Status.TLS_FAILED: "the TLS handshake failed",
+    Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",

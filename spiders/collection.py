@@ -30,7 +30,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.failures import meaning_of
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.loader import overlay_collection, throttle_other_requests
+from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE
 from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
@@ -53,7 +53,8 @@ class CollectionSpider(scrapy.Spider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        super().update_settings(settings)
+        with adding_components(settings):
+            super().update_settings(settings)
         overlay_collection(settings, cls.name)
         own_starts = getattr(cls, "start_urls", None)
         if own_starts:
@@ -68,7 +69,7 @@ class CollectionSpider(scrapy.Spider):
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
         if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
             session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
-            session.warn_of_refused_starts()
+            session.warn_of_doubts()
         spider.session = session
         if session is not None:
             spider._settle(session)

@@ -10,6 +10,7 @@ import sys
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
+from twisted.logger import globalLogBeginner
 
 from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError
@@ -68,7 +69,7 @@ class Command(ScrapyCrawl):
         _collect_garbage_seldom()
         assert self.crawler_process is not None
         try:
-            session.warn_of_refused_starts()
+            session.warn_of_doubts()
             crawler = self.crawler_process.create_crawler(args[0])
             crawl = self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
@@ -92,6 +93,12 @@ def quiet_scrapy() -> None:
     """Leave out what Scrapy and Twisted tell about themselves; `-L INFO` brings it back."""
     for name in ("scrapy", "twisted", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # A certificate that is not valid is an outcome (614) like any other, and needs no traceback, let alone two.
+    globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
+    logging.getLogger("twisted").addFilter(lambda record: not record.getMessage().startswith("while verifying certificate"))
+    logging.getLogger("scrapy.core.downloader.tls").setLevel(
+        logging.ERROR
+    )  # warns for each connection where certificates may be wrong
     stopping = logging.getLogger("scrapy.crawler")  # but for its answer to Ctrl-C
     stopping.setLevel(logging.INFO)
     stopping.addFilter(lambda record: record.levelno >= logging.WARNING or str(record.msg).startswith("Received"))
@@ -105,7 +112,7 @@ def _collect_garbage_seldom() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(20_000, 10, 5)
 
 
 def _is_warning(record: logging.LogRecord) -> bool:

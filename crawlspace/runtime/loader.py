@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -48,14 +50,22 @@ class CollectionLoader(SpiderLoader):
         return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
 
 
+@contextmanager
+def adding_components(settings: BaseSettings) -> Iterator[None]:
+    """Have what is set inside add to the project's components instead of taking their place; None takes one out."""
+    before = {name: settings.getdict(name) for name in COMPONENTS}
+    yield
+    for name, components in before.items():
+        now = settings.getdict(name)
+        if now != components:
+            settings.set(name, {**components, **now}, priority=settings.getpriority(name) or 0)
+
+
 def overlay_collection(settings: BaseSettings, name: str) -> None:
     """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
     own = read_settings_file(collection_folder(name, settings))
-    for component in COMPONENTS:  # a collection adds to the project's components; None takes one out
-        added = own.get(component)
-        if isinstance(added, dict):
-            own[component] = {**settings.getdict(component), **added}
-    settings.setdict(own, priority="spider")
+    with adding_components(settings):
+        settings.setdict(own, priority="spider")
     delay = settings["DOWNLOAD_DELAY"]
     if isinstance(delay, str):  # Scrapy itself knows no units
         # One more than the priority it has, because Scrapy lays the process's settings over the crawler's once more.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
+from urllib.request import getproxies
 
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
@@ -69,8 +70,12 @@ class Session:
             raise
         return session
 
-    def warn_of_refused_starts(self) -> None:
-        """Log each start URL that the rules refuse, with the rule."""
+    def warn_of_doubts(self) -> None:
+        """Log each start URL that the rules refuse, with the rule, and address rules that cannot hold."""
+        if self.space.has_address_rules and getproxies():
+            logger.warning(
+                "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"
+            )
         for refused in self.refused_starts:
             logger.warning("%s", describe_refusal(refused))
 

@@ -8,8 +8,8 @@ import signal
 import apsw
 
 from tests.conftest import MakeProject, assert_same
-from tests.integration.stored import collection, indexed
-from tests.sites import Site, page, serve
+from tests.integration.stored import collection, indexed, states
+from tests.sites import Site, page, serve, slow, status
 
 PAGES = 400
 KILLS = 4
@@ -60,3 +60,26 @@ def test_ctrl_c_once_ends_cleanly_and_says_what_is_left(project: MakeProject) ->
         server.forget()
         demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
         assert fetched.isdisjoint(server.paths())
+
+
+def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> None:
+    site = Site({"/": page("Home", links=["/slow", *(f"/{n}" for n in range(60))])}, otherwise=page("Any", text="any"))
+    site["/slow"] = slow(page("Slow", text="late"), 20)
+    site["/robots.txt"] = status(404)
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.02\n"))
+        process = demo.start("crawl", "demo")
+        while "/slow" not in server.paths():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        while "Received SIGINT" not in (demo.folder / "output.txt").read_text():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=15)
+        said = (demo.folder / "output.txt").read_text()
+        assert "demo: stopped." in said
+        assert "Traceback" not in said
+        site["/slow"] = page("Slow", text="in time")
+        demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
+        assert len(states(demo)) == 62
+        assert {state.status for state in states(demo).values()} == {200}

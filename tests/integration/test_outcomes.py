@@ -79,7 +79,7 @@ ODD_LINKS = [
     "http://nohost.invalid/", "http://127.0.0.1:1/refused", "http://h:" + "9" * 1000 + "/", "http://%/\udcff", "mailto:x@y", "/a.zip", "javascript:x()",
     "http://user:password@other.example/",
 ]  # fmt: skip
-SETTINGS = FAST + "DOWNLOAD_MAXSIZE = 5_000_000\nCRAWLSPACE_FOLLOW_QUERY_STRINGS = False\n"
+SETTINGS = FAST + "REDIRECT_MAX_TIMES = 3\nDOWNLOAD_MAXSIZE = 5_000_000\nCRAWLSPACE_FOLLOW_QUERY_STRINGS = False\n"
 RULES = "allow domain 127.0.0.1\nallow domain nohost.invalid\nforbid domain *\n"
 
 
@@ -88,8 +88,9 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Server, 
     site = Site({path: answer for path, answer, *_ in TABLE})
     site.update({path: page(path, text=path) for path in FOUND_ON_PAGES})
     site["/loop2"] = redirect("/loop1")
+    site.update({f"/hop{n}": redirect(f"/hop{n + 1}") for n in range(6)})
     site["/robots.txt"] = text(ROBOTS)
-    links = [path for path, *_ in TABLE] + [link.encode("utf-8", "replace").decode() for link in ODD_LINKS]
+    links = ["/hop0", *(path for path, *_ in TABLE)] + [link.encode("utf-8", "replace").decode() for link in ODD_LINKS]
     site["/"] = page("Home", text="Start here", links=links)
     with serve(site) as server:
         project = Project(tmp_path_factory.mktemp("outcomes"), collection(server.url("/"), rules=RULES, settings=SETTINGS))
@@ -117,6 +118,12 @@ def test_links_of_hosts_that_do_not_answer(crawled: tuple[Project, Server, str])
 
 def test_refusals_have_reasons(crawled: tuple[Project, Server, str]) -> None:
     assert {"malformed": 2, "domain": 1, "extension": 1, "query_string": 10_000}.items() <= refusals(crawled[0]).items()
+
+
+def test_a_chain_of_redirects_ends_where_the_limit_is(crawled: tuple[Project, Server, str]) -> None:
+    assert refusals(crawled[0])["redirects"] == 1
+    assert {"/hop3"} <= set(crawled[1].paths())
+    assert "/hop4" not in crawled[1].paths()
 
 
 def test_nothing_is_asked_that_must_not_be(crawled: tuple[Project, Server, str]) -> None:

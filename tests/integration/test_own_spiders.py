@@ -74,6 +74,17 @@ def test_pipelines_of_a_collection_come_beside_ours(project: MakeProject, pipeli
     assert (state.state, state.status) == outcome
 
 
+def test_pipelines_of_a_spider_class_come_beside_ours(project: MakeProject) -> None:
+    made, _ = crawled(project, "adding", Site({"/": page("Home")}))
+    assert states(made, "adding")["/"].status == 200
+
+
+def test_a_replaced_pipeline_is_told_at_the_start(project: MakeProject) -> None:
+    _, said = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", "ITEM_PIPELINES={}")
+    assert "ITEM_PIPELINES has no" in said
+    assert "Traceback" not in said
+
+
 def test_a_redirect_keeps_the_host_as_it_is_written(project: MakeProject) -> None:
     site = Site({"/b": page("B"), "/robots.txt": status(404)})
     with serve(site) as server:

@@ -86,6 +86,8 @@ WRONG = [
     ("CRAWLSPACE_SITES", {"a": 3}, "CRAWLSPACE_SITES['a'] is 3; it must be like"),
     ("CRAWLSPACE_SITES", "a", "CRAWLSPACE_SITES is 'a'; it must be like"),
     ("CRAWLSPACE_SITES", {"a": {"delay": -1}}, "CRAWLSPACE_SITES['a']['delay'] is -1; it must be at least 0 s"),
+    ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
+    ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
     ("USER_AGENT", "", "USER_AGENT is ''; it must be a text"),
 ]  # fmt: skip
 

@@ -36,6 +36,13 @@ class Deeper(CollectionSpider):
         yield response.follow("/" + "x" * len(response.url))
 
 
+class Adding(CollectionSpider):
+    """Sets components the way Scrapy spiders do."""
+
+    name = "adding"
+    custom_settings = {"ITEM_PIPELINES": {"tests.integration.own_spiders.spiders.DropAll": 1000}}  # noqa: RUF012
+
+
 class Broken(CollectionSpider):
     name = "broken"
 
