@@ -57,7 +57,10 @@ class Engine:
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
         policy = collection.policy
-        retrying = store.counts().retrying if policy.retry_times else 0
+        counts = store.counts()
+        retrying = counts.retrying if policy.retry_times else 0
+        self._noted_before = Status.ROBOTS_UNAVAILABLE in counts.by_status
+        """Sites of an earlier run gave no robots.txt, and their URLs say so."""
         longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
         self.frontier = Frontier(
             store,
@@ -152,7 +155,7 @@ class Engine:
             return
         if self.robots.save(site, fetch.scheme, status=status, body=body):
             self._robots_tries.pop(site, None)
-            if self.store.counts().by_status.get(Status.ROBOTS_UNAVAILABLE):
+            if self._noted_before:
                 self.store.note_pending(site, None)
             self.frontier.unhold(site)
             return
@@ -223,8 +226,9 @@ class Engine:
                 raise
             except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
-                before = replace(change.state, checksum=None)
-                after = advance(before, lost, policy=self.collection.policy, now=self._now()).state
+                # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
+                policy = replace(self.collection.policy, retry_times=0)
+                after = advance(change.state, lost, policy=policy, now=self._now()).state
                 batch.changes[number] = Change(after)
                 effects = self.store.record([batch.changes[number]], now=self._now())
             total.discovered += effects.discovered

@@ -179,14 +179,6 @@ class UrlState:
     """Id of the URL that stands for the group of equal documents, when it isn't this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A URL handed out for fetching until `state.lease_until`."""
-
-    state: UrlState
-    as_refresh: bool = False
-
-
 @dataclass(slots=True)
 class Document:
     """What is pushed to the index for one page. `fields` holds what rules or a spider's own parsing add."""

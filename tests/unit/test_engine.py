@@ -1,0 +1,69 @@
+"""What the engine does where a crawl seldom leads: over the memory store, with a clock that stands still."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crawlspace import settings as defaults
+from crawlspace.clock import FakeClock
+from crawlspace.config import load_collection
+from crawlspace.engine import SINK, Engine
+from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
+from crawlspace.run import FetchPage
+from crawlspace.runtime.session import build_space
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.store import Change, Effects
+from tests.contract.sinks import MemorySink
+
+DAY = 86_400
+
+
+class Picky(MemoryStore):
+    """Breaks on documents with a certain title."""
+
+    def record(self, changes: list[Change], *, now: int) -> Effects:  # type: ignore[override]
+        if any(change.document is not None and change.document.title == "breaks" for change in changes):
+            raise TypeError("it cannot be packed")
+        return super().record(changes, now=now)
+
+
+def engine(folder: Path, store: MemoryStore, clock: FakeClock) -> Engine:
+    (folder / "demo").mkdir(exist_ok=True)
+    (folder / "demo" / "start_urls.txt").write_text("http://a.example/1\nhttp://a.example/2\n")
+    names = {name: value for name, value in vars(defaults).items() if name.isupper()}
+    settings = {**names, "CRAWLSPACE_COLLECTIONS_DIR": str(folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0}
+    collection = load_collection("demo", settings)
+    made = Engine(collection, build_space(collection), store=store, sink=MemorySink(SINK), clock=clock)
+    made.seed()
+    return made
+
+
+def crawl(engine: Engine, titles: dict[str, str]) -> int:
+    """Fetch all there is, each URL with its title; return how many were fetched."""
+    fetched = 0
+    while (fetch := engine.next_fetch()) is not None:
+        assert isinstance(fetch, FetchPage)
+        title = titles[fetch.state.url]
+        outcome = Outcome(fetch.state.id, fetch.state.url, OutcomeKind.DOCUMENT, 200, checksum=title.ljust(16).encode())
+        outcome.document = Document(fetch.state.url, title=title)
+        engine.fetched(outcome)
+        fetched += 1
+    engine.commit()
+    return fetched
+
+
+def test_a_document_that_cannot_be_stored_costs_neither_the_others_nor_what_is_indexed(tmp_path: Path) -> None:
+    store, clock = Picky(sinks=(SINK,)), FakeClock()
+    first, second = "http://a.example/1", "http://a.example/2"
+    assert crawl(engine(tmp_path, store, clock), {first: "old", second: "old too"}) == 2
+    clock.advance(40 * DAY)
+    again = engine(tmp_path, store, clock)
+    assert crawl(again, {first: "breaks", second: "new"}) == 2
+    broken, well = store.get(first), store.get(second)
+    assert broken is not None
+    assert well is not None
+    assert (broken.state, broken.status, broken.indexed) == (State.FAILED, 699, True)
+    assert (well.state, well.indexed) == (State.DONE, True)
+    orders: list[IndexOrder] = store.orders(SINK, 10, now=int(clock.now()))
+    assert [(order.op, order.document.title if order.document else "") for order in orders] == [("push", "old"), ("push", "new")]
+    assert again.is_done()
