@@ -57,6 +57,33 @@ class State(IntEnum):
         return self.name.lower()
 
 
+class Held(IntEnum):
+    """Why the deletion of a document is held back until a person approves it or the page speaks for itself."""
+
+    HOST = 1
+    """The failure may be the host's and not the page's."""
+    MANY = 2
+    """The run has deleted as many as it may."""
+    RULES = 3
+    """A change of the rules would delete more at once than it may."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """What it means, for a person."""
+        return _HELD_SENTENCES[self]
+
+
+_HELD_SENTENCES = {
+    Held.HOST: "the failure may be the host's: it is deleted once the host answers and the page still fails",
+    Held.MANY: "the run has deleted as many documents as it may",
+    Held.RULES: "a change of the rules would delete too many documents at once",
+}
+
+
 class Status(IntEnum):
     """The crawler's own status codes; HTTP codes stand for themselves."""
 
@@ -177,6 +204,10 @@ class UrlState:
     """The index has the document, or will have it once the outbox is drained."""
     duplicate_of: int | None = None
     """Id of the URL that stands for the group of equal documents, when it isn't this one."""
+    held: Held | None = None
+    """Its deletion from the index is held, or its being forgotten; what is known of it stays meanwhile."""
+    held_mark: int = 0
+    """How often its site had answered normally when a deletion was held for the host's sake."""
 
 
 @dataclass(slots=True)

@@ -1,14 +1,17 @@
 """What becomes of a URL: one pure function from its state and the outcome of a fetch to its new state and an index order.
 
-Every store and every kind of fetch goes through `advance`, so there is one idea of what an error means.
+Every store and every kind of fetch goes through `advance`, so there is one idea of what an error means. What would delete a
+document but may be the host's fault, or comes with too many others, is held: the URL stays as it is known, and goes on being
+refreshed, until the page speaks for itself or a person decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from crawlspace.model import Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.recrawl import RecrawlPolicy, next_interval, retry_wait
+from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +28,11 @@ class Transition:
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
 
 
-def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int) -> Transition:
-    """Return what follows from an outcome. `state` is as it was when the URL was leased, and is not changed."""
+def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, site: Health = NEW_SITE) -> Transition:
+    """Return what follows from an outcome. `state` is as it was when the URL was leased, and is not changed.
+
+    `site` is how the site has answered before this fetch; of the tries of one URL in a run, only the first is in it.
+    """
     kind = outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
         kind = OutcomeKind.GONE  # 304 to a question that was not asked
@@ -39,10 +45,66 @@ def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: in
             return _left(state, outcome, State.REDIRECTED, policy, now)
         case OutcomeKind.EXCLUDED:
             return _left(state, outcome, State.EXCLUDED, policy, now)
-        case OutcomeKind.GONE:
-            return _permanent(state, outcome, policy, now)
-        case OutcomeKind.FAILED:
-            return _temporary(state, outcome, policy, now)
+        case OutcomeKind.GONE | OutcomeKind.FAILED:
+            return _error(state, outcome, policy, now, site)
+
+
+def withhold(state: UrlState, transition: Transition) -> Transition:
+    """Return a transition that would delete a document, made so that the deletion waits for approval: too many came at once."""
+    after = transition.state
+    if after.status in _NEVER_AGAIN:
+        return Transition(replace(state, next_fetch=None, retries=0, lease_until=None, held=Held.RULES, held_mark=0))
+    return Transition(
+        replace(
+            after,
+            checksum=state.checksum,
+            canonical=state.canonical,
+            etag=None,
+            last_modified=None,
+            held=Held.MANY,
+            held_mark=0,
+        )
+    )
+
+
+def approved(state: UrlState) -> Transition:
+    """Return what follows when a person approves a held deletion."""
+    if state.held is Held.RULES:
+        return Transition(excluded(state, Status.EXCLUDED), Op.DELETE)
+    forget = state.held is Held.HOST or state.state in (State.GONE, State.FAILED)
+    gone = replace(state, checksum=None, canonical=None, retries=0, lease_until=None, held=None, held_mark=0)
+    return Transition(gone, Op.DELETE, forget=forget)
+
+
+def discarded(state: UrlState) -> Transition:
+    """Return what follows when a person discards a held deletion: the document stays, and its errors count from none again."""
+    return Transition(replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0))
+
+
+def excluded(state: UrlState, status: Status) -> UrlState:
+    """Return the state of a URL that is outside the crawl space: nothing is known of its page, and it is never due."""
+    return replace(
+        state,
+        state=State.EXCLUDED,
+        status=int(status),
+        next_fetch=None,
+        interval_s=None,
+        retries=0,
+        errors=0,
+        lease_until=None,
+        etag=None,
+        last_modified=None,
+        checksum=None,
+        canonical=None,
+        held=None,
+        held_mark=0,
+    )
+
+
+def pending_again(state: UrlState) -> UrlState:
+    """Return the state of a URL that is to be crawled as if it had just been found."""
+    new = excluded(state, Status.EXCLUDED)
+    return replace(new, state=State.PENDING, status=None, rules=0)
 
 
 def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
@@ -64,38 +126,50 @@ def _unchanged(state: UrlState, policy: RecrawlPolicy, now: int) -> Transition:
 
 def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy, now: int) -> Transition:
     """The page was answered and is no document of the index: what it had there leaves at once."""
+    order = _delete_of(state)
+    if outcome.status in _NEVER_AGAIN:
+        stays = outcome.status == Status.EXCLUDED_HERE
+        return Transition(replace(excluded(state, Status(outcome.status)), fetched_at=state.fetched_at), None if stays else order)
     same = state.state is into and state.status == outcome.status
     new = _finished(state, into, int(outcome.status), policy, now, changed=not same)
     new.checksum = None
     new.canonical = None
     new.etag, new.last_modified = outcome.etag, outcome.last_modified
-    if outcome.status in _NEVER_AGAIN:
-        new.next_fetch = None
-    return Transition(new, _delete_of(state))
+    return Transition(new, order)
 
 
-def _permanent(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
-    if outcome.host_failure:
-        if state.retries < policy.retry_times:
-            return _retry(state, outcome, policy, now)
-        # It may be the host's failure: a document stays until the page itself is known to be gone.
-        if state.checksum is not None:
-            kept = _finished(state, State.FAILED, int(outcome.status), policy, now, changed=False)
-            kept.errors = state.errors + 1
-            return Transition(kept)
-    gone = _left(state, outcome, State.GONE, policy, now)
-    return replace(gone, forget=_crawled_before(state) and not outcome.host_failure)
+def _error(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, site: Health) -> Transition:
+    """An error is tried again within the run, then counted; at a refresh, as many as are borne delete and forget the URL."""
+    passing = outcome.kind is OutcomeKind.FAILED
+    may_be_the_hosts = passing or outcome.host_failure
+    rule = policy.error_rules.of(int(outcome.status))
+    retries = policy.retry_times if may_be_the_hosts else 0
+    borne = policy.max_temporary_errors if passing else 1
+    keep = False
+    if rule is not None:
+        retries = retries if rule.retries is None else rule.retries
+        borne, keep = rule.after, rule.keep
+    errors = state.errors + 1
+    doomed = _crawled_before(state) and not keep and errors >= borne
+    held, mark = state.held, state.held_mark
+    if doomed and may_be_the_hosts and held is None:
+        held, mark = Held.HOST, site.answers
+    if state.retries < retries:
+        return _retry(state, outcome, policy, now, held, mark)
+    failing = site.is_failing(policy.host_failed_percent, own=1 if state.retries else 0)
+    confirmed = state.held is Held.HOST and site.answers > state.held_mark and not failing
+    if doomed and (confirmed or not may_be_the_hosts):
+        return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
+    into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE
+    new = _finished(state, into, int(outcome.status), policy, now, changed=False)
+    if into is State.FAILED:  # it says nothing about how often the page changes, and is worth a look before long
+        new.interval_s = state.interval_s or first_interval(policy)
+        new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
+    new.errors, new.held, new.held_mark = errors, held, mark
+    return Transition(_without_validators(new))
 
 
-def _temporary(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
-    if state.retries < policy.retry_times:
-        return _retry(state, outcome, policy, now)
-    new = _finished(state, State.FAILED, int(outcome.status), policy, now, changed=False)
-    new.errors = state.errors + 1
-    return Transition(new)
-
-
-def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
+def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, held: Held | None, held_mark: int) -> Transition:
     """Wait and try again in this run. What is known of the document stays as it is."""
     retries = state.retries + 1
     wait = retry_wait(retries, retry_after_s=outcome.retry_after_s, policy=policy)
@@ -107,8 +181,10 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -
         next_fetch=now + wait,
         retries=retries,
         lease_until=None,
+        held=held,
+        held_mark=held_mark,
     )
-    return Transition(new, retry=True)
+    return Transition(_without_validators(new), retry=True)
 
 
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
@@ -120,11 +196,20 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
         status=status,
         fetched_at=now,
         interval_s=interval,
-        next_fetch=now + interval,
+        next_fetch=next_fetch(now, interval, policy),
         retries=0,
         errors=0,
         lease_until=None,
+        held=None,
+        held_mark=0,
     )
+
+
+def _without_validators(new: UrlState) -> UrlState:
+    """What was answered with an error and has no document must be asked for whole: "unchanged" would be no answer."""
+    if new.checksum is None:
+        new.etag = new.last_modified = None
+    return new
 
 
 def _crawled_before(state: UrlState) -> bool:

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from crawlspace.model import Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.lifecycle import advance
-from crawlspace.state.recrawl import RecrawlPolicy, next_interval, retry_wait
+from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.error_rules import read_error_rules
+from crawlspace.state.health import Health
+from crawlspace.state.lifecycle import advance, approved, discarded, withhold
+from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
 
 NOW = 1_000_000
 DAY = 86_400
@@ -17,8 +19,21 @@ POLICY = RecrawlPolicy(refresh_min_s=DAY, refresh_max_s=30 * DAY, retry_times=2,
 NEW = UrlState(1, 7, "http://a/", "a:80")
 PAGE = replace(NEW, state=State.DONE, status=200, checksum=b"old", interval_s=4 * DAY, indexed=True, etag='"1"')
 NOINDEX = replace(NEW, state=State.EXCLUDED, status=2004, interval_s=4 * DAY)
-TRIED_OUT = replace(NEW, state=State.FAILED, status=613, retries=2)
-PAGE_TRIED_OUT = replace(PAGE, state=State.FAILED, status=500, retries=2)
+MOVED = replace(NEW, state=State.REDIRECTED, status=301, interval_s=4 * DAY)
+ABSENT = replace(NEW, state=State.GONE, status=404, interval_s=4 * DAY, errors=1)
+NEW_TO_THE_END = replace(NEW, state=State.FAILED, status=613, retries=2)
+PAGE_TO_THE_END = replace(PAGE, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
+MOVED_TO_THE_END = replace(MOVED, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
+FIFTH_TIME = replace(PAGE, state=State.FAILED, status=613, retries=2, errors=4, held=Held.HOST, held_mark=7)
+HELD = replace(PAGE, state=State.FAILED, status=500, errors=1, held=Held.HOST, held_mark=7)
+TOO_MANY = replace(PAGE, state=State.GONE, status=404, held=Held.MANY)
+
+DOWN = Health(answers=7, recent=0b1_1111_1111)
+"""The site has not answered since the page failed."""
+WELL = Health(answers=9, recent=0b1_0000_0001)
+"""It has, and hardly anything else fails."""
+HALF = Health(answers=9, recent=0b1_0111_0011)
+"""It has, and half of the fetches fail, the page's own left out."""
 
 
 def outcome(kind: OutcomeKind, status: int, **more: object) -> Outcome:
@@ -30,62 +45,165 @@ def document(checksum: bytes = b"new", *, index: bool = True) -> Outcome:
 
 
 GONE, FAILED, EXCLUDED = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED
+MOVES = outcome(OutcomeKind.REDIRECTED, 301, redirect_to="http://b/")
+BROKEN = outcome(GONE, 500, host_failure=True)
+NO_HOST = outcome(GONE, Status.NO_SUCH_HOST, host_failure=True)
+LATE = outcome(FAILED, Status.TIMEOUT, host_failure=True)
+UNCHANGED = outcome(OutcomeKind.UNCHANGED, 304, conditional=True)
+FORGOTTEN = "forgotten"
 
 TABLE = [
-    # what                                     before   outcome                                          state, status            next fetch after  order
-    ("a new document",                         NEW,     document(),                                      (State.DONE, 200),       15.5 * DAY, Op.PUSH),
-    ("a changed document",                     PAGE,    document(b"new"),                                (State.DONE, 200),       2 * DAY,    Op.PUSH),
-    ("an equal document",                      PAGE,    document(b"old"),                                (State.DONE, 200),       6 * DAY,    None),
-    ("304 to a conditional request",           PAGE,    outcome(OutcomeKind.UNCHANGED, 304, conditional=True), (State.DONE, 200), 6 * DAY,   None),
-    ("304 of a page that asks not to be indexed", NOINDEX, outcome(OutcomeKind.UNCHANGED, 304, conditional=True), (State.EXCLUDED, 2004), 6 * DAY, None),
-    ("304 to an unconditional request",        NEW,     outcome(OutcomeKind.UNCHANGED, 304),             (State.GONE, 304),       15.5 * DAY, None),
-    ("a redirect of a page",                   PAGE,    outcome(OutcomeKind.REDIRECTED, 301, redirect_to="http://b/"), (State.REDIRECTED, 301), 2 * DAY, Op.DELETE),
-    ("a redirect of a new URL",                NEW,     outcome(OutcomeKind.REDIRECTED, 302, redirect_to="http://b/"), (State.REDIRECTED, 302), 15.5 * DAY, None),
-    ("404 of a new URL is remembered",         NEW,     outcome(GONE, 404),                              (State.GONE, 404),       15.5 * DAY, None),
-    ("a page turned noindex",                  PAGE,    document(index=False),                           (State.EXCLUDED, 2004),  2 * DAY,    Op.DELETE),
-    ("a page now barred by robots.txt",        PAGE,    outcome(EXCLUDED, Status.ROBOTS_FORBIDDEN),      (State.EXCLUDED, 740),   2 * DAY,    Op.DELETE),
-    ("a page of another type",                 PAGE,    outcome(EXCLUDED, Status.WRONG_TYPE),            (State.EXCLUDED, 780),   2 * DAY,    Op.DELETE),
-    ("a page outside the space",               PAGE,    outcome(EXCLUDED, Status.EXCLUDED),              (State.EXCLUDED, 760),   None,       Op.DELETE),
-    ("500 of a new URL is tried again",        NEW,     outcome(GONE, 500, host_failure=True),           (State.FAILED, 500),     5,          None),
-    ("500 of a page is tried again",           PAGE,    outcome(GONE, 500, host_failure=True),           (State.FAILED, 500),     5,          None),
-    ("a time-out is tried again",              NEW,     outcome(FAILED, 613),                            (State.FAILED, 613),     5,          None),
-    ("503 with Retry-After waits that long",   NEW,     outcome(FAILED, 503, retry_after_s=90.0),        (State.FAILED, 503),     90,         None),
-    ("500 of a new URL to the end",            TRIED_OUT, outcome(GONE, 500, host_failure=True),         (State.GONE, 500),       15.5 * DAY, None),
-    ("a time-out to the end",                  TRIED_OUT, outcome(FAILED, 613),                          (State.FAILED, 613),     15.5 * DAY, None),
-    ("500 of a page to the end keeps it",      PAGE_TRIED_OUT, outcome(GONE, 500, host_failure=True),    (State.FAILED, 500),     6 * DAY,    None),
-    ("a page that answers again, unchanged",   PAGE_TRIED_OUT, outcome(OutcomeKind.UNCHANGED, 304, conditional=True), (State.DONE, 200), 6 * DAY, None),
-    ("a page that answers again, equal",       PAGE_TRIED_OUT, document(b"old"),                         (State.DONE, 200),       6 * DAY,    None),
+    # what                                       before   outcome                                site  state, status           next after  order      held
+    ("a new document",                           NEW,     document(),                            WELL, (State.DONE, 200),       15.5 * DAY, Op.PUSH,   None),
+    ("a changed document",                       PAGE,    document(b"new"),                      WELL, (State.DONE, 200),       2 * DAY,    Op.PUSH,   None),
+    ("an equal document",                        PAGE,    document(b"old"),                      WELL, (State.DONE, 200),       6 * DAY,    None,      None),
+    ("304 to a conditional request",             PAGE,    UNCHANGED,                             WELL, (State.DONE, 200),       6 * DAY,    None,      None),
+    ("304 of a page that asks not to be indexed", NOINDEX, UNCHANGED,                            WELL, (State.EXCLUDED, 2004),  6 * DAY,    None,      None),
+    ("304 to an unconditional request, of a new URL", NEW, outcome(OutcomeKind.UNCHANGED, 304),  WELL, (State.GONE, 304),       15.5 * DAY, None,      None),
+    ("304 to an unconditional request, of a page", PAGE,  outcome(OutcomeKind.UNCHANGED, 304),   WELL, FORGOTTEN,               None,       Op.DELETE, None),
+    ("a redirect of a new URL",                  NEW,     MOVES,                                 WELL, (State.REDIRECTED, 301), 15.5 * DAY, None,      None),
+    ("a redirect of a page",                     PAGE,    MOVES,                                 WELL, (State.REDIRECTED, 301), 2 * DAY,    Op.DELETE, None),
+    ("a redirect that is a page again",          MOVED,   document(),                            WELL, (State.DONE, 200),       2 * DAY,    Op.PUSH,   None),
+    ("a redirect of a page to a malformed URL",  PAGE,    outcome(GONE, Status.REDIRECT_MALFORMED), WELL, FORGOTTEN,            None,       Op.DELETE, None),
+    ("404 of a new URL",                         NEW,     outcome(GONE, 404),                    WELL, (State.GONE, 404),       15.5 * DAY, None,      None),
+    ("404 of a page",                            PAGE,    outcome(GONE, 404),                    WELL, FORGOTTEN,               None,       Op.DELETE, None),
+    ("404 of a page while the site is down",     PAGE,    outcome(GONE, 404),                    DOWN, FORGOTTEN,               None,       Op.DELETE, None),
+    ("404 of a URL that was gone before",        ABSENT,  outcome(GONE, 404),                    WELL, FORGOTTEN,               None,       None,      None),
+    ("410 of a redirect",                        MOVED,   outcome(GONE, 410),                    WELL, FORGOTTEN,               None,       None,      None),
+    ("a page turned noindex",                    PAGE,    document(index=False),                 WELL, (State.EXCLUDED, 2004),  2 * DAY,    Op.DELETE, None),
+    ("a page now barred by robots.txt",          PAGE,    outcome(EXCLUDED, Status.ROBOTS_FORBIDDEN), WELL, (State.EXCLUDED, 740), 2 * DAY, Op.DELETE, None),
+    ("a page of another type",                   PAGE,    outcome(EXCLUDED, Status.WRONG_TYPE),  WELL, (State.EXCLUDED, 780),   2 * DAY,    Op.DELETE, None),
+    ("a page outside the space",                 PAGE,    outcome(EXCLUDED, Status.EXCLUDED),    WELL, (State.EXCLUDED, 760),   None,       Op.DELETE, None),
+    ("a page that another crawler has",          PAGE,    outcome(EXCLUDED, Status.EXCLUDED_HERE), WELL, (State.EXCLUDED, 761), None,       None,      None),
+    ("500 of a new URL",                         NEW,     BROKEN,                                WELL, (State.FAILED, 500),     5,          None,      None),
+    ("500 of a new URL to the end",              NEW_TO_THE_END, BROKEN,                         WELL, (State.GONE, 500),       15.5 * DAY, None,      None),
+    ("500 of a page",                            PAGE,    BROKEN,                                WELL, (State.FAILED, 500),     5,          None,      Held.HOST),
+    ("500 of a page to the end, the site is well", PAGE_TO_THE_END, BROKEN,                      WELL, FORGOTTEN,               None,       Op.DELETE, None),
+    ("500 of a page to the end, the site is down", PAGE_TO_THE_END, BROKEN,                      DOWN, (State.FAILED, 500),     DAY,        None,      Held.HOST),
+    ("500 of a page to the end, half the site fails", PAGE_TO_THE_END, BROKEN,                   HALF, (State.FAILED, 500),     DAY,        None,      Held.HOST),
+    ("500 of a redirect to the end, the site is down", MOVED_TO_THE_END, BROKEN,                 DOWN, (State.FAILED, 500),     DAY,        None,      Held.HOST),
+    ("500 of a redirect to the end, the site is well", MOVED_TO_THE_END, BROKEN,                 WELL, FORGOTTEN,               None,       None,      None),
+    ("the host of a page does not exist, to the end", PAGE_TO_THE_END, NO_HOST,                  DOWN, (State.FAILED, 680),     DAY,        None,      Held.HOST),
+    ("a time-out of a page",                     PAGE,    LATE,                                  DOWN, (State.FAILED, 613),     5,          None,      None),
+    ("a time-out of a page to the end",          replace(PAGE, retries=2), LATE,                 DOWN, (State.FAILED, 613),     DAY,        None,      None),
+    ("a time-out of a page for the third time",  replace(PAGE, retries=2, errors=2), LATE,       DOWN, (State.FAILED, 613),     4 * DAY,    None,      None),
+    ("a time-out of a page for the fifth time, the site is down", FIFTH_TIME, LATE,              DOWN, (State.FAILED, 613),     4 * DAY,    None,      Held.HOST),
+    ("a time-out of a page for the fifth time, the site is well", FIFTH_TIME, LATE,              WELL, FORGOTTEN,               None,       Op.DELETE, None),
+    ("a time-out of a new URL to the end",       NEW_TO_THE_END, LATE,                           DOWN, (State.FAILED, 613),     DAY,        None,      None),
+    ("503 with Retry-After, or 429",             PAGE,    outcome(FAILED, 503, retry_after_s=90.0), DOWN, (State.FAILED, 503),  90,         None,      None),
+    ("a held page that answers again, unchanged", HELD,   UNCHANGED,                             DOWN, (State.DONE, 200),       6 * DAY,    None,      None),
+    ("a held page that answers again, equal",    HELD,    document(b"old"),                      DOWN, (State.DONE, 200),       6 * DAY,    None,      None),
+    ("a held page that answers 404",             HELD,    outcome(GONE, 404),                    DOWN, FORGOTTEN,               None,       Op.DELETE, None),
+    ("a page held with too many, which answers again", TOO_MANY, document(b"old"),               WELL, (State.DONE, 200),       6 * DAY,    None,      None),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "before", "came", "after", "wait", "order"), TABLE, ids=[row[0] for row in TABLE])
+@pytest.mark.parametrize(
+    ("what", "before", "came", "site", "after", "wait", "order", "held"), TABLE, ids=[row[0] for row in TABLE]
+)
 def test_outcomes(
-    what: str, before: UrlState, came: Outcome, after: tuple[State, int], wait: float | None, order: Op | None
+    what: str,
+    before: UrlState,
+    came: Outcome,
+    site: Health,
+    after: tuple[State, int] | str,
+    wait: float | None,
+    order: Op | None,
+    held: Held | None,
 ) -> None:
     untouched = replace(before)
-    transition = advance(before, came, policy=POLICY, now=NOW)
+    transition = advance(before, came, policy=POLICY, now=NOW, site=site)
     new = transition.state
-    assert (new.state, new.status) == after
-    assert (None if new.next_fetch is None else new.next_fetch - NOW) == wait
+    assert transition.forget is (after == FORGOTTEN)
+    if not transition.forget:
+        assert (new.state, new.status) == after
+        assert (None if new.next_fetch is None else new.next_fetch - NOW) == wait
+        assert (new.checksum is not None) is (
+            order is Op.PUSH or (order is None and before.checksum is not None and new.status != 761)
+        )
     assert transition.order == order
+    assert new.held == held
     assert before == untouched
     assert new.lease_until is None
 
 
-def test_a_page_that_is_gone_at_a_refresh_is_forgotten_and_deleted() -> None:
-    transition = advance(PAGE, outcome(GONE, 404), policy=POLICY, now=NOW)
-    assert (transition.forget, transition.order) == (True, Op.DELETE)
-
-
 def test_retries_are_counted_and_a_success_ends_them() -> None:
-    first = advance(NEW, outcome(FAILED, 613), policy=POLICY, now=NOW)
-    second = advance(first.state, outcome(FAILED, 613), policy=POLICY, now=NOW)
-    last = advance(second.state, outcome(FAILED, 613), policy=POLICY, now=NOW)
+    first = advance(NEW, LATE, policy=POLICY, now=NOW)
+    second = advance(first.state, LATE, policy=POLICY, now=NOW)
+    last = advance(second.state, LATE, policy=POLICY, now=NOW)
     assert [t.state.retries for t in (first, second, last)] == [1, 2, 0]
     assert [t.retry for t in (first, second, last)] == [True, True, False]
     assert last.state.errors == 1
     well = advance(last.state, document(), policy=POLICY, now=NOW)
     assert (well.state.retries, well.state.errors, well.order) == (0, 0, Op.PUSH)
+
+
+def test_a_failure_without_retries_is_held_and_the_next_one_decides() -> None:
+    policy = replace(POLICY, retry_times=0)
+    held = advance(PAGE, BROKEN, policy=policy, now=NOW, site=WELL)
+    assert (held.state.held, held.state.held_mark, held.order, held.forget) == (Held.HOST, WELL.answers, None, False)
+    at_once = advance(held.state, BROKEN, policy=policy, now=NOW, site=WELL)
+    assert (at_once.order, at_once.state.held) == (None, Held.HOST), "the site has not answered in between"
+    later = advance(held.state, BROKEN, policy=policy, now=NOW, site=replace(WELL, answers=WELL.answers + 1))
+    assert (later.order, later.forget) == (Op.DELETE, True)
+
+
+def test_errors_without_a_document_ask_for_the_whole_page_next_time() -> None:
+    known = replace(NOINDEX, etag='"1"', last_modified="Mon")
+    after = advance(known, BROKEN, policy=POLICY, now=NOW).state
+    assert (after.etag, after.last_modified) == (None, None)
+    assert advance(PAGE, BROKEN, policy=POLICY, now=NOW).state.etag == PAGE.etag, "a document may still be unchanged"
+
+
+ERRORS = {"404": "DELETE:3", "4xx": "KEEP", "5xx": "DELETE:2, RETRY:1", "ttl": "DELETE, RETRY"}
+POLICIES = [
+    # what                             before                                            outcome             site  forgotten, tried again, held
+    ("404 for the first time",         PAGE,                                             outcome(GONE, 404), WELL, (False, False, None)),
+    ("404 for the third time",         replace(PAGE, errors=2),                          outcome(GONE, 404), WELL, (True, False, None)),
+    ("403 is kept",                    replace(PAGE, errors=9),                          outcome(GONE, 403), WELL, (False, False, None)),
+    ("500 is tried again once",        PAGE,                                             BROKEN,             WELL, (False, True, None)),
+    ("500 once is borne",              replace(PAGE, retries=1),                         BROKEN,             WELL, (False, False, None)),
+    ("500 twice is held",              replace(PAGE, retries=1, errors=1),               BROKEN,             WELL, (False, False, Held.HOST)),
+    ("a time-out is not tried again",  PAGE,                                             LATE,               WELL, (False, False, Held.HOST)),
+    ("a time-out again",               replace(PAGE, held=Held.HOST, held_mark=8),       LATE,               WELL, (True, False, None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "before", "came", "site", "expected"), POLICIES, ids=[row[0] for row in POLICIES])
+def test_errors_follow_their_rules(
+    what: str, before: UrlState, came: Outcome, site: Health, expected: tuple[bool, bool, Held | None]
+) -> None:
+    policy = replace(POLICY, error_rules=read_error_rules(ERRORS))
+    transition = advance(before, came, policy=policy, now=NOW, site=site)
+    assert (transition.forget, transition.retry, transition.state.held) == expected
+
+
+@pytest.mark.parametrize(
+    ("came", "state", "status", "held"),
+    [
+        (outcome(GONE, 404), State.GONE, 404, Held.MANY),
+        (MOVES, State.REDIRECTED, 301, Held.MANY),
+        (document(index=False), State.EXCLUDED, 2004, Held.MANY),
+        (outcome(EXCLUDED, Status.EXCLUDED), State.DONE, 200, Held.RULES),
+    ],
+)
+def test_what_comes_with_too_many_others_stays_and_leaves_when_approved(
+    came: Outcome, state: State, status: int, held: Held
+) -> None:
+    withheld = withhold(PAGE, advance(PAGE, came, policy=POLICY, now=NOW))
+    after = withheld.state
+    assert (withheld.order, withheld.forget) == (None, False)
+    assert (after.state, after.status, after.held, after.checksum) == (state, status, held, PAGE.checksum)
+    assert (after.next_fetch is None) is (held is Held.RULES), "what the rules exclude is not fetched"
+    sent = approved(after)
+    assert (sent.order, sent.state.checksum, sent.state.held) == (Op.DELETE, None, None)
+    assert sent.forget is (status == 404)
+    dropped = discarded(after)
+    assert (dropped.order, dropped.state.checksum, dropped.state.held) == (None, PAGE.checksum, None)
+
+
+def test_what_is_held_for_the_hosts_sake_is_forgotten_when_approved() -> None:
+    assert approved(HELD).forget
 
 
 WAITS = [(1, None, 5), (2, None, 10), (3, None, 20), (1, 60.0, 60), (2, 3.0, 10), (1, 10**9, 3600)]
@@ -103,3 +221,14 @@ INTERVALS = [(None, True, 15.5), (4, True, 2), (4, False, 6), (1, True, 1), (30,
 def test_intervals_follow_the_page_within_their_bounds(days: int | None, changed: bool, then: float) -> None:
     seconds = None if days is None else days * DAY
     assert next_interval(seconds, changed=changed, policy=POLICY) == then * DAY
+
+
+@pytest.mark.parametrize(("errors", "interval", "wait"), [(1, 4, 1), (2, 4, 2), (3, 4, 4), (4, 4, 4), (60, 30, 30), (2, 1, 1)])
+def test_failing_pages_are_looked_at_again_before_long_and_then_less_often(errors: int, interval: float, wait: float) -> None:
+    assert error_wait(errors, interval_s=round(interval * DAY), policy=POLICY) == wait * DAY
+
+
+def test_with_cycles_nothing_is_due_before_the_next_one_has_begun() -> None:
+    policy = replace(POLICY, next_cycle=NOW + 500, cycle_s=1000)
+    assert advance(PAGE, document(b"new"), policy=policy, now=NOW).state.next_fetch == NOW + 1500
+    assert next_fetch(NOW + 600, 3, policy) == NOW + 1600
