@@ -1,5 +1,8 @@
 """One of a group: which of several URLs with equal documents stands for them in the index.
 
+A page that names another one as its canonical page stands aside for it, as long as that one has a document and names no other
+page itself. So nobody stands aside for a page that stands aside, and who stands for a group always has the group's own checksum.
+
 Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
 """
 
@@ -8,21 +11,26 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from crawlspace.model import UrlState
+from crawlspace.model import State, Status, UrlState
 
 NOTED = 100
 """At most so many of the other members are noted on the winner's document, so that a large group stays cheap."""
 
-Rank = tuple[bool, int, int, int]
+Rank = tuple[bool, bool, int, int, int]
 
 
-def rank(member: UrlState, named: Collection[int]) -> Rank:
+def canonical_page(named: Iterable[UrlState]) -> UrlState | None:
+    """Return the page for which pages stand aside, of the stored URLs with the key that they name; None where there is none."""
+    return min((page for page in named if page.checksum is not None and page.canonical is None), key=_id, default=None)
+
+
+def rank(member: UrlState, named: Collection[int], *, aside: bool = False) -> Rank:
     """Return the place of a URL in its group; the smallest wins.
 
-    `named` holds the keys of the canonical URLs that the pages of the group name. A named member goes first, then
-    fewest redirects, shortest path, first discovered.
+    `named` holds the keys of the canonical URLs that the pages of the group name. Who stands aside goes last, a named
+    member first, then fewest redirects, shortest path, first discovered.
     """
-    return (member.key not in named, member.redirects, member.path_length, member.id)
+    return (aside, member.key not in named, member.redirects, member.path_length, member.id)
 
 
 class Standing(NamedTuple):
@@ -35,11 +43,11 @@ class Standing(NamedTuple):
 NOBODY = Standing(None, ())
 
 
-def standing(members: Iterable[UrlState]) -> Standing:
-    """Return how a group of these members stands, by looking at all of them."""
+def standing(members: Iterable[UrlState], aside: Collection[int] = ()) -> Standing:
+    """Return how a group of these members stands, by looking at all of them; `aside` holds the ids of those that stand aside."""
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
-    return ranked([place[3] for place in sorted(rank(member, named) for member in group)])
+    return ranked([place[-1] for place in sorted(rank(member, named, aside=member.id in aside) for member in group)])
 
 
 def ranked(ids: Sequence[int]) -> Standing:
@@ -55,7 +63,7 @@ class Settlement(NamedTuple):
 
 
 def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], changed: Collection[int]) -> Settlement:
-    """Return the orders that make the index follow, for groups that may have changed, by checksum.
+    """Return the orders that make the index follow, for groups that may have changed, by the checksum they go by.
 
     `changed` holds the ids whose document is new or changed. A winner is pushed when it is new in its group, changed, or
     its duplicates are others than before; who was a winner and no longer is one of any group is deleted.
@@ -70,3 +78,15 @@ def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], ch
             push.append(now.winner)
     delete = [id for id in won - wins if id is not None]
     return Settlement(sorted(push), sorted(delete))
+
+
+def is_left(state: UrlState) -> bool:
+    """Whether a document that a URL left in the index, for another crawler, stays there.
+
+    It does until this collection has a say again: until the page has answered, or the rules leave it to nobody.
+    """
+    return state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
+
+
+def _id(page: UrlState) -> int:
+    return page.id

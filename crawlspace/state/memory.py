@@ -7,24 +7,26 @@ suite compares the two after every step.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
-from crawlspace.state.groups import Standing, settle, standing
+from crawlspace.model import Held, IndexOrder, NewUrl, Op, Source, State, Status, UrlState
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.lifecycle import excluded
+from crawlspace.state.memory_groups import Before, MemoryGroups
+from crawlspace.state.memory_outbox import MemoryOutbox
 from crawlspace.state.queue_order import is_ready, may_be_due, queue_place, waits_in
-from crawlspace.state.store import Change, Counts, Effects, RobotsEntry, Site
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """An order in the outbox of one sink; `reason` is set when it is parked."""
+class _Batch:
+    """What one transaction has met so far."""
 
-    sequence: int
-    op: Op
-    id: int
-    url: str
-    reason: str | None = None
+    before: Before = field(default_factory=Before)
+    effects: Effects = field(default_factory=Effects)
+    nearer: dict[int, int] = field(default_factory=dict)
+    """Ids whose depth went down, with the depth they had."""
 
 
 class MemoryStore:
@@ -35,25 +37,22 @@ class MemoryStore:
         self._ids: dict[str, int] = {}
         self._keys: defaultdict[int, set[int]] = defaultdict(set)
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
-        self._groups: defaultdict[bytes, set[int]] = defaultdict(set)
         self._links: dict[int, tuple[int, ...]] = {}
-        self._documents: dict[int, Document] = {}
-        self._texts: dict[bytes, str] = {}
         self._waits: dict[str, int] = {}
-        self._outbox: dict[str, dict[str, _Waiting]] = {sink: {} for sink in sinks}
+        self._outbox = MemoryOutbox(sinks)
+        self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
+        self._health: dict[str, Health] = {}
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._refusals: Counter[str] = Counter()
         self._meta: dict[str, str] = {}
         self._last_id = 0
-        self._last_sequence = 0
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
-        effects = Effects()
-        nearer: dict[int, int] = {}
-        self._discover(urls, nearer, effects, now)
-        self._carry(nearer, effects)
-        return effects
+        batch = _Batch()
+        self._discover(urls, batch, now)
+        self._carry(batch)
+        return batch.effects
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
@@ -99,24 +98,79 @@ class MemoryStore:
                 row.status = status
 
     # results
-    def record(self, changes: Sequence[Change], *, now: int) -> Effects:
-        effects = Effects()
-        nearer: dict[int, int] = {}
-        before: dict[bytes, Standing] = {}
-        texts: dict[int, str] = {}
-        names: dict[int, str] = {}
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        batch = _Batch(self._groups.before(self._stored(change.state.id for change in changes)))
         discovered: list[NewUrl] = []
         for change in changes:
             if change.state.id in self._urls:
-                names[change.state.id] = self._urls[change.state.id].url
                 discovered.extend(change.discovered)
-                self._apply(change, before, texts, nearer, effects)
-        self._discover(discovered, nearer, effects, now)
-        self._carry(nearer, effects)
-        self._settle(before, texts, names, effects)
-        return effects
+                self._apply(change, batch)
+        self._discover(discovered, batch, now)
+        self._carry(batch)
+        self._groups.settle(batch.before, batch.effects)
+        self._health.update(health or {})
+        return batch.effects
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        states = [state for id in dict.fromkeys(ids) if (state := self.get_by_id(id)) is not None]
+        return self.record([made for state in states if (made := change(state)) is not None], now=now)
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        batch = _Batch(self._groups.before(self._stored([*found.excluded, *found.given_up])))
+        for ids, status in ((found.excluded, Status.EXCLUDED), (found.given_up, Status.EXCLUDED_HERE)):
+            for row in self._stored(ids):
+                here = status is Status.EXCLUDED_HERE
+                self._apply(Change(excluded(row, status), keep_in_index=here), batch)
+        others = [replace(row, held=Held.RULES, held_mark=0, next_fetch=None, retries=0) for row in self._stored(found.held)]
+        for row in self._stored(found.returned):
+            if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
+                others.append(replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0))
+            elif row.state is not State.PENDING:
+                others.append(replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
+        for row in others:  # what they have in the index stays, whatever that is
+            self._apply(Change(row, keep_in_index=True), batch)
+        self._groups.settle(batch.before, batch.effects)
+        return batch.effects
+
+    def hasten(self, latest: int) -> int:
+        late = [
+            row
+            for row in self._urls.values()
+            if row.state is not State.PENDING and row.next_fetch is not None and row.next_fetch > latest
+        ]
+        for row in late:
+            row.next_fetch = latest
+        return len(late)
+
+    def health(self, site: str) -> Health:
+        return self._health.get(site, NEW_SITE)
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}
 
     # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        rows = [self._copy(self._urls[id]) for id in sorted(self._urls) if id > after][:limit]
+        return [
+            KnownUrl(
+                row.id,
+                row.url,
+                row.site,
+                int(row.state),
+                row.status,
+                row.depth,
+                row.host_as_written,
+                has_document=row.checksum is not None,
+                indexed=row.indexed,
+                held=row.held,
+                asleep=row.state is not State.PENDING and row.next_fetch is None,
+            )
+            for row in rows
+        ]
+
+    def version(self) -> int:
+        return 0
+
     def get(self, url: str) -> UrlState | None:
         return self.get_by_id(self._ids.get(url, 0))
 
@@ -131,11 +185,13 @@ class MemoryStore:
         leased: bool = False,
         status: int | None = None,
         host: str | None = None,
+        held: bool = False,
     ) -> Iterator[UrlState]:
         for id in sorted(self._urls):
             row = self._urls.get(id)
             if (
                 row
+                and (not held or (row.held is not None and self._groups.is_indexed(row)))
                 and (state is None or row.state is state)
                 and (not leased or row.lease_until is not None)
                 and (status is None or row.status == status)
@@ -145,15 +201,16 @@ class MemoryStore:
 
     def counts(self) -> Counts:
         rows = self._urls.values()
-        orders = [order for outbox in self._outbox.values() for order in outbox.values()]
+        waiting, parked = self._outbox.counts()
         return Counts(
             by_state=Counter("leased" if row.lease_until is not None else row.state.label for row in rows),
             by_status=Counter(row.status for row in rows if row.status is not None),
-            indexed=sum(1 for members in self._groups.values() if members),
-            outbox=sum(1 for order in orders if order.reason is None),
-            parked=sum(1 for order in orders if order.reason is not None),
+            indexed=self._groups.indexed,
+            outbox=waiting,
+            parked=parked,
             hosts=len({_host(row.site) for row in rows}),
             retrying=sum(1 for row in rows if row.retries),
+            held=sum(1 for row in rows if row.held is not None and self._groups.is_indexed(row)),
         )
 
     def host_count(self, host: str) -> int:
@@ -175,32 +232,19 @@ class MemoryStore:
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
-        waiting = [order for order in self._of(sink).values() if order.reason is None]
-        waiting.sort(key=lambda order: (order.op is Op.PUSH, order.sequence))
-        return [
-            IndexOrder(order.sequence, order.op, order.url, self._document(order.id) if order.op is Op.PUSH else None)
-            for order in waiting[:limit]
-        ]
+        return self._outbox.next(sink, limit, self._groups.document)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        outbox = self._of(sink)
-        for order in orders:
-            waiting = outbox.get(order.url)
-            if waiting and waiting.sequence == order.sequence:
-                del outbox[order.url]
-                self._drop_text(waiting.id)
+        self._outbox.acknowledge(sink, orders)
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        waiting = self._of(sink).get(order.url)
-        if waiting and waiting.sequence == order.sequence:
-            waiting.reason = reason
+        self._outbox.park(sink, order, reason)
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
-        orders = sorted(self._of(sink).values(), key=lambda order: order.sequence)
-        return [(order.op, order.url, order.reason) for order in orders if order.reason is not None]
+        return self._outbox.parked(sink)
 
     def backlog(self, sink: str) -> int:
-        return sum(1 for order in self._of(sink).values() if order.reason is None)
+        return self._outbox.backlog(sink)
 
     # key-value odds and ends
     def get_meta(self, name: str) -> str | None:
@@ -219,25 +263,18 @@ class MemoryStore:
     def _rows(self, site: str) -> list[UrlState]:
         return [self._urls[id] for id in sorted(self._sites.get(site, ()))]
 
-    def _standing(self, checksum: bytes) -> Standing:
-        return standing(self._urls[id] for id in self._groups[checksum])
+    def _with_key(self, key: int) -> list[UrlState]:
+        return self._stored(self._keys.get(key, ()))
+
+    def _stored(self, ids: Iterable[int]) -> list[UrlState]:
+        return [self._urls[id] for id in ids if id in self._urls]
 
     def _copy(self, row: UrlState) -> UrlState:
-        if row.checksum is None:
-            return replace(row, indexed=False, duplicate_of=None)
-        winner = self._standing(row.checksum).winner
-        indexed = winner == row.id
-        return replace(row, indexed=indexed, duplicate_of=None if indexed else winner)
+        winner = self._groups.standing_of(row).winner
+        return replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
 
-    def _document(self, id: int) -> Document | None:
-        row = self._urls[id]
-        stored = self._documents.get(id)
-        if stored is None or row.checksum is None:
-            return None
-        noted = [self._urls[other].url for other in self._standing(row.checksum).noted]
-        return replace(_copy_of(stored), url=row.url, text=self._texts.get(row.checksum, ""), duplicates=noted)
-
-    def _discover(self, urls: Iterable[NewUrl], nearer: dict[int, int], effects: Effects, now: int) -> None:
+    def _discover(self, urls: Iterable[NewUrl], batch: _Batch, now: int) -> None:
+        effects = batch.effects
         for new in urls:
             row = self._urls.get(self._ids.get(new.url, 0))
             if row is None:
@@ -248,7 +285,7 @@ class MemoryStore:
             if row.state is State.PENDING and new.source < row.source:
                 row.source = new.source
             if new.depth < row.depth:
-                nearer.setdefault(row.id, row.depth)
+                batch.nearer.setdefault(row.id, row.depth)
                 row.depth = new.depth
 
     def _insert(self, new: NewUrl, now: int) -> None:
@@ -270,24 +307,12 @@ class MemoryStore:
         self._keys[new.key].add(self._last_id)
         self._sites[new.site].add(self._last_id)
 
-    def _apply(
-        self, change: Change, before: dict[bytes, Standing], texts: dict[int, str], nearer: dict[int, int], effects: Effects
-    ) -> None:
+    def _apply(self, change: Change, batch: _Batch) -> None:
         old = self._urls[change.state.id]
-        checksum = change.state.checksum
-        if change.forget:
-            checksum = None
-        elif checksum is not None and change.document is None:
-            checksum = old.checksum
-        for touched in (old.checksum, checksum):
-            if touched is not None:
-                before.setdefault(touched, self._standing(touched))
-        if old.checksum is not None:
-            self._groups[old.checksum].discard(old.id)
+        checksum = self._groups.change(old, change, batch.before)
         if change.forget:
             self._forget(old)
-            texts.pop(old.id, None)
-            nearer.pop(old.id, None)
+            batch.nearer.pop(old.id, None)
             return
         new = replace(
             change.state,
@@ -302,20 +327,13 @@ class MemoryStore:
             checksum=checksum,
         )
         self._urls[new.id] = new
-        if checksum is None:
-            self._documents.pop(new.id, None)
-            texts.pop(new.id, None)
-        else:
-            self._groups[checksum].add(new.id)
-            if change.document is not None:
-                self._documents[new.id] = replace(_copy_of(change.document), text="")
-                texts[new.id] = change.document.text
         if change.links is not None:
             self._links[new.id] = tuple(change.links)
         if old.depth != change.state.depth:
-            nearer.setdefault(new.id, max(old.depth, change.state.depth))
+            batch.nearer.setdefault(new.id, max(old.depth, change.state.depth))
         if new.state is State.PENDING and not (old.state is State.PENDING and old.lease_until is None):
-            effects.pending_sites[new.site] = effects.pending_sites.get(new.site, 0) + 1
+            pending = batch.effects.pending_sites
+            pending[new.site] = pending.get(new.site, 0) + 1
 
     def _forget(self, row: UrlState) -> None:
         del self._urls[row.id]
@@ -323,10 +341,10 @@ class MemoryStore:
         self._keys[row.key].discard(row.id)
         self._sites[row.site].discard(row.id)
         self._links.pop(row.id, None)
-        self._documents.pop(row.id, None)
 
-    def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
+    def _carry(self, batch: _Batch) -> None:
         """Lower what the nearer URLs lead to, until nothing gets nearer any more; report what was crawled already."""
+        nearer = batch.nearer
         queue = list(nearer)
         while queue:
             row = self._urls[queue.pop()]
@@ -340,45 +358,8 @@ class MemoryStore:
                         queue.append(id)
         for id, depth in sorted(nearer.items()):
             if self._urls[id].state is not State.PENDING:
-                effects.lowered.append((id, depth, self._urls[id].depth))
-
-    def _settle(
-        self, before: Mapping[bytes, Standing], texts: Mapping[int, str], names: Mapping[int, str], effects: Effects
-    ) -> None:
-        after = {checksum: self._standing(checksum) for checksum in before}
-        for id in sorted(texts):
-            checksum = self._urls[id].checksum
-            if checksum is not None and (after[checksum].winner == id or checksum not in self._texts):
-                self._texts[checksum] = texts[id]
-        for checksum, group in after.items():
-            if group.winner is None:
-                self._texts.pop(checksum, None)
-        pushes, deletes = settle(before, after, texts.keys())
-        for op, ids in ((Op.DELETE, deletes), (Op.PUSH, pushes)):
-            for id in ids:
-                self._last_sequence += 1
-                url = names[id] if id in names else self._urls[id].url
-                for outbox in self._outbox.values():
-                    outbox[url] = _Waiting(self._last_sequence, op, id, url)
-        for id in pushes:
-            self._drop_text(id)
-        effects.pushes, effects.deletes = len(pushes), len(deletes)
-
-    def _drop_text(self, id: int) -> None:
-        """Let go of a text that nothing needs: no order waits for it, and no other URL may be pushed with it."""
-        row = self._urls.get(id)
-        if row is None or row.checksum is None or len(self._groups[row.checksum]) > 1:
-            return
-        if not any(row.url in outbox for outbox in self._outbox.values()):
-            self._texts.pop(row.checksum, None)
-
-    def _of(self, sink: str) -> dict[str, _Waiting]:
-        return self._outbox.get(sink, {})
+                batch.effects.lowered.append((id, depth, self._urls[id].depth))
 
 
 def _host(site: str) -> str:
     return site.rpartition(":")[0]
-
-
-def _copy_of(document: Document) -> Document:
-    return replace(document, headings=list(document.headings), fields=dict(document.fields), duplicates=[])

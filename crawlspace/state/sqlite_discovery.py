@@ -11,10 +11,20 @@ import apsw
 
 from crawlspace.model import NewUrl, State
 from crawlspace.state.sqlite_rows import integers, unpack_keys
-from crawlspace.state.sqlite_tally import Tally, take
+from crawlspace.state.sqlite_tally import Tally, add, take
 from crawlspace.state.store import Effects
 
 _CACHED_SITES = 100_000
+
+
+def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
+    """Insert what is unknown and lower what is nearer, inside an open transaction."""
+    effects, tally = Effects(), Tally()
+    discovery = Discovery(db, sites, tally, effects)
+    discovery.discover(urls, now)
+    discovery.carry()
+    add(db, tally)
+    return effects
 
 
 class SiteIds:

@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 import apsw
 
 from crawlspace.state.groups import NOBODY, NOTED, Settlement, Standing, ranked, settle
+from crawlspace.state.sqlite_rows import blobs
 from crawlspace.state.sqlite_tally import Tally
 
 _BEST = (
-    "SELECT id FROM url INDEXED BY url_group WHERE checksum = ?"
-    f" ORDER BY named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
+    "SELECT id FROM url INDEXED BY url_group WHERE grp = ?"
+    f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
 )
+_KNOWN = "SELECT value FROM carray(?) AS wanted WHERE EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = wanted.value)"
 _NAME = """
     UPDATE url INDEXED BY url_key
-    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.checksum = ?1 AND page.canonical = ?2)
-    WHERE key = ?2 AND checksum = ?1
+    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1)
+    WHERE key = ?2 AND grp = ?1
 """
 
 
@@ -49,11 +51,14 @@ class Groups:
         self._tally = tally
         self._touched: dict[bytes, _Touched] = {}
 
+    def look_up(self, checksums: Collection[bytes]) -> None:
+        """Have the groups at hand that are going to be touched: most are new, and that is seen with one look at all of them."""
+        self._touched = {checksum: _Touched([]) for checksum in checksums}
+        for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
+            self._touched[checksum].best = self._best(checksum)
+
     def touch(self, checksum: bytes) -> _Touched:
-        touched = self._touched.get(checksum)
-        if touched is None:
-            touched = self._touched[checksum] = _Touched(self._best(checksum))
-        return touched
+        return self._touched[checksum]
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
         group = self.touch(checksum)

@@ -1,4 +1,4 @@
-"""The outbox in SQLite: index orders that no sink has acknowledged yet, and the texts they need."""
+"""The outbox in SQLite: index orders that no sink has acknowledged yet."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -10,11 +10,21 @@ import apsw
 
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.groups import NOTED, Settlement
-from crawlspace.state.sqlite_rows import integers, unpack_document
+from crawlspace.state.sqlite_rows import integers, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite_tally import Tally, take
+
+Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
+"""Orders that are to be given, and key and URL of ids, at least of those that are no longer stored."""
 
 _OPS = (Op.DELETE, Op.PUSH)
 _DELETE, _PUSH = 0, 1
+
+_DOCUMENT = (
+    "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
+    " WHERE other.grp = url.grp AND other.id <> url.id)"
+)
+"""What `_document` reads, after the URL."""
+_DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content ON content.checksum = url.checksum"
 
 
 def give(
@@ -36,39 +46,47 @@ def give(
     )
     for sink in sinks:
         tally[f"waiting {sink}"] += len(orders)
-    if not sinks:
-        drop_texts(db, settlement.push)
 
 
 def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
     rows = db.execute(
-        "SELECT outbox.op, outbox.sequence, outbox.url, outbox.id, document.body, content.text, url.checksum FROM outbox"
-        " LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
-        " LEFT JOIN document ON document.id = url.id"
-        " LEFT JOIN content ON content.checksum = url.checksum"
-        " WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
+        f"SELECT outbox.op, outbox.sequence, outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
+        f" {_DOCUMENT_TABLES} WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
         (sink, limit),
     )
-    orders = []
-    for op, sequence, url, id, body, text, checksum in rows:
-        document: Document | None = None
-        if op == _PUSH:
-            document = unpack_document(body, url=url, text=text or "", duplicates=_duplicates(db, id, checksum))
-        orders.append(IndexOrder(sequence, _OPS[op], url, document))
-    return orders
+    return [
+        IndexOrder(sequence, _OPS[op], url, _document(db, url, *parts) if op == _PUSH else None)
+        for op, sequence, url, *parts in list(rows)
+    ]
+
+
+def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
+    """Have the pushes of these URLs that wait be sent with the documents as they are now, whatever becomes of the URLs."""
+    if not ids:
+        return
+    rows = db.execute(
+        f"SELECT outbox.sink, outbox.parked, outbox.sequence, outbox.url, {_DOCUMENT} FROM carray(?) AS leaving"
+        " CROSS JOIN url ON url.id = leaving.value"
+        " CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = url.key AND outbox.url = url.url AND outbox.op = 1"
+        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL",
+        (integers(ids),),
+    )
+    db.executemany(
+        f"UPDATE outbox SET document = ? WHERE sink = ? AND parked = ? AND op = {_PUSH} AND sequence = ?",
+        [(pack_whole(_document(db, url, *parts)), sink, parked, sequence) for sink, parked, sequence, url, *parts in list(rows)],
+    )
 
 
 def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], tally: Tally) -> None:
-    pushed = []
-    for order in orders:
-        for op, id, parked in db.execute(
-            "DELETE FROM outbox WHERE sink = ? AND parked IN (0, 1) AND op = ? AND sequence = ? RETURNING op, id, parked",
-            (sink, _PUSH if order.op is Op.PUSH else _DELETE, order.sequence),
-        ):
-            tally[_number(sink, parked)] -= 1
-            if op == _PUSH:
-                pushed.append(id)
-    drop_texts(db, pushed)
+    for op, code in ((Op.DELETE, _DELETE), (Op.PUSH, _PUSH)):
+        sequences = [order.sequence for order in orders if order.op is op]
+        if sequences:
+            for (parked,) in db.execute(
+                "DELETE FROM outbox WHERE sink = ? AND parked IN (0, 1) AND op = ? AND sequence IN (SELECT value FROM carray(?))"
+                " RETURNING parked",
+                (sink, code, integers(sequences)),
+            ):
+                tally[_number(sink, parked)] -= 1
 
 
 def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: Tally) -> None:
@@ -84,23 +102,6 @@ def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: 
 def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
     rows = db.execute("SELECT op, url, reason FROM outbox WHERE sink = ? AND parked = 1 ORDER BY sequence", (sink,))
     return [(_OPS[op], url, reason) for op, url, reason in rows]
-
-
-def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
-    """Let go of texts that nothing needs: no order waits for them, and no other URL may be pushed with them.
-
-    What joins the group of a lone URL later brings the text along; so the disk doesn't hold every page twice.
-    """
-    if ids:
-        db.execute(
-            "DELETE FROM content WHERE checksum IN ("
-            " SELECT url.checksum FROM carray(?) AS sent CROSS JOIN url ON url.id = sent.value"
-            " WHERE url.checksum IS NOT NULL"
-            " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.key = url.key AND outbox.url = url.url)"
-            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
-            "  WHERE other.checksum = url.checksum AND other.id <> url.id))",
-            (integers(ids),),
-        )
 
 
 def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]]:
@@ -122,11 +123,19 @@ def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], tally: Tally) ->
         tally[_number(sink, parked)] -= 1
 
 
-def _duplicates(db: apsw.Connection, id: int, checksum: bytes) -> list[str]:
+def _document(
+    db: apsw.Connection, url: str, whole: bytes | None, body: bytes, text: str, id: int, group: bytes, shared: int
+) -> Document:
+    if whole is not None:
+        return unpack_whole(whole, url=url)
+    return unpack_document(body, url=url, text=text, duplicates=_duplicates(db, id, group) if shared else [])
+
+
+def _duplicates(db: apsw.Connection, id: int, group: bytes) -> list[str]:
     rows = db.execute(
-        "SELECT url FROM url INDEXED BY url_group WHERE checksum = ? AND id <> ?"
-        f" ORDER BY named DESC, redirects, path_length, id LIMIT {NOTED}",
-        (checksum, id),
+        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND id <> ?"
+        f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED}",
+        (group, id),
     )
     return [url for (url,) in rows]
 

@@ -13,28 +13,24 @@ from dataclasses import dataclass
 import apsw
 
 from crawlspace.model import Document, NewUrl, State, UrlState
-from crawlspace.state.groups import Standing
+from crawlspace.state import sqlite_canonical, sqlite_outbox
+from crawlspace.state.groups import NOBODY, Settlement, Standing, is_left
+from crawlspace.state.sqlite_canonical import Bystander
 from crawlspace.state.sqlite_discovery import Discovery, SiteIds
 from crawlspace.state.sqlite_groups import Groups
-from crawlspace.state.sqlite_outbox import give
+from crawlspace.state.sqlite_outbox import Outgoing
 from crawlspace.state.sqlite_rows import integers, pack_document, pack_keys
-from crawlspace.state.sqlite_tally import Tally, add
+from crawlspace.state.sqlite_tally import Tally
 from crawlspace.state.store import Change, Effects
 
 
-def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
-    """Insert what is unknown and lower what is nearer, inside an open transaction."""
-    effects, tally = Effects(), Tally()
-    discovery = Discovery(db, sites, tally, effects)
-    discovery.discover(urls, now)
-    discovery.carry()
-    add(db, tally)
-    return effects
+def record(
+    db: apsw.Connection, changes: Sequence[Change], *, sites: SiteIds, now: int, tally: Tally, effects: Effects
+) -> Outgoing:
+    """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
-
-def record(db: apsw.Connection, changes: Sequence[Change], *, sites: SiteIds, sinks: Sequence[str], now: int) -> Effects:
-    """Make all changes with everything that follows from them, inside an open transaction."""
-    effects, tally = Effects(), Tally()
+    Returns the orders that are to be given, with key and URL of what the changes concern.
+    """
     discovery = Discovery(db, sites, tally, effects)
     groups = Groups(db, tally)
     batch = _Batch(db, changes, discovery.nearer, effects)
@@ -45,11 +41,7 @@ def record(db: apsw.Connection, changes: Sequence[Change], *, sites: SiteIds, si
     discovery.carry()
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
-    names = {id: (row.key, row.url) for id, row in batch.rows.items()}
-    give(db, settlement, sinks=sinks, names=names, tally=tally)
-    effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)
-    add(db, tally)
-    return effects
+    return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
 
 
 @dataclass(slots=True)
@@ -66,12 +58,22 @@ class _Row:
     old_redirects: int
     old_checksum: bytes | None
     old_canonical: int | None
+    old_indexed: int
+    old_group: bytes | None
+    old_aside: int
     indexed: int
     named: int
     state: int
     depth: int
     lease_until: int | None
     checksum: bytes | None
+    canonical: int | None
+    group: bytes | None
+    aside: int
+    left: int
+    """It leaves, or has left, its document in the index."""
+    taken_back: bool = False
+    """It had left its document there, and this collection has a say again."""
     last: UrlState | None = None
     forgotten: bool = False
 
@@ -83,8 +85,9 @@ class _Batch:
         self.rows = {
             row[0]: _Row(*row)
             for row in db.execute(
-                "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, named,"
-                " state, depth, lease_until, checksum FROM url WHERE id IN (SELECT value FROM carray(?))",
+                "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, grp, aside,"
+                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind"
+                " FROM url WHERE id IN (SELECT value FROM carray(?))",
                 (integers([change.state.id for change in changes]),),
             )
         }
@@ -92,6 +95,7 @@ class _Batch:
         self._nearer = nearer
         self._effects = effects
         self._links: dict[int, Sequence[int]] = {}
+        self._bystanders: list[Bystander] = []
         for change in changes:
             row = self.rows.get(change.state.id)
             if row is not None and not row.forgotten:
@@ -100,19 +104,26 @@ class _Batch:
     def regroup(self, groups: Groups) -> None:
         """Say who leaves and joins which group; before any row is written."""
         for row in self.rows.values():
-            new = row.last
-            stays = row.checksum == row.old_checksum and not row.forgotten
-            if stays and (new is None or (new.redirects, new.canonical) == (row.old_redirects, row.old_canonical)):
-                if row.checksum is not None and row.id in self.documents:
-                    groups.touch(row.checksum)
-                continue
-            if row.old_checksum is not None:
-                groups.leave(row.old_checksum, row.id, row.old_canonical)
+            if row.left and row.checksum is not None:
+                row.left, row.taken_back = 0, True
+        self._bystanders = sqlite_canonical.place(self._db, self.rows)
+        moving = [row for row in self.rows.values() if _moves(row)]
+        concerned = {self.rows[id].group for id in self.documents}
+        concerned.update(group for row in moving for group in (row.old_group, row.group))
+        concerned.update(group for one in self._bystanders for group in (one.old_group, one.group))
+        groups.look_up([group for group in concerned if group is not None])
+        for row in moving:
+            if row.old_group is not None:
+                groups.leave(row.old_group, row.id, row.old_canonical)
                 row.indexed = row.named = 0
-            if row.checksum is not None and new is not None:
-                groups.join(row.checksum, row.id, key=row.key, canonical=new.canonical)
+            if row.group is not None:
+                groups.join(row.group, row.id, key=row.key, canonical=row.canonical)
+        for one in self._bystanders:
+            groups.leave(one.old_group, one.id, one.canonical)
+            groups.join(one.group, one.id, key=one.key, canonical=one.canonical)
 
     def write(self, groups: Groups, tally: Tally) -> None:
+        sqlite_outbox.keep(self._db, [row.id for row in self.rows.values() if row.left and row.old_checksum is not None])
         forgotten = [row for row in self.rows.values() if row.forgotten]
         if forgotten:
             self._write_forgotten(forgotten, tally)
@@ -122,8 +133,8 @@ class _Batch:
             new = row.last
             if new is None or row.forgotten:
                 continue
-            if row.checksum is not None and groups.wins_alone(row.checksum, row.id):
-                row.indexed, row.named = 1, int(new.canonical == row.key)
+            if row.group is not None and groups.wins_alone(row.group, row.id):
+                row.indexed, row.named = 1, int(row.canonical == row.key)
             if row.checksum is None and row.old_checksum is not None:
                 unwanted.append((row.id,))
             _count(row, new, tally)
@@ -147,15 +158,22 @@ class _Batch:
                     new.canonical,
                     row.indexed,
                     row.named,
+                    new.held,
+                    new.held_mark,
+                    row.group,
+                    row.aside,
+                    row.left,
                     row.id,
                 )
             )
         self._db.executemany(
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, redirects = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
-            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ? WHERE id = ?",
+            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, grp = ?, aside = ?,"
+            " left_behind = ? WHERE id = ?",
             updates,
         )
+        self._write_bystanders(groups)
         self._db.executemany("DELETE FROM document WHERE id = ?", unwanted)
         self._db.executemany(
             "INSERT OR REPLACE INTO document VALUES (?, ?)",
@@ -164,46 +182,76 @@ class _Batch:
         self._write_links()
 
     def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
-        """Keep one text a group: the winner's own where it came, else the first."""
+        """Keep one text a checksum, as long as a URL has it: the winner's own where it came, else the first."""
+        texts: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
         for id in sorted(self.documents):
-            checksum, text = self.rows[id].checksum, self.documents[id].text
+            checksum = self.rows[id].checksum
             if checksum is not None:
-                wins = standings[checksum].winner == id
-                self._db.execute(
-                    "INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO "
-                    + ("UPDATE SET text = excluded.text" if wins else "NOTHING"),
-                    (checksum, text),
-                )
+                texts[standings.get(checksum, NOBODY).winner == id].append((checksum, self.documents[id].text))
+        for rows, otherwise in zip(texts, ("NOTHING", "UPDATE SET text = excluded.text"), strict=True):
+            self._db.executemany(
+                f"INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO {otherwise}", rows
+            )
+        empty = {checksum for checksum, now in standings.items() if now.winner is None}
+        empty.update(row.old_checksum for row in self.rows.values() if row.old_aside and row.old_checksum is not None)
         self._db.executemany(
-            "DELETE FROM content WHERE checksum = ?",
-            [(checksum,) for checksum, now in standings.items() if now.winner is None],
+            "DELETE FROM content WHERE checksum = ?1"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND aside = 0)"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE checksum = ?1 AND aside = 1)",
+            [(checksum,) for checksum in empty],
         )
+
+    def follow(self, settlement: Settlement, standings: Mapping[bytes, Standing]) -> Settlement:
+        """Return the orders with what stays in the index taken out of them, and what was left there and is not to stay added."""
+        left = {row.id for row in self.rows.values() if row.left}
+        back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
+        push = settlement.push
+        silent = [id for id in push if id not in self.documents]
+        if silent:  # a page of a file of version 1 may have no text until it is fetched again
+            mute = self._db.execute(
+                "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
+                " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
+                (integers(silent),),
+            )
+            gone = {id for (id,) in mute}
+            push = [id for id in push if id not in gone]
+        if left or back:
+            return Settlement(push, sorted(set(settlement.delete) - left | back))
+        return Settlement(push, settlement.delete)
 
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
         self.discovered.extend(change.discovered)
-        if change.forget:
-            row.forgotten, row.checksum = True, None
+        checksum = None if change.forget else new.checksum
+        if checksum is not None and change.document is None:
+            checksum = row.checksum
+        if checksum is None:
             self.documents.pop(row.id, None)
+            _part(row, change)
+        elif change.document is not None:
+            self.documents[row.id] = change.document
+        row.checksum = checksum
+        if change.forget:
+            row.forgotten, row.canonical = True, None
             self._links[row.id] = ()
             self._nearer.pop(row.id, None)
             return
-        checksum = new.checksum
-        if checksum is not None and change.document is None:
-            checksum = row.checksum
         if new.depth != row.depth:
             self._nearer.setdefault(row.id, max(new.depth, row.depth))
             row.depth = min(new.depth, row.depth)
         if new.state == State.PENDING and not (row.state == State.PENDING and row.lease_until is None):
             pending = self._effects.pending_sites
             pending[new.site] = pending.get(new.site, 0) + 1
-        if checksum is None:
-            self.documents.pop(row.id, None)
-        elif change.document is not None:
-            self.documents[row.id] = change.document
         if change.links is not None:
             self._links[row.id] = change.links
-        row.state, row.lease_until, row.checksum, row.last = new.state, None, checksum, new
+        row.state, row.lease_until, row.canonical, row.last = new.state, None, new.canonical, new
+
+    def _write_bystanders(self, groups: Groups) -> None:
+        updates = []
+        for one in self._bystanders:
+            alone = groups.wins_alone(one.group, one.id)
+            updates.append((one.group, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
+        self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
         self._db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in self._links.items() if not keys])
@@ -218,6 +266,26 @@ class _Batch:
         self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
         for row in rows:
             _count(row, None, tally)
+
+
+def _part(row: _Row, change: Change) -> None:
+    """Note whether the index keeps the document of a URL that has none any more."""
+    if row.checksum is not None and change.keep_in_index and not change.forget:
+        if row.old_indexed or row.left or row.taken_back:
+            row.left, row.taken_back = 1, False
+    elif row.left and (change.forget or not (change.keep_in_index or is_left(change.state))):
+        row.left, row.taken_back = 0, True
+
+
+def _moves(row: _Row) -> bool:
+    """Whether a URL joins or leaves a group, or has another place in its own."""
+    if (row.group, row.aside, row.checksum) != (row.old_group, row.old_aside, row.old_checksum):
+        return True
+    return row.last is not None and (row.last.redirects, row.canonical) != (row.old_redirects, row.old_canonical)
+
+
+def _wins(row: _Row, standings: Mapping[bytes, Standing]) -> bool:
+    return row.group is not None and standings.get(row.group, NOBODY).winner == row.id
 
 
 def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:

@@ -10,19 +10,21 @@ from sys import byteorder
 import apsw
 import msgspec
 
-from crawlspace.model import Document, Source, State, UrlState
+from crawlspace.model import Document, Held, Source, State, UrlState
 
 _STATES = tuple(State)
 _SOURCES = tuple(Source)
+_HELD = (None, *Held)
 
 URL_COLUMNS = """
     url.id, url.key, url.url, site.site, url.state, url.status, url.source, url.shift, url.depth, url.redirects,
     url.path_length, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch, url.interval_s, url.retries,
     url.errors, url.lease_until, url.etag, url.last_modified, url.rules, url.checksum, url.canonical, url.indexed,
-    CASE WHEN url.checksum IS NOT NULL AND NOT url.indexed THEN (
-        SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.checksum = url.checksum
-        ORDER BY best.named DESC, best.redirects, best.path_length, best.id LIMIT 1
-    ) END
+    CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN (
+        SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
+        ORDER BY best.aside, best.named DESC, best.redirects, best.path_length, best.id LIMIT 1
+    ) END,
+    url.held, url.held_mark
 """
 """What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
 
@@ -35,6 +37,7 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
         state.state = _STATES[row[4]]
         state.source = _SOURCES[row[6]]
         state.indexed = bool(row[24])
+        state.held = _HELD[row[26] or 0]
         states.append(state)
     return states
 
@@ -43,6 +46,12 @@ def integers(values: Iterable[int]) -> apsw.CArrayBinding | None:
     """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
     bound = array("q", values)
     return apsw.carray(bound) if bound else None  # apsw takes no empty array; `carray(NULL)` is an empty table
+
+
+def blobs(values: Iterable[bytes]) -> apsw.CArrayBinding | None:
+    """Bind checksums as the table `carray(?)`."""
+    bound = tuple(values)
+    return apsw.carray(bound) if bound else None
 
 
 def pack_keys(keys: Iterable[int]) -> bytes:
@@ -63,6 +72,16 @@ def unpack_keys(targets: bytes) -> array[int]:
 
 _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))
 """What a page says of itself; the rest comes from other tables. Fields are only ever added at the end of Document."""
+
+
+def pack_whole(document: Document) -> bytes:
+    """Return all of a document but its URL."""
+    return msgspec.msgpack.encode([pack_document(document), document.text, document.duplicates])
+
+
+def unpack_whole(packed: bytes, *, url: str) -> Document:
+    body, text, duplicates = msgspec.msgpack.decode(packed)
+    return unpack_document(body, url=url, text=text, duplicates=duplicates)
 
 
 def pack_document(document: Document) -> bytes:

@@ -101,5 +101,35 @@ CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHO
 CREATE TABLE crawl (one INTEGER PRIMARY KEY CHECK (one = 1), process INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST,)
+SECOND = """
+ALTER TABLE url ADD COLUMN held INTEGER;
+ALTER TABLE url ADD COLUMN held_mark INTEGER NOT NULL DEFAULT 0;
+-- The checksum that its group goes by: its own, or that of the page for which it stands aside.
+ALTER TABLE url ADD COLUMN grp BLOB;
+ALTER TABLE url ADD COLUMN aside INTEGER NOT NULL DEFAULT 0;
+-- 1 when it has no document any more and the index still has one of it, for another crawler
+ALTER TABLE url ADD COLUMN left_behind INTEGER NOT NULL DEFAULT 0;
+
+-- Texts were let go of once they were sent. Now they are kept, for a page may have to be sent again without being fetched.
+-- Those without one are fetched whole at their next turn, and are new by then; until then each stays alone in its group.
+UPDATE url SET checksum = randomblob(16), rules = 0
+    WHERE checksum IS NOT NULL AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum);
+UPDATE url SET grp = checksum WHERE checksum IS NOT NULL;
+
+DROP INDEX url_group;
+DROP INDEX url_canonical;
+CREATE INDEX url_group ON url (grp, aside, named DESC, redirects, path_length, id) WHERE grp IS NOT NULL;
+CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL;
+CREATE INDEX url_aside ON url (checksum) WHERE aside = 1;
+CREATE INDEX url_held ON url (indexed, id) WHERE held IS NOT NULL;
+
+-- How it has answered, see `health`.
+ALTER TABLE site ADD COLUMN answers INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN recent INTEGER NOT NULL DEFAULT 1;
+
+-- The whole document of a push that waits, where its URL has left the collection and not the index.
+ALTER TABLE outbox ADD COLUMN document BLOB;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, SECOND)
 """The n-th one (counted from 1) leads to `PRAGMA user_version` n."""

@@ -4,26 +4,29 @@ A store is dumb: what becomes of a URL is decided in `lifecycle`, and handed in 
 Two things are the store's own duty, because they must hold in the same transaction as the rest:
 
 * **Known means known.** A URL is inserted once; its link depth only ever goes down, and takes what it leads to with it.
-* **One of a group.** Of the URLs with one checksum exactly one is `indexed`: the one with the smallest `rank`.
-  Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
+* **One of a group.** URLs with one checksum are a group, and a page that names another page as its canonical one is in
+  that page's group, as long as that page has a document and names no other page itself. Exactly one of a group is
+  `indexed`: the one with the smallest `rank`. Whatever joins, leaves or changes, the store gives the orders that make
+  the index follow (`settle` in `groups.py`).
 
 `SqliteStore` and `MemoryStore` pass the same contract suite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
+from crawlspace.state.health import Health
 
 
 @dataclass(slots=True)
 class Change:
     """The effect of one outcome, to be made as a whole.
 
-    `state` replaces the stored row of that id, but for what the store owns: `indexed`, `duplicate_of` and the depth,
+    `state` replaces the stored row of that id (`held` and `held_mark` too), but for what the store owns: `indexed`, `duplicate_of` and the depth,
     of which the smaller is kept; and for what a URL is born with: key, url, site, path_length, host_as_written, discovered_at.
     `state.checksum` says whether the document is wanted in the index, and in which group: None takes it out, a new one
     comes with its `document`. Without a document the stored checksum stays, because what it stands for stays.
@@ -40,6 +43,8 @@ class Change:
     discovered: Sequence[NewUrl] = ()
     forget: bool = False
     """Remove the URL; `state` only names it. A document it had in the index is deleted."""
+    keep_in_index: bool = False
+    """The document leaves this collection and not the index, because another crawler has it: no delete order is given."""
 
 
 @dataclass(slots=True)
@@ -74,6 +79,39 @@ class Site:
     """The sources in which URLs are pending that are not leased."""
 
 
+class KnownUrl(NamedTuple):
+    """As much of a URL as deciding anew whether it is in the crawl space takes; read for a million of them."""
+
+    id: int
+    url: str
+    site: str
+    state: int
+    status: int | None
+    depth: int
+    host_as_written: str | None
+    has_document: bool
+    """It has a checksum: its document is in the index, or a duplicate of it is."""
+    indexed: bool
+    held: int | None
+    asleep: bool
+    """It is not pending and is never due."""
+
+
+@dataclass(slots=True)
+class Reclassified:
+    """Ids of URLs, by what a change of the rules makes of them; an id stands in one list at most."""
+
+    excluded: Sequence[int] = ()
+    """Become excluded with status 760 and are never due; their documents leave the index."""
+    given_up: Sequence[int] = ()
+    """Become excluded with status 761 and are never due; their documents stay in the index, for another crawler has them."""
+    held: Sequence[int] = ()
+    """Stay as they are, held for Held.RULES, and are never due."""
+    returned: Sequence[int] = ()
+    """Those with status 760 or 761 become pending as if they were new; the others lose their hold and are due at once,
+    to be fetched unconditionally (`rules` 0)."""
+
+
 @dataclass(frozen=True, slots=True)
 class RobotsEntry:
     """A site's robots.txt as last read. `status` is its HTTP code or one of ours; `body` is empty unless it was 200."""
@@ -98,6 +136,8 @@ class Counts:
     """Hosts that have a URL, whatever the port."""
     retrying: int
     """URLs with a retry of this run outstanding."""
+    held: int = 0
+    """Documents in the index whose deletion is held."""
 
 
 class Store(Protocol):
@@ -140,14 +180,43 @@ class Store(Protocol):
         """Say of all pending URLs of a site that are not leased why they are not fetched at present; None takes it back."""
 
     # results
-    def record(self, changes: Sequence[Change], *, now: int) -> Effects:
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         """Make all changes, end their leases, insert what they discovered, settle the groups and give the index orders: one transaction.
+
+        `health` is written down for the sites it names, in the same transaction.
 
         First all changes in their order, then all discoveries in theirs, so that a URL forgotten and found again in one batch is pending.
         A change whose URL is no longer stored, or was forgotten meanwhile, is passed over.
         """
 
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        """Read URLs as they are now and record what `change` makes of them, in one transaction: for commands beside a crawl.
+
+        A URL that is not stored is passed over, as is one for which `change` returns None.
+        """
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        """Make what a change of the rules means for many URLs, in one transaction; settles the groups and gives the orders.
+
+        Ids that are not stored are passed over. Leases of the URLs end.
+        """
+
+    def hasten(self, latest: int) -> int:
+        """Have every known URL that is due later than that be due then; return how many."""
+
+    def health(self, site: str) -> Health:
+        """How a site has answered; that of a new site where nothing is known."""
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        """Those of the pages that lead to a URL that is no longer stored."""
+
     # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        """The next URLs in order of discovery, behind the one with that id."""
+
+    def version(self) -> int:
+        """Another number whenever another process has written since the last call."""
+
     def get(self, url: str) -> UrlState | None:
         """The state of a URL in normal form."""
 
@@ -160,8 +229,10 @@ class Store(Protocol):
         leased: bool = False,
         status: int | None = None,
         host: str | None = None,
+        held: bool = False,
     ) -> Iterator[UrlState]:
-        """URL states in order of discovery; `host` is the host without port. `leased` selects only leased ones."""
+        """URL states in order of discovery; `host` is the host without port. `leased` selects only leased ones, `held`
+        only those in the index whose deletion is held."""
 
     def counts(self) -> Counts: ...
 
@@ -210,4 +281,15 @@ class Store(Protocol):
     def close(self) -> None: ...
 
 
-__all__ = ["Change", "Counts", "Effects", "RobotsEntry", "Site", "Source", "Store"]
+__all__ = [
+    "Change",
+    "Counts",
+    "Effects",
+    "Health",
+    "KnownUrl",
+    "Reclassified",
+    "RobotsEntry",
+    "Site",
+    "Source",
+    "Store",
+]

@@ -8,16 +8,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
+from crawlspace.model import Document, Held, IndexOrder, NewUrl, Source, State, UrlState
+from crawlspace.state.health import Health
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Change, Reclassified, Store
 from tests.contract.conftest import NOW, SINKS, key, new
+
+T = TypeVar("T")
 
 PLACES = [
     f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")
@@ -42,6 +46,11 @@ new_urls = st.one_of(
 links = st.none() | st.lists(places.map(key), max_size=4)
 times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
 checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
+canonicals = st.none() | places.map(key)
+seldom = st.integers(0, 4).map(lambda n: n == 0)
+healths = st.dictionaries(
+    st.sampled_from([*SITES, "new.example:80"]), st.builds(Health, st.integers(0, 9), st.integers(1, 7)), max_size=2
+)
 documents = st.none() | st.builds(Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"))
 
 
@@ -50,14 +59,20 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
     """Fields of a URL's state that an outcome may change; drawn beforehand, made to both stores' copies."""
     return {
         "state": draw(st.sampled_from(list(State))),
-        "status": draw(st.sampled_from([None, 200, 404, 503])),
+        "status": draw(st.sampled_from([None, 200, 404, 503, 760, 761])),
         "source": draw(sources),
         "depth": draw(st.integers(0, 6)),
         "redirects": draw(st.integers(0, 2)),
         "next_fetch": draw(st.none() | times),
         "retries": draw(st.integers(0, 1)),
         "checksum": draw(checksums),
-        "canonical": draw(st.none() | places.map(key)),
+        "canonical": draw(canonicals),
+        "held": draw(st.sampled_from([None, None, *Held])),
+        "held_mark": draw(st.integers(0, 2)),
+        "etag": draw(st.none() | st.just('"e"')),
+        "interval_s": draw(st.none() | st.just(60)),
+        "rules": draw(st.integers(0, 2)),
+        "errors": draw(st.integers(0, 2)),
     }
 
 
@@ -67,10 +82,16 @@ class StoreWalk(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="walk"))
         self.model = MemoryStore(sinks=SINKS)
         self.sqlite = SqliteStore(self.folder / "state.db", sinks=SINKS)
+        self.both(lambda store: store.discover([new(place) for place in PLACES[:8]], now=NOW))
 
     def teardown(self) -> None:
         self.sqlite.close()
         shutil.rmtree(self.folder)
+
+    def known_ids(self, by_place: dict[int, T]) -> dict[int, T]:
+        """The same by ids of URLs that are known, instead of by numbers."""
+        known = list(self.model.urls())
+        return {known[place % len(known)].id: value for place, value in by_place.items()} if known else {}
 
     def both(self, step: Callable[[Store], object]) -> None:
         assert step(self.sqlite) == step(self.model)
@@ -99,28 +120,69 @@ class StoreWalk(RuleBasedStateMachine):
                 documents,
                 links,
                 st.lists(new_urls, max_size=2),
-                st.integers(0, 4).map(lambda n: n == 0),
+                seldom,
+                st.booleans(),
             ),
             max_size=5,
         ),
         now=times,
         stale=st.booleans(),
+        health=healths,
     )
     def record(
         self,
-        outcomes: list[tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool]],
+        outcomes: list[tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool, bool]],
         now: int,
         stale: bool,
+        health: dict[str, Health],
     ) -> None:
         known = list(self.model.urls())
         changes = []
-        for place, edit, document, keys, discovered, forget in outcomes:
+        for place, edit, document, keys, discovered, forget, keep in outcomes:
             if not known:
                 continue
             state = known[place % len(known)]
             edited = replace(state, **(edit if stale else {**edit, "depth": state.depth}))  # type: ignore[arg-type]
-            changes.append(Change(edited, document, keys, discovered, forget))
-        self.both(lambda store: store.record(changes, now=now))
+            changes.append(Change(edited, document, keys, discovered, forget, keep))
+        self.both(lambda store: store.record(changes, now=now, health=health))
+
+    @rule(revised=st.dictionaries(st.integers(0, 15), st.tuples(edits(), documents, seldom) | st.none(), max_size=4), now=times)
+    def revise(self, revised: dict[int, tuple[dict[str, object], Document | None, bool] | None], now: int) -> None:
+        made = self.known_ids(revised)
+
+        def change(state: UrlState) -> Change | None:
+            found = made[state.id]
+            if found is None:
+                return None
+            edit, document, forget = found
+            return Change(replace(state, **edit), document, forget=forget)  # type: ignore[arg-type]
+
+        self.both(lambda store: store.revise([4711, *made], change, now=now))
+
+    @rule(kinds=st.dictionaries(st.integers(0, 15), st.integers(0, 3), max_size=8), now=times)
+    def reclassify(self, kinds: dict[int, int], now: int) -> None:
+        ids: list[list[int]] = [[], [], [], [4711]]
+        for id, kind in self.known_ids(kinds).items():
+            ids[kind].append(id)
+        self.both(lambda store: store.reclassify(Reclassified(*ids), now=now))
+
+    @rule(
+        pages=st.lists(
+            st.tuples(places, st.sampled_from([None, b"one", b"two", b"three", b"four"]), canonicals), min_size=2, max_size=6
+        )
+    )
+    def pages_with_canonicals(self, pages: list[tuple[str, bytes | None, int | None]]) -> None:
+        """Pages that name each other, which single outcomes seldom make."""
+        changes = [
+            Change(replace(state, checksum=checksum, canonical=canonical, state=State.DONE), Document("", text=url))
+            for url, checksum, canonical in pages
+            if (state := self.model.get(new(url).url)) is not None
+        ]
+        self.both(lambda store: store.record(changes, now=NOW))
+
+    @rule(latest=times)
+    def hasten(self, latest: int) -> None:
+        self.both(lambda store: store.hasten(latest))
 
     @rule(
         urls=st.lists(places, min_size=2, max_size=6, unique=True),
@@ -137,7 +199,7 @@ class StoreWalk(RuleBasedStateMachine):
         ]
         self.both(lambda store: store.record(changes, now=NOW))
 
-    @rule(url=places, redirects=st.integers(0, 2), canonical=st.none() | places.map(key), text=st.sampled_from("stu"))
+    @rule(url=places, redirects=st.integers(0, 2), canonical=canonicals, text=st.sampled_from("stu"))
     def fetched_again(self, url: str, redirects: int, canonical: int | None, text: str) -> None:
         """A page that stays in its group, on another footing."""
         state = self.model.get(new(url).url)
@@ -173,21 +235,33 @@ class StoreWalk(RuleBasedStateMachine):
     def same_to_look_at(self) -> None:
         self.both(lambda store: list(store.urls()))
         self.both(lambda store: list(store.urls(leased=True)))
+        self.both(lambda store: list(store.urls(held=True)))
         self.both(lambda store: list(store.sites()))
         self.both(lambda store: store.counts())
-        self.both(lambda store: [store.next_due(site) for site in SITES])
+        self.both(lambda store: [(store.next_due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
+        self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
+        self.both(lambda store: store.lost_links([state.id for state in store.urls()]))
         for sink in SINKS:
             self.both(partial(_outbox, sink=sink))
 
     @invariant()
-    def exactly_one_of_a_group_is_indexed(self) -> None:
-        members: dict[bytes, list[bool]] = {}
-        for state in self.sqlite.urls():
-            assert not state.indexed or state.checksum is not None
-            if state.checksum is not None:
-                members.setdefault(state.checksum, []).append(state.indexed)
-        assert all(sum(flags) == 1 for flags in members.values())
+    def each_document_is_indexed_or_stood_for_by_one_that_is(self) -> None:
+        states = {state.id: state for state in self.sqlite.urls()}
+        for state in states.values():
+            assert (state.checksum is not None) == (state.indexed or state.duplicate_of is not None)
+            if state.duplicate_of is not None:
+                winner = states[state.duplicate_of]
+                assert winner.indexed
+                named = {page.checksum for page in states.values() if page.key == state.canonical and page.canonical is None}
+                assert winner.checksum in {state.checksum, *named}
+
+    @invariant()
+    def nothing_is_left_lying(self) -> None:
+        db = self.sqlite._file.db
+        states = [state for state in self.sqlite.urls() if state.checksum is not None]
+        assert {id for (id,) in db.execute("SELECT id FROM document")} == {state.id for state in states}
+        assert {checksum for (checksum,) in db.execute("SELECT checksum FROM content")} == {state.checksum for state in states}
 
 
 def _park(store: Store, *, sink: str, order: IndexOrder) -> None:

@@ -1,0 +1,136 @@
+"""What a change of the rules means for very many URLs, in SQLite: written in statements over whole batches.
+
+Most documents are alone in their group, and when such a one leaves, nothing else follows. Only the others take the way of `record`.
+"""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from crawlspace.model import Held, State, Status
+from crawlspace.state import sqlite_outbox, sqlite_record
+from crawlspace.state.groups import Settlement
+from crawlspace.state.lifecycle import excluded
+from crawlspace.state.sqlite_discovery import SiteIds
+from crawlspace.state.sqlite_look import by_ids
+from crawlspace.state.sqlite_outbox import Outgoing
+from crawlspace.state.sqlite_rows import integers
+from crawlspace.state.sqlite_tally import Tally
+from crawlspace.state.store import Change, Effects, Reclassified
+
+_OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
+_IDS = "id IN (SELECT value FROM carray(?1))"
+_SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
+
+
+def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now: int, tally: Tally, effects: Effects) -> Outgoing:
+    """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
+    shared = {
+        status: _sharing(db, ids) for status, ids in ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up))
+    }
+    delete, names = _exclude(db, found.excluded, shared[Status.EXCLUDED], Status.EXCLUDED, tally)
+    _exclude(db, found.given_up, shared[Status.EXCLUDED_HERE], Status.EXCLUDED_HERE, tally)
+    changes = [
+        Change(excluded(state, status), keep_in_index=status is Status.EXCLUDED_HERE)
+        for status, ids in shared.items()
+        for state in by_ids(db, ids)
+    ]
+    _hold(db, found.held, tally, effects)
+    _return(db, found.returned, now, tally, effects)
+    settlement, others = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects)
+    return Settlement(settlement.push, sorted(settlement.delete + delete)), {**others, **names}
+
+
+def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
+    """Those whose group has other members."""
+    return [id for (id,) in db.execute(f"SELECT id FROM url WHERE {_IDS} AND {_SHARED}", (integers(ids),))]
+
+
+def _exclude(
+    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], status: Status, tally: Tally
+) -> tuple[list[int], dict[int, tuple[int, str]]]:
+    """Exclude URLs whose group has no other members; return whose document is to be deleted from the index."""
+    left_out = set(but)
+    chosen = [id for id in ids if id not in left_out] if left_out else ids
+    alone = integers(chosen)
+    stays = status is Status.EXCLUDED_HERE
+    names: dict[int, tuple[int, str]] = {}
+    if stays:
+        sqlite_outbox.keep(db, chosen)
+    else:
+        rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
+        names = {id: (key, url) for id, key, url in rows}
+    count = _uncount(db, alone, _IDS, tally)
+    retrying, indexed = db.execute(f"SELECT total(retries > 0), total(indexed) FROM url WHERE {_IDS}", (alone,)).get
+    tally["retrying"] -= int(retrying)
+    tally["indexed"] -= int(indexed)
+    tally[f"state {int(State.EXCLUDED)}"] += count
+    tally[f"status {int(status)}"] += count
+    db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
+    db.execute(
+        f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 1)",
+        (alone,),
+    )
+    db.execute(
+        f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = NULL, interval_s = NULL, retries = 0, errors = 0,"
+        " lease_until = NULL, etag = NULL, last_modified = NULL, checksum = NULL, canonical = NULL, grp = NULL, aside = 0,"
+        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0, held = NULL, held_mark = 0"
+        f" WHERE {_IDS}",
+        (alone,),
+    )
+    return sorted(names), names
+
+
+def _hold(db: apsw.Connection, ids: Sequence[int], tally: Tally, effects: Effects) -> None:
+    bound = integers(ids)
+    tally["retrying"] -= int(db.execute(f"SELECT count(*) FROM url WHERE {_IDS} AND retries > 0", (bound,)).get)
+    _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
+    db.execute(
+        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = 0, next_fetch = NULL, retries = 0, lease_until = NULL WHERE {_IDS}",
+        (bound,),
+    )
+
+
+def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, effects: Effects) -> None:
+    bound = integers(ids)
+    out = f"{_IDS} AND status IN {_OUT}"
+    _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
+    count = _uncount(db, bound, out, tally)
+    tally[f"state {int(State.PENDING)}"] += count
+    db.execute(
+        f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
+        f" lease_until = NULL WHERE {out}",
+        (bound,),
+    )
+    db.execute(
+        f"UPDATE url SET held = NULL, held_mark = 0, rules = 0, next_fetch = ?2, lease_until = NULL WHERE {_IDS} AND state <> 0",
+        (bound, now),
+    )
+
+
+def _uncount(db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, tally: Tally) -> int:
+    """Take URLs out of the counts by state and status; return how many."""
+    total = 0
+    for state, status, count in db.execute(
+        f"SELECT state, status, count(*) FROM url WHERE {which} GROUP BY state, status", (ids,)
+    ):
+        tally[f"state {state}"] -= count
+        if status is not None:
+            tally[f"status {status}"] -= count
+        total += count
+    return total
+
+
+def _count_pending(db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, effects: Effects) -> None:
+    """Count URLs that become pending, by site."""
+    pending = effects.pending_sites
+    for site, count in db.execute(
+        f"SELECT site.site, count(*) FROM url CROSS JOIN site ON site.id = url.site WHERE url.{_IDS} AND {which} GROUP BY site.id",
+        (ids,),
+    ):
+        pending[site] = pending.get(site, 0) + count
