@@ -72,6 +72,17 @@ class SiteLimits(Protocol):
         """Every value `of` can return."""
 
 
+class Parts(NamedTuple):
+    """What a crawl space is made of beside `limits`, for whoever has to decide over a million URLs."""
+
+    domain: DomainMatcher
+    prefix: PrefixMatcher
+    actions: ActionRules | None
+    site_limits: SiteLimits | None
+    start_hosts: frozenset[str]
+    start_folders: frozenset[str]
+
+
 class CrawlSpace:
     """Compiled once, never changed."""
 
@@ -97,6 +108,7 @@ class CrawlSpace:
         self._limits = _limits_of_url(limits)
         self._limits_there = {own: _limits_of_url(own) for own in (site_limits.all() if site_limits is not None else ())}
         self._scope = _limits_of_scope(limits, self._start_hosts, start_folders)
+        self.parts = Parts(self._domain, self._prefix, actions, site_limits, self._start_hosts, start_folders)
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
         self.content_hash = _content_hash(

@@ -1,0 +1,320 @@
+"""What a change of the rules makes of the URLs that are known: told by `plan`, done by `reconcile` at the next start.
+
+Both look at every known URL once, with the same eyes. What leaves the space becomes 760 or 761, what comes back is pending again.
+Deletions that are too many at once are held, all of them. The change is made in many transactions; `reconciling` in the store's meta
+holds what was decided before the first of them, so that a start after a kill goes on with the same decision.
+
+A URL that only an address rule keeps out can't be told from one that has come back: it is pending again after every change.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from heapq import merge, nlargest
+from itertools import chain, islice, repeat
+from typing import Protocol
+
+from crawlspace.cycles import GENERATION
+from crawlspace.model import Held, Status
+from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.verdicts import Verdict, Verdicts
+from crawlspace.state.brake import Brake
+from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
+
+RULES_HASH = "rules_hash"
+"""Meta: the rules that the store is in line with."""
+RECONCILING = "reconciling"
+"""Meta: what was decided about the change under way; empty when there is none."""
+
+EXCLUDED, KEPT, RETURNED, DELETIONS = "excluded", "kept", "returned", "deletions"
+OTHERS = "(others)"
+"""Stands for all hosts but those with the most changes."""
+
+_BATCH = 5_000
+_EXAMPLES = 5
+_HOSTS = 20
+
+
+class Known(Protocol):
+    """The known URLs of a collection."""
+
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def counts(self) -> Counts: ...
+    def get_meta(self, name: str) -> str | None: ...
+
+
+class Changeable(Known, Protocol):
+    """And a way to change them."""
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change of the rules does, in numbers of URLs. Nothing where the rules are as they were."""
+
+    changed: bool
+    """The rules differ from those the store is in line with, or a change of them has not been finished."""
+    known: int
+    indexed: int
+    """Documents in the index before the change."""
+    excluded: int
+    """Become 760, deletions included."""
+    kept: int
+    """Become 761: what they have in the index stays there."""
+    returned: int
+    """Become pending again, or lose a hold and are due at once."""
+    deletions: int
+    """Documents that leave the index."""
+    held: int
+    """As many as `deletions` where those are too many at once; then they are held, and their URLs stay as they are."""
+    by_rule: Mapping[str, Mapping[str, int]]
+    """`crawl.rules:7`, or the reason where no rule decided, to numbers by kind. What returned has no rule."""
+    by_host: Mapping[str, Mapping[str, int]]
+    """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
+    examples: Mapping[str, Sequence[str]]
+    """The first few URLs of each kind."""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether any known URL is concerned."""
+        return bool(self.excluded or self.kept or self.returned)
+
+    def sentence(self) -> str:
+        """Return what happens to the known URLs, in a line."""
+        parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
+        return f"of {self.known:,} known URLs {', '.join(parts)}" if parts else f"none of {self.known:,} known URLs is concerned"
+
+    def _numbers(self) -> list[tuple[int, str]]:
+        documents = "documents held in the index" if self.held else "documents leave the index"
+        return [
+            (self.excluded, f"excluded ({int(Status.EXCLUDED)})"),
+            (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
+            (self.returned, "back in the crawl space"),
+            (self.deletions, documents),
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """Return all of it, fit for `json.dumps`."""
+        return {
+            "changed": self.changed,
+            "known": self.known,
+            "indexed": self.indexed,
+            EXCLUDED: self.excluded,
+            KEPT: self.kept,
+            RETURNED: self.returned,
+            DELETIONS: self.deletions,
+            "held": self.held,
+            "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},
+            "by_host": {host: dict(numbers) for host, numbers in self.by_host.items()},
+            "examples": {kind: list(urls) for kind, urls in self.examples.items()},
+        }
+
+
+def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
+    """Return what differs where a verdict could: hexadecimal, over what the rules say and not how. `beside` is whatever else counts."""
+    shared = None if global_rules is None else [f"{rule.action} {rule.target}" for rule in global_rules.domain]
+    content = json.dumps([1, space.content_hash, shared, *beside])
+    return blake2b(content.encode(), digest_size=16).hexdigest()
+
+
+def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan:  # noqa: A002 - the builtin is not needed here
+    """Return what the next start would change; nothing is written, and a crawl may be running."""
+    work = _unfinished(store)
+    counts = store.counts()
+    if work is None and store.get_meta(RULES_HASH) == hash:
+        return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
+    found = survey(store, verdicts)
+    hold = work.hold if work is not None and work.hash == hash else not brake.allows(len(found.deletions), indexed=counts.indexed)
+    return _plan(found, indexed=counts.indexed, hold=hold, changed=True)
+
+
+def reconcile(
+    store: Changeable,
+    verdicts: Verdicts,
+    *,
+    hash: str,  # noqa: A002 - as above
+    brake: Brake,
+    now: int,
+) -> Plan | None:
+    """Bring the known URLs in line with the rules, if those have changed; return what was done, or None.
+
+    Killed at any point, the next call goes on, and ends as if there had been one. Times are seconds since 1970.
+    """
+    work = _unfinished(store)
+    before = store.get_meta(RULES_HASH)
+    if work is None and before == hash:
+        return None
+    generation = int(store.get_meta(GENERATION) or 1)
+    if work is None and before is None and not store.scan(0, 1):
+        store.set_meta(GENERATION, str(generation))
+        store.set_meta(RULES_HASH, hash)
+        return None
+    indexed = store.counts().indexed
+    found = survey(store, verdicts)
+    if work is None or work.hash != hash:
+        work = _Work(hash, not brake.allows(len(found.deletions), indexed=indexed), generation + 1)
+        store.set_meta(RECONCILING, work.written())
+    if generation < work.generation:  # before a page is pending again that must be fetched whole
+        store.set_meta(GENERATION, str(work.generation))
+    for part in found.parts(hold=work.hold):
+        store.reclassify(part, now=now)
+    store.set_meta(RULES_HASH, hash)
+    store.set_meta(RECONCILING, "")
+    return _plan(found, indexed=indexed, hold=work.hold, changed=True)
+
+
+@dataclass(slots=True)
+class Survey:
+    """The known URLs that a change of the rules concerns: ids by what becomes of them, and numbers."""
+
+    known: int = 0
+    excluded: array[int] = field(default_factory=lambda: array("q"))
+    """Become 760 and have nothing in the index."""
+    deletions: array[int] = field(default_factory=lambda: array("q"))
+    """Become 760; their documents leave the index."""
+    given_up: array[int] = field(default_factory=lambda: array("q"))
+    """Become 761 and have nothing in the index."""
+    kept: array[int] = field(default_factory=lambda: array("q"))
+    """Become 761; their documents stay in the index."""
+    returned: array[int] = field(default_factory=lambda: array("q"))
+    rules: dict[str, Counter[str]] = field(default_factory=dict)
+    """Numbers by rule for each kind; so are `hosts`."""
+    hosts: dict[str, Counter[str]] = field(default_factory=dict)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def leave(self, known: KnownUrl, verdict: Verdict) -> None:
+        """Note a URL that is to leave the crawl space."""
+        by = str(verdict.rule) if verdict.rule is not None else verdict.reason.value
+        if verdict.status == Status.EXCLUDED_HERE:
+            (self.kept if known.indexed else self.given_up).append(known.id)
+            self._count(KEPT, known, by)
+            return
+        self._count(EXCLUDED, known, by)
+        if known.indexed:
+            self.deletions.append(known.id)
+            self._count(DELETIONS, known, by)
+        else:
+            self.excluded.append(known.id)
+
+    def come_back(self, known: KnownUrl) -> None:
+        """Note a URL that is in the crawl space again."""
+        self.returned.append(known.id)
+        self._count(RETURNED, known, None)
+
+    def parts(self, *, hold: bool) -> Iterator[Reclassified]:
+        """What to do, in portions for one transaction each.
+
+        First what has nothing in the index: else it would be pushed there when the page goes that stands for it, and leave next.
+        """
+        for excluded, given_up, returned in _portions(self.excluded, self.given_up, self.returned):
+            yield Reclassified(excluded=excluded, given_up=given_up, returned=returned)
+        for deletions, kept in _portions(self.deletions, self.kept):
+            yield Reclassified(held=deletions, given_up=kept) if hold else Reclassified(excluded=deletions, given_up=kept)
+
+    def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
+        if by is not None:
+            self.rules.setdefault(kind, Counter())[by] += 1
+        self.hosts.setdefault(kind, Counter())[known.site.rpartition(":")[0]] += 1
+        examples = self.examples.setdefault(kind, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(known.url)
+
+
+def survey(store: Known, verdicts: Verdicts) -> Survey:
+    """Return what the rules as they are now mean for each known URL that is not as they would have it. Reads only."""
+    found = Survey()
+    verdicts.begin()
+    last = 0
+    while page := store.scan(last, _BATCH):
+        for known in page:
+            _, url, site, _, status, depth, host_as_written, _, _, held, asleep = known
+            verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written)
+            if verdict is not None:
+                if status != verdict.status:
+                    found.leave(known, verdict)
+            elif asleep or held == Held.RULES or status in _OUTSIDE:
+                found.come_back(known)
+        found.known += len(page)
+        last = page[-1].id
+    return found
+
+
+_OUTSIDE = (int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A change under way: to which rules, whether its deletions are held, and which generation of rules it makes."""
+
+    hash: str
+    hold: bool
+    generation: int
+
+    def written(self) -> str:
+        return json.dumps({"hash": self.hash, "hold": self.hold, "generation": self.generation})
+
+
+def _unfinished(store: Known) -> _Work | None:
+    written = store.get_meta(RECONCILING)
+    if not written:
+        return None
+    read = json.loads(written)
+    return _Work(str(read["hash"]), bool(read["hold"]), int(read["generation"]))
+
+
+def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
+    deletions = len(found.deletions)
+    return Plan(
+        changed=changed,
+        known=found.known,
+        indexed=indexed,
+        excluded=len(found.excluded) + deletions,
+        kept=len(found.given_up) + len(found.kept),
+        returned=len(found.returned),
+        deletions=deletions,
+        held=deletions if hold else 0,
+        by_rule={rule: _numbers(found.rules, rule) for rule in _ranked(found.rules)},
+        by_host=_by_host(found.hosts),
+        examples=found.examples,
+    )
+
+
+def _by_host(hosts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
+    largest = _ranked(hosts, _HOSTS)
+    shown = {host: _numbers(hosts, host) for host in largest}
+    rest = {kind: counter.total() - sum(counter[host] for host in largest) for kind, counter in hosts.items()}
+    if any(rest.values()):
+        shown[OTHERS] = {kind: number for kind, number in rest.items() if number}
+    return shown
+
+
+def _numbers(kinds: Mapping[str, Counter[str]], name: str) -> dict[str, int]:
+    return {kind: counter[name] for kind, counter in kinds.items() if name in counter}
+
+
+def _ranked(kinds: Mapping[str, Counter[str]], most: int | None = None) -> list[str]:
+    """The names with the most URLs first, and no more than `most`."""
+    changed = [counter for kind, counter in kinds.items() if kind != DELETIONS]
+
+    def number(name: str) -> int:
+        return sum(counter[name] for counter in changed)
+
+    names: Iterable[str] = chain.from_iterable(changed)
+    if most is not None:
+        names = nlargest(most * len(changed), names, key=number)  # a name comes once for each kind
+    return sorted(dict.fromkeys(names), key=lambda name: (-number(name), name))[:most]
+
+
+def _portions(*kinds: array[int]) -> Iterator[list[array[int]]]:
+    """Divide ids in the order of ids, whatever their kinds, for what is near to each other in a file is written at once."""
+    ordered = merge(*(zip(ids, repeat(kind)) for kind, ids in enumerate(kinds)))
+    while portion := list(islice(ordered, _BATCH)):
+        yield [array("q", (id for id, own in portion if own == kind)) for kind in range(len(kinds))]
