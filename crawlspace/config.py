@@ -6,34 +6,40 @@ out of range are errors that say what was meant.
 
 from __future__ import annotations
 
-import re
 import runpy
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
+from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError, UnknownCollection
+from crawlspace.collection_files import StartUrl, read_both_rules, read_start_urls
+from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
+from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
+from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.readers import (
     boolean,
     choice_of,
     duration,
     integer,
+    one_of,
     optional_boolean,
     optional_integer,
     text,
     words,
 )
-from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
+from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.site_table import SiteTable, read_sites
+from crawlspace.state.error_rules import NAME as HTTP_ERRORS
+from crawlspace.state.error_rules import read_error_rules
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+from crawlspace.urls import DEFAULT_PORTS
 
 PREFIX = "CRAWLSPACE_"
-_CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
 NEEDED = (
     ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
     ("ITEM_PIPELINES", "pipelines.state.RecordState"),
@@ -44,13 +50,17 @@ NEEDED = (
 LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
 
 
-@dataclass(frozen=True, slots=True)
-class StartUrl:
-    """A start URL with its place in the files, and its shift (-2 first … 2 last)."""
+class RefreshMode(StrEnum):
+    """What the start of a cycle does (CRAWLSPACE_REFRESH_CYCLE)."""
 
-    url: Url
-    shift: int
-    where: str
+    SCRATCH = "scratch"
+    """Pending URLs are forgotten, and everything known is fetched anew, from the start URLs on."""
+    APPEND = "append"
+    """Everything known is due, behind what is still pending."""
+    PRIORITIZED = "prioritized"
+    """As append, the start URLs first."""
+    SOFT = "soft"
+    """As append, but not before the last cycle is worked off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +83,23 @@ class Collection:
     start_urls: tuple[StartUrl, ...]
     rules: CrawlRules
     rules_file: Path | None
+    global_rules: CrawlRules | None
+    """The global crawl space: domain rules only. None where there is no such file, which is not the same as one without rules."""
+    global_file: Path | None
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
     content: ContentSettings
+    soft_errors: SoftErrors
     policy: RecrawlPolicy
+    continuous: bool
+    """The crawl goes on when nothing is left to do."""
+    refresh_cycle_s: int
+    """0: no cycles; each page has an interval of its own."""
+    refresh_mode: RefreshMode
+    max_deletions: int
+    max_deletions_percent: int
+    """Deletions at once are too many when they are more than this share of the indexed documents, and more than `max_deletions`."""
     robots_obey: bool
     robots_ttl_s: float
     user_agent: str
@@ -90,6 +112,27 @@ class Collection:
     @property
     def store_file(self) -> Path:
         return self.data_folder / "state.db"
+
+    @property
+    def host_fetches(self) -> int:
+        """The last fetches of a site that tell whether the site itself fails."""
+        return self.policy.host_fetches
+
+    @property
+    def content_hash(self) -> str:
+        """Hexadecimal; another value means that a page which has not changed may yield another document, other links or another status."""
+        content = self.content
+        fields = (
+            sorted(content.link_tags),
+            content.max_links,
+            content.checksum_cut_off,
+            content.checksum_title,
+            content.obey_meta_robots,
+            self.robots_obey,
+            self.user_agent.partition("/")[0],  # robots directives may name it
+            self.soft_errors.content_hash,
+        )
+        return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
 
 def collection_names(folder: str | Path) -> list[str]:
@@ -141,7 +184,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     refuse_unknown_names(settings)
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
-    rules, rules_file = read_rules(folder)
+    rules, rules_file, global_rules, global_file = read_both_rules(folder, settings)
     limits = _limits(settings)
     _check_scrapys(settings)
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
@@ -154,6 +197,8 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         start_urls=read_start_urls(folder, settings),
         rules=rules,
         rules_file=rules_file,
+        global_rules=global_rules,
+        global_file=global_file,
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=read_sites(settings, limits),
@@ -164,7 +209,15 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
             checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),
             obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
         ),
+        soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
+        continuous=boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"]),
+        refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
+        refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
+        max_deletions=integer("CRAWLSPACE_MAX_DELETIONS", settings["CRAWLSPACE_MAX_DELETIONS"], low=0),
+        max_deletions_percent=integer(
+            "CRAWLSPACE_MAX_DELETIONS_PERCENT", settings["CRAWLSPACE_MAX_DELETIONS_PERCENT"], low=0, high=100
+        ),
         robots_obey=robots_obey,
         robots_ttl_s=duration("CRAWLSPACE_ROBOTS_TTL", settings["CRAWLSPACE_ROBOTS_TTL"], low=60),
         user_agent=text("USER_AGENT", settings["USER_AGENT"]),
@@ -188,69 +241,6 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
             near = get_close_matches(name, known, 1, cutoff=0.75)
             meant = f"did you mean {near[0]}?" if near else "docs/settings.md lists them all"
             raise SettingError(f"unknown setting {name}: {meant}")
-
-
-def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
-    """Read crawl.rules; a collection without one has no rules."""
-    path = folder / "crawl.rules"
-    if not path.exists():
-        return parse_crawl_rules("", file=path.name), None
-    return parse_crawl_rules(_read_text(path), file=path.name), path
-
-
-def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[StartUrl, ...]:
-    """Read start_urls.txt (one a line, `#` comments, `shift=-2` … `shift=2` behind) and CRAWLSPACE_START_URLS.
-
-    Raises RuleFileError with every line that is wrong, ConfigError when there is none at all.
-    """
-    found: list[StartUrl] = []
-    mistakes: list[Mistake] = []
-    path = folder / "start_urls.txt"
-    if path.exists():
-        for number, line in enumerate(_read_text(path).splitlines(), 1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                _read_start_url(line, path.name, number, found, mistakes)
-    extra = words("CRAWLSPACE_START_URLS", settings.get("CRAWLSPACE_START_URLS") or [])
-    for number, line in enumerate(extra, 1):
-        _read_start_url(line, "CRAWLSPACE_START_URLS", number, found, mistakes)
-    if mistakes:
-        raise RuleFileError(mistakes)
-    if not found:
-        raise ConfigError(f"collection {folder.name!r} has no start URL: write one a line into {path}")
-    return tuple(found)
-
-
-def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
-    line = _CREDENTIALS.sub(
-        lambda match: "//" + "*" * (len(match[0]) - 3) + "@", line
-    )  # they must not be shown; there they are wrong anyway
-
-    def mistake(column: int, message: str) -> None:
-        mistakes.append(Mistake(file, number, column, message, line))
-
-    parts = line.split()
-    column = line.index(parts[0]) + 1
-    if not parts[0].lower().startswith(tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)):
-        return mistake(column, f"a start URL begins with http:// or https://, as in http://{parts[0].split('://')[-1]}")
-    try:
-        url = parse(parts[0])
-    except MalformedUrl as error:
-        return mistake(column, f"{error}; a start URL is like http://www.example.com/")
-    shift = 0
-    for word in parts[1:]:
-        if word not in {f"shift={n}" for n in range(-2, 3)}:
-            return mistake(line.rindex(word) + 1, f"unexpected {word!r}; only shift=-2 (first) to shift=2 (last) may follow")
-        shift = int(word.removeprefix("shift="))
-    found.append(StartUrl(url, shift, f"{file}:{number}"))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _check_scrapys(settings: Mapping[str, object]) -> None:
@@ -320,4 +310,23 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
         retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
+        error_rules=read_error_rules(settings[HTTP_ERRORS]),
+        host_fetches=integer("CRAWLSPACE_HOST_FETCHES", settings["CRAWLSPACE_HOST_FETCHES"], low=1, high=60),
+        host_failed_percent=integer(
+            "CRAWLSPACE_HOST_FAILURES_PERCENT", settings["CRAWLSPACE_HOST_FAILURES_PERCENT"], low=1, high=100
+        ),
     )
+
+
+__all__ = [
+    "Collection",
+    "ContentSettings",
+    "RefreshMode",
+    "StartUrl",
+    "collection_folder",
+    "collection_names",
+    "known_names",
+    "load_collection",
+    "read_settings_file",
+    "refuse_unknown_names",
+]

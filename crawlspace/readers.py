@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from math import isfinite
+from typing import Literal
 
 from crawlspace.errors import SettingError
 
-_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)
 _TRUE = {"true", "1", "yes", "on"}
 _FALSE = {"false", "0", "no", "off"}
@@ -33,15 +34,19 @@ def optional_integer(name: str, value: object, *, low: int | None = None, high: 
     return integer(name, value, low=low, high=high)
 
 
-def duration(name: str, value: object, *, low: float | None = None) -> float:
-    """Return seconds, from a number or from text such as "90s", "30m", "12h", "7d". Raises SettingError."""
+def duration(name: str, value: object, *, low: float | None = None, bare: Literal["s", "m"] = "s") -> float:
+    """Return seconds, from a number or from text such as "90s", "30m", "12h", "7d". Raises SettingError.
+
+    `bare` is the unit of a number without one.
+    """
     seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = float(value)
+        seconds = float(value) * _UNITS[bare]
     elif isinstance(value, str) and (match := _DURATION.fullmatch(value)):
-        seconds = float(match[1]) * _UNITS[match[2].lower()]
+        seconds = float(match[1]) * _UNITS[match[2].lower() or bare]
     if seconds is None or not isfinite(seconds):
-        raise SettingError(f'{name} is {value!r}; it must be seconds, or text like "90s", "30m", "12h" or "7d"')
+        numbers = "seconds" if bare == "s" else "minutes"
+        raise SettingError(f'{name} is {value!r}; it must be {numbers}, or text like "90s", "30m", "12h" or "7d"')
     _check(name, seconds, value, low, None, unit=" s")
     return seconds
 
@@ -92,6 +97,14 @@ def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
     if wrong or not found:
         raise SettingError(f"{name} is {value!r}; it may hold {', '.join(allowed)}")
     return found
+
+
+def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return a word that is among `allowed`, in small letters. Raises SettingError."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in allowed:
+        raise SettingError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+    return word
 
 
 def _check(name: str, number: float, value: object, low: float | None, high: float | None, *, unit: str = "") -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from crawlspace.config import Collection, load_collection, read_rules, read_start_urls, refuse_unknown_names
+from crawlspace.collection_files import read_global_rules, read_rules, read_start_urls
+from crawlspace.config import Collection, load_collection, refuse_unknown_names
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
-from crawlspace.rules.crawl_rules import Action, DomainRule, PrefixRule
+from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
 from crawlspace.rules.lint import Finding, lint_rules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import Store
@@ -46,6 +47,7 @@ def review(
             errors.append(error)
             del known[setting]
     attempt(lambda: read_rules(folder))
+    attempt(lambda: read_global_rules(folder, known))
     attempt(lambda: read_start_urls(folder, known))
     collection = attempt(lambda: load_collection(name, known))
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
@@ -60,7 +62,8 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
         for mistake in error.mistakes:
             yield Finding(mistake.file, mistake.line, mistake.column, "error", "syntax", mistake.message)
     elif isinstance(error, SettingError):
-        line, column = _where_set(folder, str(error))
+        setting = _SETTING.search(str(error))
+        line, column = where_set(folder, setting[0]) if setting is not None else (0, 0)
         yield Finding("settings.py" if line else "settings", line, column, "error", "setting", str(error))
     elif at := _AT_LINE.match(str(error)):
         yield Finding(Path(at["file"]).name, int(at["line"]), 1, "error", "setting", at["message"])
@@ -68,31 +71,18 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
         yield Finding(folder.name, 0, 0, "error", "collection", str(error))
 
 
-def across(collections: Sequence[Collection]) -> Iterator[Finding]:
-    """Yield what is doubtful between collections; files are named with their collection."""
-    first: dict[str, str] = {}
-    for collection in collections:
-        for start in collection.start_urls:
-            place = first.setdefault(start.url.text, f"{collection.name}/{start.where}")
-            if place.partition("/")[0] != collection.name:
-                file, _, line = start.where.rpartition(":")
-                message = f"{start.url.text} is a start URL of another collection too ({place}), so it is crawled twice"
-                yield Finding(f"{collection.name}/{file}", int(line), 1, "warning", "start-url-twice", message)
+def where_set(folder: Path, name: str) -> tuple[int, int]:
+    """Return line and column where a collection's settings.py sets a setting; zeros where it is set elsewhere."""
+    path = folder / "settings.py"
+    if path.exists():
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if re.match(rf"\s*{name}\b", line):
+                return number, line.index(name) + 1
+    return 0, 0
 
 
 _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 _SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-
-
-def _where_set(folder: Path, message: str) -> tuple[int, int]:
-    """Line and column where the collection sets what the message names; zeros where it is set elsewhere."""
-    name = _SETTING.search(message)
-    path = folder / "settings.py"
-    if name is not None and path.exists():
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if re.match(rf"\s*{name[0]}\b", line):
-                return number, line.index(name[0]) + 1
-    return 0, 0
 
 
 def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
@@ -105,8 +95,17 @@ def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iter
         proxy=proxy,
         start_refs=[RuleRef(file, int(line), "") for file, _, line in places],
     )
+    if collection.global_rules is not None:
+        yield from _global_doubts(collection, collection.global_rules)
     if store is not None:
         yield from _without_effect(collection, store)
+
+
+def _global_doubts(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
+    """What else is said of domain rules does not hold here: a list without a final `forbid` ends in one anyway."""
+    for finding in lint_rules(rules, collection.limits, [], host_case_sensitive=collection.host_case_sensitive):
+        if finding.code in {"never-applies", "capitals-in-host"}:
+            yield finding
 
 
 def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:

@@ -70,6 +70,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
+    "middlewares.conditional_get.ConditionalGet": 120,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
@@ -99,6 +100,8 @@ CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR", "colle
 CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR", "data")
 # File of the embedded index; empty = index.db in the collection's data folder. Collections may share one.
 CRAWLSPACE_INDEX_FILE = ""
+# File of the global crawl space; empty = global.rules in the collection's folder, else in the folder of the collections.
+CRAWLSPACE_GLOBAL_RULES = ""
 
 # --- limits of the crawl space ------------------------------------------------------------------------------------
 # Schemes that are crawled.
@@ -135,11 +138,30 @@ CRAWLSPACE_ROBOTS_TTL = "1d"
 CRAWLSPACE_LEASE_S = 600
 # Wait before the first retry; each further one waits twice as long.
 CRAWLSPACE_RETRY_WAIT = "5s"
-# Runs in a row that ended in a temporary error before a URL is given up; counted, and without effect so far.
+# Runs in a row that end in a temporary error before a page counts as gone.
 CRAWLSPACE_MAX_TEMPORARY_ERRORS = 5
+# What becomes of errors, by code or class: {"404": "DELETE", "5xx": "DELETE:10, RETRY:3", "ttl": "KEEP"}; empty = the usual.
+CRAWLSPACE_HTTP_ERRORS = {}
+# Pages that are errors although they answer 200: rows of a URL pattern, a title pattern, a text pattern and the code they stand for.
+CRAWLSPACE_SOFT_ERRORS = []
 # Bounds of the time until a page is fetched again.
 CRAWLSPACE_REFRESH_MIN = "1d"
 CRAWLSPACE_REFRESH_MAX = "30d"
+# Whether a crawl goes on, waiting for what is due next, when nothing is left to do.
+CRAWLSPACE_CONTINUOUS = False
+# Minutes from one cycle, in which everything known is fetched once, to the next; 0 = no cycles, each page at its own time.
+CRAWLSPACE_REFRESH_CYCLE = 0
+# What the start of a cycle does: "scratch", "append", "prioritized" or "soft".
+CRAWLSPACE_REFRESH_MODE = "append"
+
+# --- deletions ----------------------------------------------------------------------------------------------------
+# Too many deletions at once, of a run or of a change of the rules, are more than both: so many, and that share of the index.
+CRAWLSPACE_MAX_DELETIONS = 100
+CRAWLSPACE_MAX_DELETIONS_PERCENT = 10
+# A failure that may be the host's deletes a page only while fewer than this share of the site's last fetches failed.
+CRAWLSPACE_HOST_FAILURES_PERCENT = 50
+# How many fetches of a site are its last ones, from 1 to 60.
+CRAWLSPACE_HOST_FETCHES = 20
 
 # --- content ------------------------------------------------------------------------------------------------------
 # Tags whose links are followed.

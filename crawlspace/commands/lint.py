@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-from crawlspace.config import Collection, collection_folder, collection_names
+from crawlspace.across import Crawled, across, crawled, with_collection
+from crawlspace.collection_files import global_rules_file
+from crawlspace.config import collection_folder, collection_names
 from crawlspace.errors import ConfigError, StoreError, UsageError
-from crawlspace.review import across, findings_of, review
+from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json, reading_store
 from crawlspace.runtime.loader import collection_settings
+from crawlspace.state.store import Store
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 
 class Command(CollectionCommand):
@@ -29,7 +36,8 @@ class Command(CollectionCommand):
         return (
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
             "what is doubtful (warning): a rule that can never apply, a list that forbids nothing in the end, a start URL that the rules refuse, "
-            "and, when everything found has been crawled, a rule that let nothing in. One finding a line: file:line:column: level: message [code]. "
+            "and, when everything found has been crawled, a rule that let nothing in. --all also tells of hosts that two collections crawl, or that the "
+            "global crawl space allows and none crawls. One finding a line: file:line:column: level: message [code]. "
             "Changes nothing and asks nothing of the network. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
         )
 
@@ -50,15 +58,18 @@ class Command(CollectionCommand):
 
     def _all(self) -> list[Finding]:
         findings: list[Finding] = []
-        collections: list[Collection] = []
-        for name in collection_names(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])):
+        collections: list[Crawled] = []
+        names = collection_names(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"]))
+        for name in names:
             found, collection = self._one(name)
-            findings += (replace(one, file=f"{name}/{one.file}" if one.file != name else name) for one in found)
+            folder, global_file = self._places(name)
+            findings += (with_collection(one, folder, global_file) for one in found)
             if collection is not None:
                 collections.append(collection)
-        return [*findings, *across(collections)]
+        findings += across(collections, complete=len(collections) == len(names))
+        return list(dict.fromkeys(findings))  # collections that share a global.rules share what is wrong with it
 
-    def _one(self, name: str) -> tuple[list[Finding], Collection | None]:
+    def _one(self, name: str) -> tuple[list[Finding], Crawled | None]:
         folder: Path = collection_folder(name, self.project_settings())
         try:
             settings = collection_settings(self.project_settings(), name)
@@ -67,6 +78,21 @@ class Command(CollectionCommand):
         proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
             with reading_store(place_of(name, folder, settings).store_file) as store:
-                return review(name, folder, settings, store=store, proxy=proxy)
+                return _reviewed(name, folder, settings, store=store, proxy=proxy)
         except StoreError:  # the store's faults are not the rules'
-            return review(name, folder, settings, store=None, proxy=proxy)
+            return _reviewed(name, folder, settings, store=None, proxy=proxy)
+
+    def _places(self, name: str) -> tuple[Path, Path | None]:
+        """A collection's folder and its global.rules, even if neither can be read."""
+        folder = collection_folder(name, self.project_settings())
+        try:
+            return folder, global_rules_file(folder, collection_settings(self.project_settings(), name))
+        except ConfigError:
+            return folder, None
+
+
+def _reviewed(
+    name: str, folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool
+) -> tuple[list[Finding], Crawled | None]:
+    findings, collection = review(name, folder, settings, store=store, proxy=proxy)
+    return findings, crawled(collection, store) if collection is not None else None

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace import config, site_table
+from crawlspace import collection_files, config, site_table
 from crawlspace import settings as defaults
-from crawlspace.config import known_names, load_collection, read_settings_file
-from crawlspace.errors import ConfigError, CrawlspaceError, SettingError, UnknownCollection
+from crawlspace.config import RefreshMode, collection_names, known_names, load_collection, read_settings_file
+from crawlspace.content import soft_errors
+from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError, UnknownCollection
 from crawlspace.readers import duration, integer
+from crawlspace.state import error_rules
+from crawlspace.state.error_rules import ErrorRule
 
 SCRAPY = {"DOWNLOAD_DELAY": 0, "RETRY_TIMES": 2}
 
@@ -43,6 +46,121 @@ def test_a_collection_is_read(collections: Path) -> None:
     assert demo.limits.max_link_depth == 3
     assert demo.policy.refresh_min_s == 43_200
     assert demo.store_file == collections / "data" / "demo" / "state.db"
+
+
+def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
+    demo = load_collection("demo", settings(collections))
+    assert (demo.continuous, demo.refresh_cycle_s, demo.refresh_mode) == (False, 0, RefreshMode.APPEND)
+    assert (demo.max_deletions, demo.max_deletions_percent) == (100, 10)
+    assert (demo.host_fetches, demo.policy.host_fetches, demo.policy.host_failed_percent) == (20, 20, 50)
+    assert demo.policy.error_rules.of(404) is None
+    assert not demo.soft_errors
+    own = {
+        "CRAWLSPACE_CONTINUOUS": "true",
+        "CRAWLSPACE_REFRESH_MODE": "Soft",
+        "CRAWLSPACE_MAX_DELETIONS": 0,
+        "CRAWLSPACE_MAX_DELETIONS_PERCENT": "100",
+        "CRAWLSPACE_HOST_FETCHES": 60,
+        "CRAWLSPACE_HOST_FAILURES_PERCENT": 1,
+        "CRAWLSPACE_HTTP_ERRORS": {"4xx": "DELETE:2"},
+        "CRAWLSPACE_SOFT_ERRORS": [("*/x", "", "", 404)],
+    }
+    demo = load_collection("demo", settings(collections, **own))
+    assert (demo.continuous, demo.refresh_mode) == (True, RefreshMode.SOFT)
+    assert (demo.max_deletions, demo.max_deletions_percent) == (0, 100)
+    assert (demo.host_fetches, demo.policy.host_failed_percent) == (60, 1)
+    assert demo.policy.error_rules.of(404) == ErrorRule(keep=False, after=2)
+    assert demo.soft_errors.status_of("http://a/x", title="", text="") == 404
+
+
+CYCLES = [(0, 0), (30, 1800), ("30", 1800), (0.5, 30), ("90s", 90), ("30m", 1800), ("12h", 43_200)]
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), CYCLES)
+def test_a_cycle_is_minutes_or_has_a_unit(collections: Path, minutes: object, seconds: int) -> None:
+    assert load_collection("demo", settings(collections, CRAWLSPACE_REFRESH_CYCLE=minutes)).refresh_cycle_s == seconds
+
+
+YIELDS = [
+    # setting, value; whether a page that has not changed may yield something else with it
+    ("CRAWLSPACE_LINK_TAGS", ["a"], True),
+    ("CRAWLSPACE_LINK_TAGS", ["meta", "link", "iframe", "frame", "area", "a"], False),
+    ("CRAWLSPACE_MAX_LINKS", 3, True),
+    ("CRAWLSPACE_CHECKSUM_CUT_OFF", 3, True),
+    ("CRAWLSPACE_CHECKSUM_TITLE", False, True),
+    ("CRAWLSPACE_META_ROBOTS", False, True),
+    ("CRAWLSPACE_META_ROBOTS", True, False),
+    ("ROBOTSTXT_OBEY", False, True),
+    ("USER_AGENT", "other/1", True),
+    ("USER_AGENT", "crawlspace/99 (+http://www.example.com/)", False),
+    ("CRAWLSPACE_SOFT_ERRORS", [("", "a", "", 404)], True),
+    ("CRAWLSPACE_HTTP_ERRORS", {"404": "KEEP"}, False),
+    ("CRAWLSPACE_REFRESH_MIN", "2d", False),
+    ("DOWNLOAD_DELAY", 9, False),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "differs"), YIELDS, ids=[f"{row[0]}-{row[1]}" for row in YIELDS])
+def test_the_content_hash_differs_where_pages_may_yield_something_else(
+    collections: Path, name: str, value: object, differs: bool
+) -> None:
+    before = load_collection("demo", settings(collections)).content_hash
+    after = load_collection("demo", settings(collections, **{name: value})).content_hash
+    assert (after != before) is differs
+
+
+GLOBAL = [
+    # files -> file that is read, its rules
+    ({}, None, None),
+    ({"global.rules": "allow domain shared\n"}, "global.rules", ["shared"]),
+    ({"global.rules": "allow domain shared\n", "demo/global.rules": "allow domain own\n"}, "demo/global.rules", ["own"]),
+    ({"demo/global.rules": "# nothing\n"}, "demo/global.rules", []),
+    ({"named.rules": "allow domain named:8080\n", "demo/global.rules": ""}, "named.rules", ["named:8080"]),
+]
+
+
+@pytest.mark.parametrize(("files", "file", "targets"), GLOBAL)
+def test_the_global_crawl_space(collections: Path, files: dict[str, str], file: str | None, targets: list[str] | None) -> None:
+    write(collections, files)
+    named = {"CRAWLSPACE_GLOBAL_RULES": str(collections / "named.rules")} if "named.rules" in files else {}
+    demo = load_collection("demo", settings(collections, **named))
+    assert demo.global_file == (None if file is None else collections / file)
+    assert (None if demo.global_rules is None else [rule.target for rule in demo.global_rules.domain]) == targets
+
+
+def test_the_file_of_the_global_crawl_space_is_no_collection(collections: Path) -> None:
+    write(collections, {"global.rules": ""})
+    assert collection_names(collections) == ["demo"]
+
+
+# what stands in the way of a global.rules -> what the sentence says; it is never taken for one that isn't there
+NO_GLOBAL = [
+    ({"global.rules": "allow prefix http://a/\n"}, ["global.rules:1:7: a prefix rule cannot stand in global.rules"]),
+    ({"demo/global.rules": "allow domain a\nforbid address 10.0.0.0/8\n"}, ["global.rules:2:8: an address rule cannot stand in"]),
+    (
+        {"global.rules": "allow http://a/\nalow domain b\n", "demo/crawl.rules": "forbid domain\n"},
+        ["crawl.rules:1:14: ", "global.rules:1:7: ", "global.rules:2:1: expected 'allow' or 'forbid', not 'alow'"],
+    ),
+    ({"global.rules/x": ""}, ["global.rules cannot be read: Is a directory"]),
+]
+
+
+@pytest.mark.parametrize(("files", "sentences"), NO_GLOBAL)
+def test_a_wrong_global_crawl_space(collections: Path, files: dict[str, str], sentences: list[str]) -> None:
+    write(collections, files)
+    with pytest.raises(ConfigError) as caught:
+        load_collection("demo", settings(collections))
+    assert [sentence for sentence in sentences if sentence not in str(caught.value)] == []
+    if isinstance(caught.value, RuleFileError):
+        assert len(caught.value.mistakes) == len(sentences)
+
+
+@pytest.mark.parametrize("file", ["global.rules", "demo/global.rules", "demo/crawl.rules"])
+def test_a_link_that_leads_nowhere_is_no_missing_file(collections: Path, file: str) -> None:
+    (collections / file).unlink(missing_ok=True)
+    (collections / file).symlink_to(collections / "moved")
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load_collection("demo", settings(collections))
 
 
 SITES = {
@@ -89,6 +207,18 @@ WRONG = [
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
     ("USER_AGENT", "", "USER_AGENT is ''; it must be a text"),
+    ("CRAWLSPACE_HTTP_ERRORS", {"5xx": "RETRY"}, "CRAWLSPACE_HTTP_ERRORS['5xx'] is 'RETRY'; it must be like"),
+    ("CRAWLSPACE_SOFT_ERRORS", [("a", 404)], "row 1 of CRAWLSPACE_SOFT_ERRORS is ('a', 404); it must be a URL pattern"),
+    ("CRAWLSPACE_CONTINUOUS", "always", "CRAWLSPACE_CONTINUOUS is 'always'; it must be True or False"),
+    ("CRAWLSPACE_REFRESH_CYCLE", -1, "CRAWLSPACE_REFRESH_CYCLE is -1; it must be at least 0"),
+    ("CRAWLSPACE_REFRESH_CYCLE", "daily", "CRAWLSPACE_REFRESH_CYCLE is 'daily'; it must be minutes, or text like"),
+    ("CRAWLSPACE_REFRESH_MODE", "hard", "CRAWLSPACE_REFRESH_MODE is 'hard'; it must be one of scratch, append, prioritized, soft"),
+    ("CRAWLSPACE_REFRESH_MODE", None, "CRAWLSPACE_REFRESH_MODE is None; it must be one of"),
+    ("CRAWLSPACE_MAX_DELETIONS", -1, "CRAWLSPACE_MAX_DELETIONS is -1; it must be at least 0"),
+    ("CRAWLSPACE_MAX_DELETIONS_PERCENT", 101, "CRAWLSPACE_MAX_DELETIONS_PERCENT is 101; it must be from 0 to 100"),
+    ("CRAWLSPACE_HOST_FETCHES", 61, "CRAWLSPACE_HOST_FETCHES is 61; it must be from 1 to 60"),
+    ("CRAWLSPACE_HOST_FAILURES_PERCENT", 0, "CRAWLSPACE_HOST_FAILURES_PERCENT is 0; it must be from 1 to 100"),
+    ("CRAWLSPACE_GLOBAL_RULES", "no/such.rules", "CRAWLSPACE_GLOBAL_RULES is 'no/such.rules', and there is no such file"),
 ]  # fmt: skip
 
 
@@ -181,5 +311,12 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    source = Path(config.__file__).read_text(encoding="utf-8") + Path(site_table.__file__).read_text(encoding="utf-8")
+    readers = (config, collection_files, site_table, error_rules, soft_errors)
+    source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content, encoding="utf-8")

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.config import Collection, read_settings_file
+from crawlspace.across import Crawled, across, crawled, with_collection
+from crawlspace.config import Collection, collection_names, read_settings_file
 from crawlspace.errors import ConfigError
 from crawlspace.model import NewUrl, Source, State
-from crawlspace.review import across, findings_of, review
+from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
@@ -81,25 +82,255 @@ KNOWN: list[tuple[dict[str, bool], list[str]]] = [
 @pytest.mark.parametrize(("known", "findings"), KNOWN)
 def test_a_rule_without_effect_is_found_once_all_is_crawled(tmp_path: Path, known: dict[str, bool], findings: list[str]) -> None:
     store = MemoryStore()
-    for url, crawled in known.items():
+    for url, done in known.items():
         parsed = parse(url)
         store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=1)
         state = store.get(url)
         assert state is not None
-        if crawled:
+        if done:
             state.state, state.status = State.DONE, 200
             store.record([Change(state)], now=1)
     rules = "allow domain www.example.com\nallow domain docs.example.com\nforbid domain *\n"
     assert found_in(tmp_path, {"start_urls.txt": START, "crawl.rules": rules}, store=store) == findings
 
 
-def test_two_collections_with_one_start_url(tmp_path: Path) -> None:
-    collections = []
-    for name, starts in (("one", START), ("two", START + "http://other.example/\n"), ("three", "http://third.example/\n")):
-        _, collection = reviewed(tmp_path, name, {"start_urls.txt": starts})
-        assert collection is not None
-        collections.append(collection)
-    assert [place_of(finding) for finding in across(collections)] == ["two/start_urls.txt:1:1 warning start-url-twice"]
+GLOBAL: list[tuple[str, dict[str, str], list[str]]] = [
+    ("domain rules", {"global.rules": "allow domain a.example\nallow domain *.b.example\n"}, []),
+    ("a rule that can never apply", {"global.rules": "allow domain *.a\nforbid domain b.a\n"}, ["global.rules:2:15 warning never-applies"]),
+    ("capitals", {"global.rules": "# hosts\nallow domain Sales.a\n"}, ["global.rules:2:14 warning capitals-in-host"]),
+    (
+        "capitals that count for nothing",
+        {"global.rules": "allow domain Sales.a\n", "settings.py": "CRAWLSPACE_HOST_CASE_SENSITIVE = False\n"},
+        [],
+    ),
+    (
+        "other rules",
+        {"global.rules": "allow prefix http://a/\nforbid address 10.0.0.1\nallow domian a\n", "crawl.rules": "allow\n"},
+        [
+            "crawl.rules:1:6 error syntax",
+            "global.rules:1:7 error syntax",
+            "global.rules:2:8 error syntax",
+            "global.rules:3:7 error syntax",
+        ],
+    ),
+    (
+        "a file that is not there",
+        {"settings.py": "\nCRAWLSPACE_GLOBAL_RULES = 'none.rules'\n", "crawl.rules": "allow\n"},
+        ["crawl.rules:1:6 error syntax", "settings.py:2:1 error setting"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "findings"), [row[1:] for row in GLOBAL], ids=[row[0] for row in GLOBAL])
+def test_the_global_crawl_space(tmp_path: Path, files: dict[str, str], findings: list[str]) -> None:
+    assert found_in(tmp_path, {"start_urls.txt": START, "crawl.rules": RULES, **files}) == findings
+
+
+END = "forbid domain *\n"
+SHARED = "CRAWLSPACE_INDEX_FILE = 'shared.db'\n"
+A, B = "http://a.example/\n", "http://b.example/\n"
+ALLOW_A, ALLOW_B, ALLOW_BOTH = (f"allow domain {host}\n{END}" for host in ("a.example", "b.example", "*.example"))
+ONE = {"one/start_urls.txt": A, "one/crawl.rules": ALLOW_A}
+TWO = {"two/start_urls.txt": B, "two/crawl.rules": ALLOW_B}
+ONE_INDEX = {"one/settings.py": SHARED, "two/settings.py": SHARED}
+BOTH_HOSTS = {"global.rules": "allow domain a.example\nallow domain b.example\n"}
+
+# files -> place and code of each finding, and what it names
+ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
+    ("nothing in common", {**ONE, **TWO}, []),
+    ("a global crawl space, well divided", {**ONE, **TWO, **ONE_INDEX, **BOTH_HOSTS}, []),
+    (
+        "one start URL, two indexes",
+        {**ONE, "two/start_urls.txt": f"# here\n{B}{A}"},
+        [("two/start_urls.txt:3:1 start-url-twice", "http://a.example/ is a start URL of another collection too (one/start_urls.txt:1)")],
+    ),
+    (
+        "one start URL, one global crawl space",
+        {**ONE, "two/start_urls.txt": B + A, "two/crawl.rules": ALLOW_BOTH, **BOTH_HOSTS},
+        [("two/crawl.rules:1:14 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)")],
+    ),
+    ("one host, two indexes", {**ONE, "two/start_urls.txt": B, "two/crawl.rules": ALLOW_BOTH}, []),
+    (
+        "one host by a rule with a star, one index",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **ONE_INDEX, **BOTH_HOSTS},
+        [("two/crawl.rules:1:14 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)")],
+    ),
+    (
+        "one host forbidden again",
+        {**ONE, **TWO, "two/crawl.rules": f"forbid domain a.example\n{ALLOW_BOTH}", **ONE_INDEX, **BOTH_HOSTS},
+        [],
+    ),
+    (
+        "no rules at all name no host of the other",
+        {**ONE, "two/start_urls.txt": B, **ONE_INDEX, **BOTH_HOSTS},
+        [],
+    ),
+    (
+        "a start URL is crawled without rules",
+        {**ONE, "two/start_urls.txt": "http://a.example/x\n", "two/crawl.rules": "allow domain *\n", **ONE_INDEX, "global.rules": ""},
+        [("two/start_urls.txt:1:1 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)")],
+    ),
+    (
+        "one host, two ports",
+        {
+            "one/start_urls.txt": A,
+            "one/crawl.rules": f"allow domain a.example:80\n{END}",
+            "two/start_urls.txt": "http://a.example:8080/\n",
+            "two/crawl.rules": f"allow domain a.example:8080\n{END}",
+            **ONE_INDEX,
+            **BOTH_HOSTS,
+        },
+        [("global.rules:2:14 global-uncrawled", "b.example: allowed by 'allow domain b.example' and crawled by no collection")],
+    ),
+    (
+        "one port of a host that has all",
+        {**ONE, "two/start_urls.txt": "http://a.example:8080/\n", "two/crawl.rules": f"allow domain a.example:8080\n{END}", **ONE_INDEX,
+         "global.rules": "allow domain a.example\n"},
+        [("two/crawl.rules:1:14 crawled-twice", "a.example:8080: crawled by one too (one/crawl.rules:1)")],
+    ),
+    (
+        "hosts of the start URLs only",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, "two/settings.py": "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", **BOTH_HOSTS},
+        [],
+    ),
+    (
+        "many hosts by one rule",
+        {
+            "one/start_urls.txt": "".join(f"http://h{n}.example/\n" for n in range(5)),
+            "one/crawl.rules": ALLOW_BOTH,
+            "two/start_urls.txt": B,
+            "two/crawl.rules": ALLOW_BOTH,
+            **ONE_INDEX,
+            "global.rules": "",
+        },
+        [
+            ("two/crawl.rules:1:14 crawled-twice", "b.example, h0.example, h1.example and 3 more: crawled by one too (one/crawl.rules:1)"),
+        ],
+    ),
+    (
+        "one index, no global crawl space",
+        {**ONE, **TWO, **ONE_INDEX},
+        [("two/settings.py:1:1 index-shared", "the index shared.db is one's too, and the two have no global.rules in common")],
+    ),
+    (
+        "one index, two global crawl spaces",
+        {**ONE, **TWO, **ONE_INDEX, **BOTH_HOSTS, "two/global.rules": "allow domain b.example\n"},
+        [("two/settings.py:1:1 index-shared", "the index shared.db is one's too")],
+    ),
+    (
+        "a global host that none crawls",
+        {**ONE, "global.rules": "# all\nallow domain b.example\nallow domain a.example\nallow domain c.example:8080\nallow domain *.d\n"},
+        [
+            ("global.rules:2:14 global-uncrawled", "b.example: allowed by 'allow domain b.example' and crawled by no collection"),
+            ("global.rules:4:14 global-uncrawled", "c.example:8080: allowed by"),
+        ],
+    ),
+    (
+        "a global host that is forbidden before",
+        {**ONE, "global.rules": "forbid domain b.*\nallow domain b.example\n"},
+        [],
+    ),
+    (
+        "a global host that another collection crawls by a star",
+        {**ONE, "two/start_urls.txt": B, "two/crawl.rules": f"forbid domain a.example\n{ALLOW_BOTH}", "one/global.rules": "allow domain b.example\n"},
+        [],
+    ),
+    (
+        "a collection's own global.rules",
+        {**ONE, **TWO, "one/global.rules": "allow domain c.example\n"},
+        [("one/global.rules:1:14 global-uncrawled", "c.example: allowed by")],
+    ),
+    (
+        "a global host on another port",
+        {"one/start_urls.txt": "http://a.example:8080/\n", "one/crawl.rules": f"allow domain a.example:8080\n{END}",
+         "global.rules": "allow domain a.example\n"},
+        [],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "findings"), [row[1:] for row in ACROSS], ids=[row[0] for row in ACROSS])
+def test_across(tmp_path: Path, files: dict[str, str], findings: list[tuple[str, str]]) -> None:
+    said = list(across([Crawled(one) for one in collections_of(tmp_path, files)]))
+    assert [f"{one.file}:{one.line}:{one.column} {one.code}" for one in said] == [place for place, _ in findings]
+    assert [one.message for one, (_, sentence) in zip(said, findings, strict=True) if not one.message.startswith(sentence)] == []
+
+
+def test_hosts_that_no_collection_crawls_are_not_told_of_where_one_cannot_be_read(tmp_path: Path) -> None:
+    (one,) = collections_of(tmp_path, {**ONE, **BOTH_HOSTS})
+    assert list(across([Crawled(one)], complete=False)) == []
+
+
+# URLs known to collection `one`, with their status -> findings; the global crawl space is *.example
+KNOWN_HOSTS = [
+    ({"http://a.example/": 200}, []),
+    ({"http://b.example/": 200}, []),
+    ({"http://c.example/": 761}, ["global.rules:1:14 global-uncrawled c.example"]),
+    ({"http://c.example:8080/": 761, "http://d.example/": 761}, ["global.rules:1:14 global-uncrawled c.example:8080, d.example"]),
+    ({"http://c.example/": 200}, ["global.rules:1:14 global-uncrawled c.example"]),  # the rules have just been changed
+    ({"http://c.example/": 760}, []),
+    ({"http://c.other/": 761}, []),
+    ({"http://b.example/": 761}, []),
+]
+
+
+@pytest.mark.parametrize(("known", "findings"), KNOWN_HOSTS)
+def test_hosts_that_were_crawled_once(tmp_path: Path, known: dict[str, int], findings: list[str]) -> None:
+    one, two = collections_of(tmp_path, {**ONE, **TWO, "global.rules": "allow domain *.example\n"})
+    said = across([crawled(one, store_of(known)), crawled(two, None)])
+    assert [f"{each.file}:{each.line}:{each.column} {each.code} {each.message.partition(': ')[0]}" for each in said] == findings
+
+
+def test_a_host_that_both_have_found(tmp_path: Path) -> None:
+    files = {**ONE, "one/crawl.rules": "", "two/start_urls.txt": B, **ONE_INDEX, "global.rules": ""}
+    one, two = collections_of(tmp_path, files)
+    known = {"http://c.example/": 200, "http://d.example/": 760, "http://a.example/": 200}
+    said = list(across([crawled(one, store_of(known)), crawled(two, store_of(known))]))
+    assert [(each.file, each.line, each.code) for each in said] == [("two", 0, "crawled-twice")] * 2
+    assert [each.message.partition(",")[0] for each in said] == [
+        "a.example: crawled by one too (one/start_urls.txt:1)",
+        "c.example: crawled by one too (one)",
+    ]
+
+
+NAMES = [
+    # file of a finding, where the global.rules is -> its name among those of all collections
+    ("crawl.rules", None, "demo/crawl.rules"),
+    ("demo", None, "demo"),
+    ("global.rules", "global.rules", "global.rules"),
+    ("global.rules", "demo/global.rules", "demo/global.rules"),
+    ("hosts.rules", "demo/../../hosts.rules", "{}/demo/../../hosts.rules"),
+]
+
+
+@pytest.mark.parametrize(("file", "global_file", "name"), NAMES)
+def test_names_of_files_among_many_collections(tmp_path: Path, file: str, global_file: str | None, name: str) -> None:
+    finding = Finding(file, 1, 1, "warning", "code", "message")
+    shown = with_collection(finding, tmp_path / "demo", tmp_path / global_file if global_file is not None else None)
+    assert shown.file == name.format(tmp_path)
+
+
+def collections_of(folder: Path, files: dict[str, str]) -> list[Collection]:
+    for file, content in files.items():
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).write_text(content)
+    found = [reviewed(folder, name, {})[1] for name in collection_names(folder)]
+    assert None not in found
+    return [collection for collection in found if collection is not None]
+
+
+def store_of(known: dict[str, int]) -> MemoryStore:
+    """A store with URLs that were crawled: excluded ones are never due, the others are due later."""
+    store = MemoryStore()
+    for url, status in known.items():
+        parsed = parse(url)
+        store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=1)
+        state = store.get(url)
+        assert state is not None
+        state.state, state.status = (State.DONE, status) if status == 200 else (State.EXCLUDED, status)
+        state.next_fetch = 9 if status == 200 else None
+        store.record([Change(state)], now=1)
+    return store
 
 
 def found_in(tmp_path: Path, files: dict[str, str], *, store: MemoryStore | None = None, proxy: bool = False) -> list[str]:

@@ -1,0 +1,267 @@
+"""What is doubtful between collections: hosts that two of them crawl, and hosts of the global crawl space that none does.
+
+A collection crawls a host when its domain rules admit it, and either one of them names it (`*` alone names none) or the collection has
+it among its start URLs or in its store. So an `allow domain *` does not make every host of all others a doubt.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from crawlspace.collection_files import StartUrl
+from crawlspace.config import Collection
+from crawlspace.model import Status
+from crawlspace.review import where_set
+from crawlspace.rules.crawl_rules import Action, DomainRule
+from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.lint import Finding
+from crawlspace.state.store import Store
+from crawlspace.urls import DEFAULT_PORTS
+
+MOST_LEFT = 100_000
+"""URLs with status 761 that are looked at for hosts that a collection has given up."""
+SHOWN = 3
+"""Hosts that a finding names; the others are counted."""
+
+Host = tuple[str, int]
+"""Host and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawled:
+    """A collection, with the hosts that its store knows: those of URLs that wait or are due, and those given up (761)."""
+
+    collection: Collection
+    hosts: frozenset[Host] = frozenset()
+    given_up: frozenset[Host] = frozenset()
+
+
+def crawled(collection: Collection, store: Store | None) -> Crawled:
+    """Read a collection's hosts from its store, which is not changed; it takes time by sites and not by URLs, but for those with 761."""
+    if store is None:
+        return Crawled(collection)
+    hosts = {_host(site.site) for site in store.sites() if site.pending or site.next_due is not None}
+    given_up: set[Host] = set()
+    if store.counts().by_status.get(Status.EXCLUDED_HERE):
+        given_up = {_host(state.site) for state in islice(store.urls(status=Status.EXCLUDED_HERE), MOST_LEFT)}
+    return Crawled(collection, frozenset(hosts), frozenset(given_up))
+
+
+def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Finding]:
+    """Yield what is doubtful between collections; files are named with their collection.
+
+    `complete` says that no collection is missing: without all of them it is not told which hosts none crawls.
+    """
+    spaces = [_Space(one) for one in found]
+    ports = _ports(spaces)
+    twice, told = _crawled_twice(spaces, ports)
+    yield from _start_urls_twice(found, told)
+    yield from twice
+    yield from _shared_indexes(found)
+    if complete:
+        yield from _uncrawled(spaces, ports)
+
+
+def with_collection(finding: Finding, folder: Path, global_file: Path | None) -> Finding:
+    """Return a finding with its collection before its file, as findings of many collections are shown."""
+    if finding.file == folder.name:
+        return finding
+    if global_file is not None and finding.file == global_file.name:
+        return replace(finding, file=_shown(global_file, folder))
+    return replace(finding, file=f"{folder.name}/{finding.file}")
+
+
+class _Place(NamedTuple):
+    """Where something stands; line 0 where only the collection is known."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class _Space:
+    """Which hosts a collection crawls."""
+
+    def __init__(self, found: Crawled) -> None:
+        collection = found.collection
+        self.name = collection.name
+        self.found = found
+        self.domain = collection.rules.domain
+        self.index = collection.index_file.resolve()
+        self.global_file = _resolved(collection.global_file)
+        self.starts: dict[Host, StartUrl] = {}
+        for start in collection.start_urls:
+            self.starts.setdefault((start.url.host, start.url.port), start)
+        self._start_hosts = {host for host, _ in self.starts}
+        limits = collection.limits
+        self._to_start_hosts = limits.index_entire_site or not limits.follow_offsite_links
+        self._matcher = DomainMatcher(self.domain, case_sensitive=collection.host_case_sensitive)
+
+    def crawls(self, host: Host) -> bool:
+        if self._to_start_hosts and host[0] not in self._start_hosts:
+            return False
+        rule = self._matcher.match(*host)
+        if rule is not None and rule.action is Action.FORBID:
+            return False
+        return (rule is not None and not rule.catch_all) or host in self.starts or host in self.found.hosts
+
+    def lets_in(self, host: Host) -> _Place:
+        """The rule that names a host it crawls, or else its start URL."""
+        rule = self._matcher.match(*host)
+        start = self.starts.get(host)
+        if start is not None and (rule is None or rule.catch_all):
+            return _place_of(self.name, start)
+        if rule is not None:
+            return _Place(f"{self.name}/{rule.ref.file}", rule.ref.line, rule.column)
+        return _Place(self.name)
+
+    def shares_with(self, other: _Space) -> bool:
+        """Their documents are in one index, or they divide one global crawl space."""
+        return self.index == other.index or (self.global_file is not None and self.global_file == other.global_file)
+
+
+def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
+    """The hosts that the collections name or know, each with its ports; a rule without one means the usual two."""
+    ports: defaultdict[str, set[int]] = defaultdict(set)
+    for space in spaces:
+        for host, port in (*space.starts, *space.found.hosts):
+            ports[host].add(port)
+        for rule in _naming(space.domain):
+            ports[rule.host].update(_ports_of(rule))
+    return dict(ports)
+
+
+def _crawled_twice(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> tuple[list[Finding], set[tuple[str, str, str]]]:
+    """Hosts that two collections crawl; beside the findings (first collection, second one, host) of each."""
+    hosts: defaultdict[tuple[str, _Place, _Place], list[str]] = defaultdict(list)
+    told: set[tuple[str, str, str]] = set()
+    for host in sorted((name, port) for name, of_host in ports.items() for port in of_host):
+        crawling = [space for space in spaces if space.crawls(host)]
+        for number, second in enumerate(crawling):
+            first = next((space for space in crawling[:number] if space.shares_with(second)), None)
+            if first is not None and (first.name, second.name, host[0]) not in told:
+                told.add((first.name, second.name, host[0]))
+                hosts[first.name, first.lets_in(host), second.lets_in(host)].append(_written(host))
+    findings = []
+    for (first_name, let_in, place), names in hosts.items():
+        message = (
+            f"{_listed(names)}: crawled by {first_name} too ({let_in}), so that each refreshes and deletes what the other has; "
+            "forbid the host in one of the two"
+        )
+        findings.append(Finding(place.file, place.line, place.column, "warning", "crawled-twice", message))
+    return sorted(findings, key=lambda one: (one.file, one.line, one.message)), told
+
+
+def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]]) -> Iterator[Finding]:
+    first: dict[str, tuple[str, _Place]] = {}
+    for collection in (one.collection for one in found):
+        for start in collection.start_urls:
+            place = _place_of(collection.name, start)
+            name, there = first.setdefault(start.url.text, (collection.name, place))
+            if name != collection.name and (name, collection.name, start.url.host) not in told:
+                message = f"{start.url.text} is a start URL of another collection too ({there}), so it is crawled twice"
+                yield Finding(place.file, place.line, place.column, "warning", "start-url-twice", message)
+
+
+def _shared_indexes(found: Sequence[Crawled]) -> Iterator[Finding]:
+    """Collections that share an index and not the file that says which hosts the others have."""
+    first: dict[Path, Collection] = {}
+    for collection in (one.collection for one in found):
+        other = first.setdefault(collection.index_file.resolve(), collection)
+        if other is collection:
+            continue
+        own, others = _resolved(collection.global_file), _resolved(other.global_file)
+        if own is not None and own == others:
+            continue
+        line, column = where_set(collection.folder, "CRAWLSPACE_INDEX_FILE")
+        message = (
+            f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host given "
+            "from one to the other loses its documents; put one global.rules into the folder of the collections"
+        )
+        file = f"{collection.name}/settings.py" if line else collection.name
+        yield Finding(file, line, column, "warning", "index-shared", message)
+
+
+def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
+    """What a global crawl space allows and no collection crawls: hosts that its rules name, and hosts that were crawled once."""
+    seen: set[Path] = set()
+    for space in spaces:
+        collection = space.found.collection
+        if space.global_file is None or space.global_file in seen or collection.global_rules is None:
+            continue
+        seen.add(space.global_file)
+        rules = collection.global_rules.domain
+        matcher = DomainMatcher(rules, case_sensitive=collection.host_case_sensitive)
+        named = {(rule.host, port) for rule in _naming(rules) for port in _ports_of(rule)}
+        known = {host for one in spaces for host in (*one.found.hosts, *one.found.given_up)}
+        hosts: defaultdict[DomainRule, list[str]] = defaultdict(list)
+        for host in sorted(named | known):
+            rule = matcher.match(*host)
+            if rule is None or rule.action is Action.FORBID or any(one.crawls(host) for one in spaces):
+                continue
+            # Where a rule names no port, a collection that crawls the host on another port has it.
+            if (
+                host in named
+                and host not in known
+                and any(one.crawls((host[0], p)) for one in spaces for p in _others(host, ports))
+            ):
+                continue
+            if _written(host) not in hosts[rule]:
+                hosts[rule].append(_written(host))
+        file = _shown(space.global_file, collection.folder)
+        for rule, names in sorted(hosts.items(), key=lambda one: one[0].ref.line):
+            message = (
+                f"{_listed(names)}: allowed by {rule.ref.text!r} and crawled by no collection, so that documents would stay in the "
+                "index unrefreshed; have a collection crawl the host, or forbid it here"
+            )
+            yield Finding(file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)
+
+
+def _others(host: Host, ports: dict[str, set[int]]) -> set[int]:
+    return {*DEFAULT_PORTS.values(), *ports.get(host[0], ())}
+
+
+def _naming(rules: Iterable[DomainRule]) -> Iterator[DomainRule]:
+    """The rules that allow one host."""
+    return (rule for rule in rules if rule.action is Action.ALLOW and "*" not in rule.host)
+
+
+def _ports_of(rule: DomainRule) -> Iterable[int]:
+    return DEFAULT_PORTS.values() if rule.port is None else (rule.port,)
+
+
+def _host(site: str) -> Host:
+    host, _, port = site.rpartition(":")
+    return host, int(port)
+
+
+def _written(host: Host) -> str:
+    return host[0] if host[1] in DEFAULT_PORTS.values() else f"{host[0]}:{host[1]}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _place_of(name: str, start: StartUrl) -> _Place:
+    file, _, line = start.where.rpartition(":")
+    return _Place(f"{name}/{file}", int(line), 1)
+
+
+def _resolved(path: Path | None) -> Path | None:
+    return None if path is None else path.resolve()
+
+
+def _shown(global_file: Path, folder: Path) -> str:
+    """The name of a global.rules: with its collection if it is that one's own, alone if it lies beside the collections."""
+    base, where = folder.parent.resolve(), global_file.parent.resolve() / global_file.name
+    return where.relative_to(base).as_posix() if where.is_relative_to(base) else str(global_file)

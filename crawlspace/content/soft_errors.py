@@ -1,0 +1,117 @@
+"""Pages that say "not found" with status 200: they are known by their URL, title and text, and taken for the error that they are.
+
+CRAWLSPACE_SOFT_ERRORS holds rows of a URL pattern, a title pattern, a text pattern and the code, of which the first that matches counts:
+
+    ("http://www.example.com/hr/*", "Sorry, the page*", "*", 404)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from crawlspace.errors import SettingError
+
+NAME = "CRAWLSPACE_SOFT_ERRORS"
+Row = tuple[str, str, str, int]
+"""URL pattern, title pattern, text pattern, code. An empty pattern is `*`."""
+
+
+class SoftErrors:
+    """Compiled once, never changed. False where there are no rows."""
+
+    __slots__ = ("_rows", "content_hash")
+
+    def __init__(self, rows: Sequence[Row] = ()) -> None:
+        self._rows = [(_glob(url.strip()), _glob(_folded(title)), _glob(_folded(text)), code) for url, title, text, code in rows]
+        self.content_hash = blake2b(repr([tuple(row) for row in rows]).encode(), digest_size=16).hexdigest() if rows else ""
+        """Differs where answers could."""
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def status_of(self, url: str, *, title: str, text: str) -> int | None:
+        """Return the code that a page answered with 200 is to have instead, or None.
+
+        `url` is in normal form and compared with its capitals. Case and runs of white space count for nothing in title and text.
+        """
+        found_title = found_text = None
+        for of_url, of_title, of_text, code in self._rows:
+            if not of_url.matches(url):
+                continue
+            if not of_title.everything:
+                found_title = _folded(title) if found_title is None else found_title
+                if not of_title.matches(found_title):
+                    continue
+            if not of_text.everything:
+                found_text = _folded(text) if found_text is None else found_text
+                if not of_text.matches(found_text):
+                    continue
+            return code
+        return None
+
+
+def read_soft_errors(value: object) -> SoftErrors:
+    """Read the setting. Raises SettingError that names the first row that is wrong by its number."""
+    if value is None or value == "":
+        return SoftErrors()
+    if not isinstance(value, list | tuple):
+        raise SettingError(f"{NAME} is {value!r}; it must be a list of rows like {_EXAMPLE}")
+    return SoftErrors([_row(f"row {number} of {NAME}", row) for number, row in enumerate(value, 1)])
+
+
+class _Glob(NamedTuple):
+    """One pattern with `*` for any run of characters, for the whole text. Its parts are looked for from left to right, once each."""
+
+    head: str
+    inner: tuple[str, ...]
+    tail: str | None
+    """None where there is no star."""
+    everything: bool
+
+    def matches(self, text: str) -> bool:
+        if self.tail is None:
+            return text == self.head
+        at, end = len(self.head), len(text) - len(self.tail)
+        if end < at or not text.startswith(self.head) or not text.endswith(self.tail):
+            return False
+        for literal in self.inner:
+            at = text.find(literal, at, end)
+            if at < 0:
+                return False
+            at += len(literal)
+        return True
+
+
+def _glob(pattern: str) -> _Glob:
+    head, *rest = (pattern or "*").split("*")
+    return _Glob(head, tuple(filter(None, rest[:-1])), rest[-1] if rest else None, not pattern.strip("*"))
+
+
+_EXAMPLE = '("http://www.example.com/hr/*", "Sorry, the page*", "*", 404)'
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _row(where: str, row: object) -> Row:
+    if not isinstance(row, list | tuple) or len(row) != 4:
+        raise SettingError(
+            f"{where} is {row!r}; it must be a URL pattern, a title pattern, a text pattern and a code, as {_EXAMPLE}"
+        )
+    url, title, text, code = row
+    for name, pattern in (("URL", url), ("title", title), ("text", text)):
+        if not isinstance(pattern, str):
+            raise SettingError(
+                f'{where}: the {name} pattern is {pattern!r}; it must be a text, and is "*" where it doesn\'t matter'
+            )
+    number = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3 else code
+    if not isinstance(number, int) or isinstance(number, bool) or not 400 <= number <= 599:
+        raise SettingError(f"{where}: the code is {code!r}; it must be an error from 400 to 599, as 404")
+    if not any(pattern.replace("*", "").strip() for pattern in (url, title, text)):
+        raise SettingError(
+            f"{where} is {row!r} and would make an error of every page; say in one of the patterns which are meant"
+        )
+    return url, title, text, number
