@@ -141,6 +141,10 @@ class Discovery:
             new = replace(new, shift=candidate.shift)
         return new, url, decision
 
+    def judge(self, text: str) -> tuple[Url | None, Decision]:
+        """The decision for an absolute URL that is not to be entered."""
+        return self._space.decide(text)
+
     def recheck(self, state: UrlState) -> Decision:
         """The decision for a stored URL, by the rules as they are now."""
         decision = self._admitted.get(state.key)

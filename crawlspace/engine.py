@@ -8,26 +8,32 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from http import HTTPStatus
 
+from crawlspace.admission import Admission, check_start_urls, start_candidates
+from crawlspace.brakes import Brakes
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
+from crawlspace.cycles import GENERATION, Cycles
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
-from crawlspace.errors import ConfigError, CrawlspaceError
+from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
-from crawlspace.rules.space import CrawlSpace
-from crawlspace.run import FetchPage, FetchRobots, Progress, Refused, describe_refusal
-from crawlspace.state.lifecycle import advance
-from crawlspace.state.recrawl import retry_wait
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.nearer import fetched_again
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
+from crawlspace.state.brake import Brake
+from crawlspace.state.recrawl import retry_wait, site_wait
 from crawlspace.state.store import Change, Effects, Store
-from crawlspace.urls import MalformedUrl, join, parse
+from crawlspace.urls import parse
 
 logger = logging.getLogger(__name__)
 
@@ -39,40 +45,58 @@ SINK = "embedded"
 class _Batch:
     changes: list[Change] = field(default_factory=list)
     new: list[NewUrl] = field(default_factory=list)
-    hosts: Counter[str] = field(default_factory=Counter)
-    """How many of `new` by host."""
+    unchanged: list[int] = field(default_factory=list)
+    """Ids of pages whose links stay as they were."""
 
 
 class Engine:
     """One collection being crawled by this process."""
 
-    def __init__(self, collection: Collection, space: CrawlSpace, *, store: Store, sink: Sink, clock: Clock) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        space: CrawlSpace,
+        *,
+        store: Store,
+        sink: Sink,
+        clock: Clock,
+        global_space: GlobalSpace | None = None,
+    ) -> None:
         self.collection = collection
         self.space = space
+        self.global_space = global_space
         self.store = store
         self.clock = clock
         self.discovery = Discovery(space)
+        self.admission = Admission(collection, self.discovery, store)
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
-        policy = collection.policy
+        self._cycles = Cycles(collection, store, clock)
         counts = store.counts()
-        retrying = counts.retrying if policy.retry_times else 0
+        self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
         self._noted_before = Status.ROBOTS_UNAVAILABLE in counts.by_status
         """Sites of an earlier run gave no robots.txt, and their URLs say so."""
+        if self._cycles.is_time() and not (self._cycles.waits_for_the_end and _has_work(counts.by_state)):
+            self._cycles.begin()
+        self.policy = policy = self._cycles.policy()
+        self.generation = int(store.get_meta(GENERATION) or 1)
+        """Of the rule set; a page fetched under another one is asked for whole."""
         longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
         self.frontier = Frontier(
             store,
             clock=clock,
             pace_of=self.pace_of,
             lease_s=collection.lease_s,
-            retries_until=clock.now() + longest if retrying else 0.0,
+            retries_until=clock.now() + longest if counts.retrying else 0.0,
+            longest_wait_s=policy.retry_after_max_s,
         )
         self.robots = Robots(store, clock=clock, user_agent=collection.robots_agent, ttl_s=collection.robots_ttl_s)
         self._leased: dict[int, UrlState] = {}
         self._robots_tries: Counter[str] = Counter()
         self._batch = _Batch()
+        self._version = store.version()
 
     # --- what comes in --------------------------------------------------------------------------------------------
 
@@ -81,35 +105,13 @@ class Engine:
 
         Returns those the rules refuse. Raises ConfigError when they refuse all.
         """
-        candidates = [
-            Candidate(start.url.text, Source.USER, base_host_as_written=start.url.host_as_written, shift=start.shift)
-            for start in self.collection.start_urls
-        ]
-        refused: list[Refused] = []
-        new: list[NewUrl] = []
-        for start, candidate in zip(self.collection.start_urls, candidates, strict=True):
-            admitted, _, decision = self.discovery.candidate(candidate)
-            if admitted is None:
-                refused.append(Refused(start.where, start.url.text, decision))
-            else:
-                new.append(admitted)
-        if not new:
-            raise ConfigError(
-                "no start URL is in the crawl space:\n" + "\n".join(f"  {describe_refusal(one)}" for one in refused)
-            )
-        self._enter(new)
+        refused = check_start_urls(self.collection.start_urls, self.space)
+        self._enter(self.admission.candidates(start_candidates(self.collection.start_urls))[0])
         return refused
 
     def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
         """Enter candidates from elsewhere, such as requests that a spider yields. Returns those refused."""
-        refused: list[Refused] = []
-        new: list[NewUrl] = []
-        for candidate in candidates:
-            admitted, _, decision = self.discovery.candidate(candidate)
-            if admitted is None:
-                refused.append(Refused("", candidate.href, decision))
-            else:
-                new.append(admitted)
+        new, refused = self.admission.candidates(candidates)
         self._enter(new)
         return refused
 
@@ -122,19 +124,17 @@ class Engine:
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
             if state is None:
+                self._look_around()
                 return None
             decision = self.discovery.recheck(state)
             if not decision.admitted:
-                self.frontier.skip(state)
-                self._leased[state.id] = state
-                self._take(_excluded(state, Status.EXCLUDED, decision.reason, now=self._now()))
+                here = refused_by_domain_only(decision) and self._in_global_space(state)
+                self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
                 continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
                 if answer is Answer.FORBIDDEN:
-                    self.frontier.skip(state)
-                    self._leased[state.id] = state
-                    self._take(_excluded(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS, now=self._now()))
+                    self._keep_out(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is Answer.UNKNOWN:
                     self.frontier.put_back(state)
@@ -143,7 +143,8 @@ class Engine:
                     host = state.url.split("/", 3)[2]
                     return FetchRobots(state.site, scheme, f"{scheme}://{host}/robots.txt")
             self._leased[state.id] = state
-            return FetchPage(state)
+            conditional = state.rules == self.generation and bool(state.etag or state.last_modified)
+            return FetchPage(state, conditional=conditional)
         return None
 
     def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
@@ -161,18 +162,10 @@ class Engine:
             return
         self._robots_tries[site] += 1
         tries = self._robots_tries[site]
-        policy = self.collection.policy
-        if tries <= policy.retry_times:
-            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=retry_after_s, policy=policy))
+        if tries <= self.policy.retry_times:
+            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=retry_after_s, policy=self.policy))
         else:
-            self.frontier.give_up(site)
-            self.store.note_pending(site, Status.ROBOTS_UNAVAILABLE)
-            logger.warning(
-                "%s gives no robots.txt (%s: %s): nothing of it is fetched, its URLs stay pending (741) until the next start",
-                site,
-                status,
-                Status(status).sentence if status in list(Status) else "HTTP status",
-            )
+            self._give_up(site, status)
         self.frontier.unhold(site)
 
     def fetched(self, outcome: Outcome) -> bool:
@@ -181,9 +174,8 @@ class Engine:
         if state is None:
             return False
         self.frontier.finished(state, sent_ago_s=outcome.sent_ago_s)
-        if outcome.retry_after_s is not None:
-            wait = min(outcome.retry_after_s, self.collection.policy.retry_after_max_s)
-            self.frontier.wait_site(state.site, wait)
+        if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
         self.progress.fetched += 1
         self._take(outcome)
         return True
@@ -197,23 +189,37 @@ class Engine:
         if not self._batch.changes:
             return None
         batch = self._batch
+        if batch.unchanged:
+            lost = self.store.lost_links(batch.unchanged)
+            for change in batch.changes:
+                if change.state.id in lost:
+                    change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
+        health = self.brakes.take_changed()
         try:
-            effects = self.store.record(batch.changes, now=self._now())
+            effects = self.store.record(batch.changes, now=self._now(), health=health)
         except CrawlspaceError:
+            self.brakes.give_back(health)
             raise
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             effects = self._record_singly(batch)
         self._batch = _Batch()
+        self.admission.adding.clear()
         for change in batch.changes:
             state = change.state
-            if change.forget:
-                self.discovery.forget(state.key)
-            elif state.next_fetch is not None:
+            if not change.forget and state.next_fetch is not None:
                 self.frontier.due(state.site, state.next_fetch, retry=state.retries > 0)
         self._discovered(batch.new, effects)
-        self._refetch_nearer(effects)
+        again = fetched_again(
+            effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+        )
+        if again:
+            self._discovered([], self.store.record(again, now=self._now()))
+            for change in again:
+                if change.state.next_fetch is not None:
+                    self.frontier.due(change.state.site, change.state.next_fetch, retry=True)
         self.backlog += effects.pushes + effects.deletes
+        self._look_around()
         return effects
 
     def _record_singly(self, batch: _Batch) -> Effects:
@@ -227,8 +233,8 @@ class Engine:
             except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
                 # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
-                policy = replace(self.collection.policy, retry_times=0)
-                after = advance(change.state, lost, policy=policy, now=self._now()).state
+                policy = replace(self.policy, retry_times=0)
+                after = self.brakes.follow(change.state, lost, policy=policy).state
                 batch.changes[number] = Change(after)
                 effects = self.store.record([batch.changes[number]], now=self._now())
             total.discovered += effects.discovered
@@ -255,8 +261,8 @@ class Engine:
         return len(self._batch.changes)
 
     def is_done(self) -> bool:
-        """Nothing is left to do in this run, and everything done is recorded."""
-        return not self._batch.changes and not self._leased and self.frontier.is_done()
+        """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
+        return not self.collection.continuous and self._is_idle()
 
     def close(self) -> None:
         """Commit, and give back the leases of what was never asked for."""
@@ -271,14 +277,63 @@ class Engine:
     def _now(self) -> int:
         return int(self.clock.now())
 
+    def _is_idle(self) -> bool:
+        return not self._batch.changes and not self._leased and self.frontier.is_done()
+
+    def _in_global_space(self, state: UrlState) -> bool:
+        url = parse(state.url, host_as_written=state.host_as_written)
+        return self.global_space is not None and self.global_space.allows(url) is not None
+
     def pace_of(self, site: str) -> Pace:
         """How fast a site (`host:port`) may be asked."""
         host, _, port = site.rpartition(":")
         settings = self.collection.sites.of(host, int(port))
         return Pace(settings.delay_s, settings.concurrency)
 
+    def _give_up(self, site: str, status: int) -> None:
+        """Leave a site alone that gives no robots.txt: for this run, or for an hour where the crawl goes on."""
+        if self.collection.continuous:
+            self._robots_tries.pop(site, None)
+            self.frontier.wait_site(site, self.policy.retry_after_max_s)
+            until = "for the next hour"
+        else:
+            self.frontier.give_up(site)
+            until = "until the next start"
+        self.store.note_pending(site, Status.ROBOTS_UNAVAILABLE)
+        self._noted_before = True
+        logger.warning(
+            "%s gives no robots.txt (%s: %s): nothing of it is fetched, its URLs stay pending (741) %s",
+            site,
+            status,
+            Status(status).sentence if status in list(Status) else "HTTP status",
+            until,
+        )
+
+    def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
+        """A URL just handed out is not to be asked for."""
+        self.frontier.skip(state)
+        self._leased[state.id] = state
+        self._take(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self._now()))
+
+    def _look_around(self) -> None:
+        """See what others have done: a command that has written to the store, or the time for a new cycle."""
+        if self.collection.continuous and self._cycles.is_time() and not (self._cycles.waits_for_the_end and not self._is_idle()):
+            self._cycles.begin()
+            self.policy = self._cycles.policy()
+            self.generation = int(self.store.get_meta(GENERATION) or 1)
+            self._version = -1
+        version = self.store.version()
+        if version == self._version:
+            return
+        again = self._version == -1
+        self._version = version
+        self.discovery.forget_known()
+        if again:
+            self.seed()
+        self.frontier.look_again()
+        self.backlog = self.drain.backlog()
+
     def _enter(self, new: Sequence[NewUrl]) -> None:
-        new = self._within_host_limit(new)
         if new:
             self._discovered(new, self.store.discover(new, now=self._now()))
 
@@ -292,100 +347,31 @@ class Engine:
     def _take(self, outcome: Outcome) -> None:
         """Turn an outcome into the change it makes."""
         state = self._leased.pop(outcome.id)
-        new: list[NewUrl] = []
-        keys: Sequence[int] | None = None
-        if outcome.links is not None:
-            found = self.discovery.links(
-                outcome.links, base=outcome.base or state.url, base_host_as_written=state.host_as_written, depth=state.depth + 1
-            )
-            keys, new = found.keys, found.new
-        if outcome.redirect_to is not None:
-            target = self._redirect_target(state, outcome)
-            if target is not None:
-                new.append(target)
-                keys = [target.key]
-        transition = advance(state, outcome, policy=self.collection.policy, now=self._now())
+        new, keys = self.admission.of_page(state, outcome)
+        transition = self.brakes.follow(state, outcome, policy=self.policy)
         after = transition.state
-        if outcome.document is not None and after.checksum is not None:
-            after.canonical = self._canonical_key(state, outcome)
+        if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
+            after.rules = self.generation
+        if outcome.kind is OutcomeKind.DOCUMENT and after.checksum is not None:
+            after.canonical = self.admission.canonical_key(state, outcome)
         document = outcome.document if transition.order is not None and after.checksum is not None else None
-        if new:
-            new = self._within_host_limit(new)
-        self._batch.changes.append(Change(after, document=document, links=keys, discovered=new, forget=transition.forget))
-        self._batch.new.extend(new)
-        self._batch.hosts.update(one.site.rpartition(":")[0] for one in new)
-        progress = self.progress
-        if state.state is State.PENDING:
-            progress.first_fetches += 1
-        progress.by_status[int(outcome.status)] += 1
-        if outcome.reason is not None:
-            progress.refused[outcome.reason] += 1
-        if outcome.kind is OutcomeKind.DOCUMENT:
-            progress.documents += 1
-        elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
-            progress.errors += 1
-
-    def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
-        """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
-        if state.redirects >= self.collection.max_redirects:
-            self.discovery.refused[Reason.REDIRECTS] += 1
-            return None
-        candidate = Candidate(
-            outcome.redirect_to or "",
-            Source.REDIR,
-            base=state.url,
-            base_host_as_written=state.host_as_written,
-            depth=state.depth,
-            redirects=state.redirects + 1,
+        if outcome.kind is OutcomeKind.UNCHANGED:
+            self._batch.unchanged.append(state.id)
+        if transition.forget:
+            self.discovery.forget(state.key)  # a link to it, on a page of the same batch even, makes it pending again
+        self._batch.changes.append(
+            Change(
+                after,
+                document=document,
+                links=keys,
+                discovered=new,
+                forget=transition.forget,
+                keep_in_index=outcome.status == Status.EXCLUDED_HERE,
+            )
         )
-        admitted, url, decision = self.discovery.candidate(candidate)
-        if admitted is None and state.source is Source.USER:
-            shown = url.text if url is not None else outcome.redirect_to or ""
-            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
-        return admitted
-
-    def _canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
-        if not outcome.canonical:
-            return None
-        try:
-            key = parse(join(outcome.base or state.url, outcome.canonical)).key
-        except MalformedUrl:
-            return None
-        return key if key != state.key else None
-
-    def _within_host_limit(self, new: Sequence[NewUrl]) -> list[NewUrl]:
-        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows."""
-        kept: list[NewUrl] = []
-        adding: Counter[str] = Counter()
-        for url in new:
-            host, _, port = url.site.rpartition(":")
-            most = self.collection.sites.of(host, int(port)).limits.max_urls_per_host
-            if most is not None and self.store.get(url.url) is None:
-                if self.store.host_count(host) + self._batch.hosts[host] + adding[host] >= most:
-                    self.discovery.refused[Reason.URLS_PER_HOST] += 1
-                    continue
-                adding[host] += 1
-            kept.append(url)
-        return kept
-
-    def _refetch_nearer(self, effects: Effects) -> None:
-        """A page that turned out nearer to a start URL may lead to pages that were too far away before: fetch it again for its links."""
-        deepest = self.space.limits.max_link_depth
-        if deepest is None:
-            return
-        again = []
-        for id, before, _ in effects.lowered:
-            state = self.store.get_by_id(id)
-            if (
-                state is not None
-                and before >= deepest
-                and state.state in (State.DONE, State.EXCLUDED)
-                and state.lease_until is None
-            ):
-                again.append(Change(replace(state, next_fetch=self._now(), rules=0)))
-                self.frontier.due(state.site, self._now(), retry=True)
-        if again:
-            self.store.record(again, now=self._now())
+        self._batch.new.extend(new)
+        self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
+        self.progress.count(state, outcome)
 
     def _count_refusals(self) -> None:
         refused = self.discovery.refused
@@ -395,5 +381,5 @@ class Engine:
             refused.clear()
 
 
-def _excluded(state: UrlState, status: Status, reason: Reason, *, now: int) -> Outcome:
-    return Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=now)
+def _has_work(by_state: Mapping[str, int]) -> bool:
+    return bool(by_state.get("pending") or by_state.get("leased"))

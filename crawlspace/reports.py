@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Protocol
 
-from crawlspace.model import State, Status, UrlState, priority
+from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.store import Counts
 
 LEASED = "leased"
@@ -20,7 +21,13 @@ class ReadableStore(Protocol):
     def get_by_id(self, id: int) -> UrlState | None: ...
 
     def urls(
-        self, *, state: State | None = None, leased: bool = False, status: int | None = None, host: str | None = None
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
     ) -> Iterator[UrlState]: ...
 
     def counts(self) -> Counts: ...
@@ -48,6 +55,7 @@ class Known:
             "errors": state.errors,
             "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
             "indexed": state.indexed,
+            "held": None if state.held is None else state.held.label,
             "duplicate_of": self.duplicate_of,
         }
 
@@ -64,11 +72,17 @@ def known(state: UrlState, store: ReadableStore) -> Known:
 
 
 def known_urls(
-    store: ReadableStore, *, label: str | None = None, statuses: range | None = None, host: str | None = None
+    store: ReadableStore,
+    *,
+    label: str | None = None,
+    statuses: range | None = None,
+    host: str | None = None,
+    held: bool = False,
 ) -> Iterator[Known]:
     """Yield what is known of the URLs that were asked for, in order of discovery, without holding them in memory.
 
-    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port.
+    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port; `held` wants those in the index
+    whose deletion is held.
     """
     site = host if host is not None and host.rpartition(":")[2].isdigit() else None
     states = store.urls(
@@ -76,6 +90,7 @@ def known_urls(
         leased=label == LEASED,
         status=statuses.start if statuses is not None and len(statuses) == 1 else None,
         host=host if host is None or site is None else host.rpartition(":")[0],
+        held=held,
     )
     for state in states:
         if (
@@ -102,7 +117,8 @@ class Report:
     hosts: int
     crawling: int | None = None
     since: int | None = None
-    held: int = 0
+    held: Mapping[Held, int] = field(default_factory=dict)
+    """Documents in the index whose deletion is held, by the reason."""
 
     @property
     def known(self) -> int:
@@ -116,7 +132,8 @@ class Report:
             "urls": dict(self.urls),
             "status": {str(code): count for code, count in sorted(self.status.items())},
             "refused": dict(sorted(self.refused.items())),
-            "index": {"documents": self.documents, "outbox": self.outbox, "held": self.held, "parked": self.parked},
+            "index": {"documents": self.documents, "outbox": self.outbox, "held": sum(self.held.values()), "parked": self.parked},
+            "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
         }
 
@@ -135,7 +152,13 @@ def report(collection: str, store: ReadableStore | None, *, crawling: int | None
         hosts=counts.hosts,
         crawling=crawling,
         since=since,
+        held={} if store is None or not counts.held else held_by_reason(store),
     )
+
+
+def held_by_reason(store: ReadableStore) -> Mapping[Held, int]:
+    """Return how many documents are in the index whose deletion is held, for each reason that there is."""
+    return Counter(state.held for state in store.urls(held=True) if state.held is not None)
 
 
 def status_sentence(code: int) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from crawlspace.decision import Decision
-from crawlspace.model import UrlState
+from crawlspace.model import Outcome, OutcomeKind, State, UrlState
 from crawlspace.urls import parse
 
 
@@ -21,7 +21,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FetchPage:
+    """Ask for a page; `conditional`: with the validators of its state, so that an unchanged one need not be sent again."""
+
     state: UrlState
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,18 @@ class Progress:
     deletes: int = 0
     by_status: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+
+    def count(self, state: UrlState, outcome: Outcome) -> None:
+        """Count the outcome of a URL whose state was that before."""
+        if state.state is State.PENDING:
+            self.first_fetches += 1
+        self.by_status[int(outcome.status)] += 1
+        if outcome.reason is not None:
+            self.refused[outcome.reason] += 1
+        if outcome.kind is OutcomeKind.DOCUMENT:
+            self.documents += 1
+        elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
+            self.errors += 1
 
 
 def describe_refusal(refused: Refused) -> str:

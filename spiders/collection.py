@@ -31,7 +31,7 @@ from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.failures import meaning_of
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
-from crawlspace.runtime.requests import ROBOTS, SLOT, STATE
+from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional
 from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
 
@@ -82,6 +82,7 @@ class CollectionSpider(scrapy.Spider):
         self._max_links = content.max_links
         self._obey_meta_robots = content.obey_meta_robots
         self._agent_names = tuple(_PRODUCT.findall(session.collection.user_agent)[:1])
+        self._soft_errors = session.collection.soft_errors
         self._space = session.space
 
     async def start(self) -> AsyncIterator[Any]:
@@ -204,6 +205,10 @@ class CollectionSpider(scrapy.Spider):
         if not verdict.admitted:
             return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
         page = self._extract(response, state, mime=mime, declared=declared_text)
+        if response.status == 200 and self._soft_errors:
+            code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
+            if code is not None:
+                return Fetched(_error(state, code, detail="a soft error page"))
         directives = self._directives(response, page)
         decision = session.engine.discovery.recheck(state)
         index = directives.index and decision.index
@@ -263,13 +268,11 @@ class CollectionSpider(scrapy.Spider):
         return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=url.text)
 
     def _error(self, response: Response, state: UrlState, status: int) -> Outcome:
+        if status == 304:
+            return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status, conditional=is_conditional(response.request))
         wait = _header(response, b"Retry-After")
         wait_s = retry_after_s(wait, now=self.session.engine.clock.now()) if wait is not None and self.session else None
-        if status == 429 or (status == 503 and wait_s is not None):
-            return Outcome(state.id, state.url, OutcomeKind.FAILED, status, retry_after_s=wait_s)
-        if status == 304:
-            return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status)
-        return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500)
+        return _error(state, status, wait_s=wait_s)
 
 
 def _is_of_a_scrapy_command(start: Any) -> bool:
@@ -281,6 +284,13 @@ def _error_of(failure: Failure) -> BaseException:
     error = failure.value
     assert error is not None
     return error
+
+
+def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:
+    """The outcome of a page that answers with an error, or is mapped to one."""
+    if status == 429 or (status == 503 and wait_s is not None):
+        return Outcome(state.id, state.url, OutcomeKind.FAILED, status, retry_after_s=wait_s, detail=detail)
+    return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500, detail=detail)
 
 
 def _excluded(state: UrlState, status: Status, reason: Reason, *, detail: str = "") -> Outcome:

@@ -33,7 +33,8 @@ class Command(ScrapyCrawl):
 
     def long_desc(self) -> str:
         return (
-            "Crawl a collection until nothing in it is pending, leased or due. Ctrl-C once ends cleanly: requests under way are finished and "
+            "Crawl a collection until nothing in it is pending, leased or due (with CRAWLSPACE_CONTINUOUS, until it is stopped). What the rules now "
+            "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests under way are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
             "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, or no site could be reached, 2 wrong use."
@@ -134,6 +135,8 @@ def summary(session: Session) -> str:
         rest = [f"{left:,} URLs pending"] if left else []
         rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
         lines.append(f"  left for the next start: {', '.join(rest)}")
+    if counts.held:
+        lines.append(f"  {counts.held:,} deletions are held  (scrapy deletions {session.collection.name} shows them, and why)")
     silent = sorted(session.engine.frontier.silent)
     if silent:
         more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""

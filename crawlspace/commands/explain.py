@@ -12,9 +12,9 @@ from crawlspace.decision import Decision, Reason, Step
 from crawlspace.errors import UsageError
 from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import priority
+from crawlspace.opening import build_space
 from crawlspace.reports import Known, label_of, status_sentence
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, reading_store, shortened
-from crawlspace.runtime.session import build_space
 
 
 class Command(CollectionCommand):
@@ -110,10 +110,10 @@ def _known(known: Known) -> Iterator[str]:
     yield f"{label_of(state)}{status}; {state.depth} links from a start URL, source {state.source.label}"
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
-    errors = f", {state.errors} temporary errors in a row" if state.errors else ""
+    errors = f", {state.errors} errors in a row" if state.errors else ""
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
     if state.indexed:
-        yield "in the index"
+        yield f"in the index, its deletion held: {state.held.sentence}" if state.held is not None else "in the index"
     elif known.duplicate_of is not None:
         yield f"not in the index: a duplicate of {known.duplicate_of}"
     else:

@@ -6,9 +6,14 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from crawlspace.config import load_collection
 from crawlspace.decision import Reason
+from crawlspace.errors import CrawlspaceError
+from crawlspace.opening import build_space, hash_of
+from crawlspace.reconcile import RULES_HASH
 from crawlspace.reports import Report, report, status_sentence
-from crawlspace.runtime.command import CollectionCommand, beside, exactly_one, print_json, reading_store
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store
+from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.who_crawls import who_crawls
 
 
@@ -23,8 +28,9 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has and "
-            "what is still to be sent to it, and whether the collection is being crawled at this moment. "
+            "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
+            "what is still to be sent to it and which deletions are held, whether the rules have changed since they were applied, and whether the "
+            "collection is being crawled at this moment. "
             "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
         )
 
@@ -42,6 +48,7 @@ class Command(CollectionCommand):
                 crawling=None if crawler is None else crawler.process,
                 since=None if crawler is None else crawler.since,
             )
+            doubt = "" if store is None or opts.json else _of_the_rules(place, store)
         if opts.json:
             print_json(numbers.as_json())
             return 0
@@ -49,6 +56,8 @@ class Command(CollectionCommand):
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
             return 0
         print("\n".join(_lines(numbers)))
+        if doubt:
+            print(f"\n{doubt}")
         return 0
 
 
@@ -71,9 +80,27 @@ def _lines(numbers: Report) -> Iterator[str]:
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
     if numbers.held:
-        yield from _table([("held", numbers.held, "deletions that a person must approve")])
+        held = f"deletions that wait for approval (scrapy deletions {numbers.collection})"
+        yield from _table([("held", sum(numbers.held.values()), held)])
+        yield from _table((f"  {reason.label}", count, reason.sentence) for reason, count in sorted(numbers.held.items()))
     if numbers.parked:
         yield from _table([("parked", numbers.parked, "documents the index refuses")])
+
+
+def _of_the_rules(place: Place, store: SqliteStore) -> str:
+    """What is to be said where the rules on disk are not those that the known URLs were judged by; they may not even load."""
+    applied = store.get_meta(RULES_HASH)
+    if applied is None:
+        return ""
+    try:
+        collection = load_collection(place.name, place.settings)
+        if applied == hash_of(collection, build_space(collection)):
+            return ""
+    except CrawlspaceError:
+        return ""
+    if not applied:
+        return f"the next start judges the known URLs anew: scrapy plan {place.name} shows what that does"
+    return f"the rules have changed since the last start: scrapy plan {place.name} shows what that does"
 
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:

@@ -32,9 +32,14 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--state", choices=STATE_LABELS, help=f"only URLs in this state: {', '.join(STATE_LABELS)}", metavar="STATE"
         )
-        parser.add_argument("--status", type=_statuses, metavar="CODE", help="only URLs with this status code, as in 404 or 4xx")
+        parser.add_argument(
+            "--status", type=status_codes, metavar="CODE", help="only URLs with this status code, as in 404 or 4xx"
+        )
         parser.add_argument(
             "--host", type=str.lower, help="only URLs of this host, as in www.example.com or www.example.com:8080"
+        )
+        parser.add_argument(
+            "--held", action="store_true", help="only URLs whose document is in the index and whose deletion is held"
         )
         parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
@@ -48,7 +53,7 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
-            for known in known_urls(store, label=opts.state, statuses=opts.status, host=opts.host):
+            for known in known_urls(store, label=opts.state, statuses=opts.status, host=opts.host, held=opts.held):
                 print(line(known))
         return 0
 
@@ -62,7 +67,8 @@ def _json(known: Known) -> str:
     return json.dumps(known.as_json(), ensure_ascii=False)
 
 
-def _statuses(text: str) -> range:
+def status_codes(text: str) -> range:
+    """Read a status code, or a class of them such as 4xx, from the command line."""
     if text[-2:].lower() == "xx" and text[:-2].isdigit():
         first = int(text[:-2]) * 100
         return range(first, first + 100)

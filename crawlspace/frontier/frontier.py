@@ -36,8 +36,16 @@ class Frontier:
     """Hands out leased URLs, one turn at a time. `under_way` counts those not yet finished."""
 
     def __init__(
-        self, store: LeaseStore, *, clock: Clock, pace_of: Callable[[str], Pace], lease_s: int, retries_until: float = 0.0
+        self,
+        store: LeaseStore,
+        *,
+        clock: Clock,
+        pace_of: Callable[[str], Pace],
+        lease_s: int,
+        retries_until: float = 0.0,
+        longest_wait_s: float = 3600.0,
     ) -> None:
+        """`longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
         self._store = store
         self._clock = clock
         self._pace_of = pace_of
@@ -61,7 +69,7 @@ class Frontier:
             turns.more = known.pending
             turns.due_at = known.next_due
             if known.wait_until and known.wait_until > now:
-                turns.next_turn = clock.monotonic() + known.wait_until - now
+                turns.next_turn = clock.monotonic() + min(known.wait_until - now, longest_wait_s)
             self._put(turns)
         self._next_reclaim = clock.monotonic() + lease_s / 4
 
@@ -159,6 +167,19 @@ class Frontier:
             if turns.place in (Place.NOWHERE, Place.DUE_LATER):
                 turns.place = Place.NOWHERE
                 self._put(turns)
+
+    def look_again(self) -> None:
+        """Another process has written to the store: see which sites have something now."""
+        for known in self._store.sites():
+            if known.site in self.silent:
+                continue
+            turns = self._turns(known.site)
+            turns.more = turns.more or known.pending
+            if known.next_due is not None and (turns.due_at is None or known.next_due < turns.due_at):
+                turns.due_at = known.next_due
+                if turns.place is Place.DUE_LATER:
+                    turns.place = Place.NOWHERE
+            self._put_if_nowhere(turns)
 
     def wait_site(self, site: str, seconds: float) -> None:
         """Ask the site for nothing during that time; remembered across restarts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from crawlspace.model import Source, UrlState
+from crawlspace.model import Source, State, UrlState
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ Rank = tuple[int, int, int]
 
 
 def rank_of(state: UrlState) -> Rank:
-    return (state.source, state.shift, state.id)
+    """Return the place of a URL that is to be fetched; one that is due again waits behind what is new, whatever its source was."""
+    is_new = state.state is State.PENDING or state.retries > 0
+    return (state.source if is_new else Source.REFRESH, state.shift, state.id)
 
 
 @dataclass(slots=True)

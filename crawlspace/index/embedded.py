@@ -32,7 +32,7 @@ from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 
 APPLICATION_ID = 0x43725749  # "CrWI"
-VERSION = 1
+VERSION = 2
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
 
@@ -47,18 +47,21 @@ CREATE TABLE documents (
     headings TEXT NOT NULL,
     fields TEXT NOT NULL,
     duplicates TEXT NOT NULL,
-    pushed_at INTEGER NOT NULL
+    pushed_at INTEGER NOT NULL,
+    owner TEXT NOT NULL DEFAULT ''
 );
 CREATE VIRTUAL TABLE words USING fts5 (
     title, headings, url, description, text, tokenize = "unicode61 remove_diacritics 2"
 );
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);
 """
+_SECOND = "ALTER TABLE documents ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
+"""Leads from version 1 to 2."""
 _INSERT = """
-INSERT INTO documents (url, id, language, content_type, modified, headings, fields, duplicates, pushed_at)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+INSERT INTO documents (url, id, language, content_type, modified, headings, fields, duplicates, pushed_at, owner)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _UPDATE = """
-UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?, fields = ?, duplicates = ?, pushed_at = ?
+UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?, fields = ?, duplicates = ?, pushed_at = ?, owner = ?
 WHERE number = ?"""
 _SEARCH = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.duplicates
@@ -89,6 +92,9 @@ class SearchResult:
 class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
+    A document belongs to the `owner` that pushed it last; what another one has taken over, an owner's delete leaves alone. So a URL
+    can go from one collection to another without ever leaving the index.
+
     Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of a newer crawlspace, StoreError for
     one that cannot be opened; the file is then as it was.
     """
@@ -99,12 +105,14 @@ class EmbeddedIndex:
         *,
         read_only: bool = False,
         name: str = "embedded",
+        owner: str = "",
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         clock: Clock | None = None,
     ) -> None:
         self.name = name
         self.path = path
+        self._owner = owner
         self._clock = clock or SystemClock()
         self._max_document_bytes = max_document_bytes
         if read_only and not path.exists():
@@ -224,7 +232,7 @@ class EmbeddedIndex:
         headings = json.dumps(document.headings) if document.headings else "[]"
         fields = json.dumps(document.fields) if document.fields else "{}"
         duplicates = json.dumps(document.duplicates) if document.duplicates else "[]"
-        shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now)
+        shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now, self._owner)
         number = self._number(url)
         if number is None:
             self._db.execute(_INSERT, (url, document_id(url), *shown))
@@ -245,10 +253,10 @@ class EmbeddedIndex:
         )
 
     def _delete(self, url: str) -> None:
-        number = self._number(url)
-        if number is not None:
-            self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
-            self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
+        row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
+        if row is not None and row[1] in ("", self._owner):
+            self._db.execute("DELETE FROM words WHERE rowid = ?", row[:1])
+            self._db.execute("DELETE FROM documents WHERE number = ?", row[:1])
 
     def _number(self, url: str) -> int | None:
         row = self._db.execute("SELECT number FROM documents WHERE url = ?", (url,)).fetchone()
@@ -269,6 +277,8 @@ class EmbeddedIndex:
             raise StoreVersionError(
                 f"the index {self.path} has version {version}, and this crawlspace reads up to {VERSION}: use the newer crawlspace"
             )
+        if version < VERSION and create:
+            self._migrate()
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
 
@@ -278,6 +288,18 @@ class EmbeddedIndex:
             if not self._tables():  # another process may have been first
                 self._db.execute(_SCHEMA)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _migrate(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            if self._marks()[1] < VERSION:  # another process may have been first
+                self._db.execute(_SECOND)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
             self._db.execute("COMMIT")
         except BaseException:

@@ -31,6 +31,7 @@ class Progress:
         self._crawler = crawler
         self._loop: Any = None
         self._live: Any = None
+        self._logged = ""
         self._pending_base = 0
         self._marks: list[tuple[float, int]] = [(monotonic(), 0)]
         self._started = datetime.now(tz=UTC)
@@ -104,7 +105,11 @@ class Progress:
             self._live.update(self._text(self.line()), refresh=True)
 
     def _log(self) -> None:
-        logger.info("%s: %s", self._crawler.spider.name, self.line())  # type: ignore[union-attr]
+        """Log how it goes, unless it rests: a crawl that goes on for ever would fill the disk with one and the same line."""
+        line = self.line()
+        if line != self._logged:
+            self._logged = line
+            logger.info("%s: %s", self._crawler.spider.name, line)  # type: ignore[union-attr]
 
     def _collect_stats(self, reason: str) -> None:
         """Scrapy's stats, for whoever reads them (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
@@ -123,6 +128,7 @@ class Progress:
         stats.set_value("crawlspace/discovered", progress.discovered)
         stats.set_value("crawlspace/index/push", progress.pushes)
         stats.set_value("crawlspace/index/delete", progress.deletes)
+        stats.set_value("crawlspace/index/held", self._engine.brakes.withheld)
         for status, count in progress.by_status.items():
             stats.set_value(f"crawlspace/status/{status}", count)
         for refusal, count in progress.refused.items():

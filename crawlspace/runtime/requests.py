@@ -15,6 +15,8 @@ SLOT = "crawlspace"
 """The one download slot of everything the frontier hands out: it has no delay, because the frontier keeps them."""
 STATE = "crawlspace_state"
 ROBOTS = "crawlspace_robots"
+CONDITIONAL = "crawlspace_conditional"
+"""Set on a request that may be answered with 304."""
 
 
 class LeasedRequest(Request):
@@ -24,16 +26,24 @@ class LeasedRequest(Request):
         self._url = url
 
 
-def page_request(state: UrlState, *, callback: Any, errback: Any) -> Request:
+def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: bool = False) -> Request:
     """Return the request for a leased URL."""
+    meta: dict[str, Any] = {STATE: state, "download_slot": SLOT}
+    if conditional:
+        meta[CONDITIONAL] = True
     return LeasedRequest(
         state.url,
         callback=callback,
         errback=errback,
-        meta={STATE: state, "download_slot": SLOT},
+        meta=meta,
         priority=priority(Source(state.source), state.shift),
         dont_filter=True,
     )
+
+
+def is_conditional(request: Request | None) -> bool:
+    """Whether a request asked only for what has changed, whoever made it do so."""
+    return request is not None and (b"If-None-Match" in request.headers or b"If-Modified-Since" in request.headers)
 
 
 def robots_request(fetch: FetchRobots, *, callback: Any, errback: Any) -> Request:

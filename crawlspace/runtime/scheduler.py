@@ -98,7 +98,9 @@ class FrontierScheduler(BaseScheduler):
             self._session.fail(error, self._crawler)
             return None
         if isinstance(fetch, FetchPage):
-            return page_request(fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed)
+            return page_request(
+                fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed, conditional=fetch.conditional
+            )
         if isinstance(fetch, FetchRobots):
             return self._robots_request(fetch)
         if self._engine.waits_for_index:

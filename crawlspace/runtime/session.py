@@ -12,11 +12,10 @@ from crawlspace.config import Collection, load_collection
 from crawlspace.engine import SINK, Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.rules.space import CrawlSpace
-from crawlspace.run import Refused, describe_refusal
+from crawlspace.opening import Opening, open_engine
+from crawlspace.run import describe_refusal
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
-from crawlspace.site_table import SiteLimitTable
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -28,12 +27,12 @@ logger = logging.getLogger(__name__)
 class Session:
     """Holds what belongs to one running crawl. `error` is why it had to stop, if it had to."""
 
-    def __init__(self, collection: Collection, engine: Engine, *, store: SqliteStore, index: EmbeddedIndex) -> None:
+    def __init__(self, collection: Collection, opening: Opening, *, store: SqliteStore, index: EmbeddedIndex) -> None:
         self.collection = collection
-        self.engine = engine
-        self.space = engine.space
+        self.opening = opening
+        self.engine: Engine = opening.engine
+        self.space = self.engine.space
         self.error: CrawlspaceError | None = None
-        self.refused_starts: list[Refused] = []
         self.final_counts = store.counts()
         """How things stood at the end."""
         self.sending = SendingTimes()
@@ -47,23 +46,22 @@ class Session:
 
     @classmethod
     def open(cls, name: str, settings: Mapping[str, object]) -> Session:
-        """Read the configuration, lock the collection, open store and index, and enter the start URLs.
+        """Read the configuration, lock the collection, open store and index, bring them in line, and enter the start URLs.
 
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
         collection = load_collection(name, settings)
-        space = build_space(collection)
         make_folder(collection)
         store = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
         try:
-            index = EmbeddedIndex(collection.index_file)
+            _check_index(collection, store)
+            index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
             store.close()
             raise
         try:
-            engine = Engine(collection, space, store=store, sink=index, clock=SystemClock())
-            session = cls(collection, engine, store=store, index=index)
-            session.refused_starts = engine.seed()
+            opening = open_engine(collection, store=store, sink=index, clock=SystemClock())
+            session = cls(collection, opening, store=store, index=index)
         except BaseException:
             index.close()
             store.close()
@@ -76,8 +74,30 @@ class Session:
             logger.warning(
                 "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"
             )
-        for refused in self.refused_starts:
+        for refused in self.opening.refused_starts:
             logger.warning("%s", describe_refusal(refused))
+        self._tell_of_changes()
+
+    def _tell_of_changes(self) -> None:
+        """Log what was done to what was known before, with what a person may do about it."""
+        name, plan = self.collection.name, self.opening.plan
+        if plan is not None and plan.has_effect:
+            logger.info("the rules of %s have changed: %s", name, plan.sentence())
+        if plan is not None and plan.held:
+            logger.warning(
+                "%d documents that the rules now exclude stay in the index, because deleting them needs approval (more than %d and more than %d %%):"
+                " `scrapy deletions %s` lists them, with --approve they are deleted; if it was a slip, mend the rules and start again",
+                plan.held,
+                self.collection.max_deletions,
+                self.collection.max_deletions_percent,
+                name,
+            )
+        if self.opening.hastened:
+            logger.warning(
+                "%d URLs were due later than CRAWLSPACE_REFRESH_MAX from now, because the clock was set back or the setting made shorter;"
+                " they are due within it",
+                self.opening.hastened,
+            )
 
     def guard_connections(self) -> None:
         """Have every connection of this process checked against the address rules, at connect time."""
@@ -151,15 +171,14 @@ class Session:
             self._store.close()
 
 
-def build_space(collection: Collection) -> CrawlSpace:
-    """Compile a collection's rules and limits."""
-    return CrawlSpace(
-        collection.rules,
-        collection.limits,
-        [start.url for start in collection.start_urls],
-        host_case_sensitive=collection.host_case_sensitive,
-        site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
-    )
+def _check_index(collection: Collection, store: SqliteStore) -> None:
+    """Raise StoreError when the index is not where it was: pages that have not changed would never be sent to a new one."""
+    indexed = store.counts().indexed
+    if indexed and not collection.index_file.exists():
+        raise StoreError(
+            f"there is no index at {collection.index_file}, although {indexed:,} documents of {collection.name} have been sent to one:"
+            f" put it back, or move {collection.store_file} away too and crawl anew"
+        )
 
 
 def make_folder(collection: Collection) -> None:

@@ -42,6 +42,15 @@ def indexed(project: Project, name: str = "demo") -> list[str]:
     return [urlsplit(url)._replace(scheme="", netloc="").geturl() for url in urls]
 
 
+def make_due(project: Project, name: str = "demo") -> None:
+    """Have everything known be due now, as after its interval."""
+    store = SqliteStore(project.data / name / "state.db")
+    try:
+        store.hasten(0)
+    finally:
+        store.close()
+
+
 def refusals(project: Project, name: str = "demo") -> dict[str, int]:
     store = SqliteStore(project.data / name / "state.db", read_only=True)
     try:

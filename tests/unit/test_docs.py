@@ -30,17 +30,17 @@ from crawlspace.errors import RuleFileError
 from crawlspace.explain import Question, explain
 from crawlspace.index.embedded import Hit
 from crawlspace.model import Status, UrlState
+from crawlspace.opening import build_space
 from crawlspace.reports import STATE_LABELS, Known, report
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.lint import Finding
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.session import build_space
 from crawlspace.site_table import KEYS
 from crawlspace.urls import parse
 from tests.conftest import assert_same
 from tests.sites import ROOT
-from tests.unit.state.test_lifecycle import DAY, TABLE
+from tests.tables import TABLES, written
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 SETTINGS_OF_OURS: dict[str, object] = {"CRAWLSPACE_START_URLS": []}  # has no line in settings.py
@@ -109,7 +109,7 @@ def test_commands_are_documented_with_their_options(name: str) -> None:
 
 
 def test_no_command_is_documented_that_is_not_there() -> None:
-    assert_same(re.findall(r"^## scrapy (\w+)$", text("docs/commands.md"), re.MULTILINE), COMMANDS)
+    assert_same(re.findall(r"^## scrapy ([\w-]+)$", text("docs/commands.md"), re.MULTILINE), COMMANDS)
 
 
 def shape(value: object) -> object:
@@ -194,17 +194,9 @@ def test_every_status_code_is_documented_with_its_sentence() -> None:
     assert documented == [(int(status), status.sentence) for status in Status]
 
 
-def test_the_outcomes_are_those_that_the_life_cycle_is_tested_on() -> None:
-    def after(wait: float | None) -> str:
-        if wait is None:
-            return "never"
-        return f"{wait / DAY:g} days" if wait >= DAY else f"{wait:g} seconds"
-
-    expected = [
-        [what, f"{state.label}, {int(status)}", after(wait), order.value if order is not None else "none"]
-        for what, _, _, (state, status), wait, order in TABLE
-    ]
-    assert_same(map(tuple, rows("docs/reasons.md", "Outcomes")), map(tuple, expected))
+@pytest.mark.parametrize("page", sorted({page for page, _ in TABLES}))
+def test_the_tables_are_those_that_tests_run_on(page: str) -> None:
+    assert text(page) == written(page, text(page)), "python -m tests.tables writes them anew"
 
 
 def test_every_state_of_a_url_is_documented() -> None:
@@ -348,7 +340,7 @@ def test_every_command_that_is_shown_is_there() -> None:
     shown = {
         (page, command)
         for page in PAGES
-        for command in re.findall(r"(?:^ {4}(?:\$ )?|`)scrapy ([a-z]+)\b", text(page), re.MULTILINE)
+        for command in re.findall(r"(?:^ {4}(?:\$ )?|`)scrapy ([a-z-]+)\b", text(page), re.MULTILINE)
     }
     assert not sorted((page, command) for page, command in shown if command not in {*COMMANDS, *scrapys})
 

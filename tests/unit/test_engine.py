@@ -9,8 +9,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.config import load_collection
 from crawlspace.engine import SINK, Engine
 from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
+from crawlspace.opening import build_space
 from crawlspace.run import FetchPage
-from crawlspace.runtime.session import build_space
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change, Effects
 from tests.contract.sinks import MemorySink

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import pytest
 
-from crawlspace.model import NewUrl, Source, State, Status
+from crawlspace.model import Document, Held, NewUrl, Source, State, Status
 from crawlspace.reports import STATE_LABELS, known_urls, report, status_sentence
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
@@ -49,8 +49,23 @@ def test_the_numbers(store: MemoryStore) -> None:
         "status": {"200": 1, "404": 1, "410": 1},
         "refused": {"domain": 3, "scheme": 1},
         "index": {"documents": 0, "outbox": 0, "held": 0, "parked": 0},
+        "held": {"host": 0, "many": 0, "rules": 0},
         "hosts": 3,
     }
+
+
+def test_deletions_that_are_held(store: MemoryStore) -> None:
+    for number, (url, reason) in enumerate([(URLS[0][0], Held.HOST), (URLS[1][0], Held.RULES), (URLS[2][0], Held.RULES)]):
+        state = store.get(url)
+        assert state is not None
+        state.checksum, state.held = bytes([number]) * 16, reason
+        store.record([Change(state, document=Document(url))], now=NOW)
+    numbers = report("demo", store).as_json()
+    assert numbers["index"] == {"documents": 3, "outbox": 3, "held": 3, "parked": 0}
+    assert numbers["held"] == {"host": 1, "many": 0, "rules": 2}
+    assert [one.as_json()["held"] for one in known_urls(store, held=True)] == ["host", "rules", "rules"]
+    assert [one.state.url for one in known_urls(store, held=True, host="a.example:8080")] == [URLS[2][0]]
+    assert {one.as_json()["held"] for one in known_urls(store, label="pending")} == {None}
 
 
 def test_zeros_before_the_first_crawl() -> None:

@@ -1,0 +1,134 @@
+"""Who gets into the store: start URLs, a page's links and redirect targets, as far as rules and limits let them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from crawlspace.config import Collection, StartUrl
+from crawlspace.decision import Reason
+from crawlspace.discovery import Discovery
+from crawlspace.errors import ConfigError
+from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.run import Refused, describe_refusal
+from crawlspace.urls import MalformedUrl, join, parse
+
+logger = logging.getLogger(__name__)
+
+
+class KnownHosts(Protocol):
+    def get(self, url: str) -> UrlState | None: ...
+    def host_count(self, host: str) -> int: ...
+
+
+class Admission:
+    """Turns candidates into what the store is to insert. `adding` counts by host what is on its way there."""
+
+    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
+        self._collection = collection
+        self._discovery = discovery
+        self._store = store
+        self.adding: Counter[str] = Counter()
+
+    def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
+        """Check candidates one by one, as a person or a spider names them."""
+        new: list[NewUrl] = []
+        refused: list[Refused] = []
+        for candidate in candidates:
+            admitted, _, decision = self._discovery.candidate(candidate)
+            if admitted is None:
+                refused.append(Refused("", candidate.href, decision))
+            else:
+                new.append(admitted)
+        return self.within_host_limit(new), refused
+
+    def of_page(self, state: UrlState, outcome: Outcome) -> tuple[list[NewUrl], Sequence[int] | None]:
+        """Return what an outcome leads to: what the store may not know yet, and the keys of all; None where those of the last fetch stay."""
+        new: list[NewUrl] = []
+        keys: Sequence[int] | None = None
+        if outcome.links is not None:
+            found = self._discovery.links(
+                outcome.links, base=outcome.base or state.url, base_host_as_written=state.host_as_written, depth=state.depth + 1
+            )
+            keys, new = found.keys, found.new
+        if outcome.redirect_to is not None:
+            target = self._redirect_target(state, outcome)
+            if target is not None:
+                new, keys = [target], [target.key]
+        if new:
+            kept = self.within_host_limit(new)
+            if len(kept) < len(new) and keys is not None:  # what is left out is no link of the page: it would look lost for ever
+                left_out = {url.key for url in new} - {url.key for url in kept}
+                keys = [key for key in keys if key not in left_out]
+            new = kept
+        return new, keys
+
+    def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
+        """Return the key of the page that a page names as the canonical one; None where that is itself, or outside the crawl space."""
+        if not outcome.canonical:
+            return None
+        try:
+            href = join(outcome.base or state.url, outcome.canonical)
+            if parse(href).key == state.key:
+                return None
+        except MalformedUrl:
+            return None
+        url, decision = self._discovery.judge(href)
+        return url.key if url is not None and decision.admitted else None
+
+    def within_host_limit(self, new: Sequence[NewUrl]) -> list[NewUrl]:
+        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows."""
+        kept: list[NewUrl] = []
+        adding: Counter[str] = Counter()
+        for url in new:
+            host, _, port = url.site.rpartition(":")
+            most = self._collection.sites.of(host, int(port)).limits.max_urls_per_host
+            if most is not None and self._store.get(url.url) is None:
+                if self._store.host_count(host) + self.adding[host] + adding[host] >= most:
+                    self._discovery.refused[Reason.URLS_PER_HOST] += 1
+                    self._discovery.forget(url.key)
+                    continue
+                adding[host] += 1
+            kept.append(url)
+        return kept
+
+    def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
+        """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
+        if state.redirects >= self._collection.max_redirects:
+            self._discovery.refused[Reason.REDIRECTS] += 1
+            return None
+        candidate = Candidate(
+            outcome.redirect_to or "",
+            Source.REDIR,
+            base=state.url,
+            base_host_as_written=state.host_as_written,
+            depth=state.depth,
+            redirects=state.redirects + 1,
+        )
+        admitted, url, decision = self._discovery.candidate(candidate)
+        if admitted is None and state.source is Source.USER:
+            shown = url.text if url is not None else outcome.redirect_to or ""
+            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
+        return admitted
+
+
+def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:
+    """Return the start URLs that the rules refuse. Raises ConfigError when they refuse all: such a collection does not start."""
+    refused = []
+    for start in starts:
+        decision = space.decide(start.url.text, base_host_as_written=start.url.host_as_written, depth=0)[1]
+        if not decision.admitted:
+            refused.append(Refused(start.where, start.url.text, decision))
+    if len(refused) == len(starts):
+        raise ConfigError("no start URL is in the crawl space:\n" + "\n".join(f"  {describe_refusal(one)}" for one in refused))
+    return refused
+
+
+def start_candidates(starts: Sequence[StartUrl]) -> list[Candidate]:
+    return [
+        Candidate(start.url.text, Source.USER, base_host_as_written=start.url.host_as_written, shift=start.shift)
+        for start in starts
+    ]

@@ -1,0 +1,91 @@
+"""What follows from an outcome in this run: the life of the URL, with the health of its site and the deletions of the run in view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.model import Held, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.state.brake import Brake
+from crawlspace.state.health import Health
+from crawlspace.state.lifecycle import Transition, advance, withhold
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.store import Counts
+
+DAY_S = 86_400.0
+_KEPT = 20_000
+_BUSY = (429, 503)
+
+
+class HealthSource(Protocol):
+    def health(self, site: str) -> Health: ...
+    def counts(self) -> Counts: ...
+
+
+class Brakes:
+    """Follows outcomes up in the order in which they come. A crawl that goes on for days counts its deletions anew each day."""
+
+    def __init__(self, store: HealthSource, *, clock: Clock, brake: Brake) -> None:
+        self._store = store
+        self._clock = clock
+        self._brake = brake
+        self._healths: dict[str, Health] = {}
+        self._changed: dict[str, Health] = {}
+        self.withheld = 0
+        """Deletions of this run that were held because there were too many."""
+        self._count_anew()
+
+    def follow(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy) -> Transition:
+        """Return what follows from an outcome; beyond the run's deletions, with the deletion held."""
+        health = self._healths.get(state.site) or self._read(state.site)
+        now = self._clock.now()
+        transition = advance(state, outcome, policy=policy, now=int(now), site=health)
+        failed = _is_failure(outcome)
+        if _was_asked(outcome) and not (failed and state.retries):
+            health = health.after(failed=failed, window=policy.host_fetches)
+            self._healths[state.site] = self._changed[state.site] = health
+        if not state.indexed or not _deletes(transition, outcome):
+            return transition
+        if state.held is Held.MANY:  # a new run must not let through, bit by bit, what an earlier one has held
+            return withhold(state, transition)
+        if now - self._since >= DAY_S:
+            self._count_anew()
+        if self._deleted < self._most:
+            self._deleted += 1
+            return transition
+        self.withheld += 1
+        return withhold(state, transition)
+
+    def take_changed(self) -> Mapping[str, Health]:
+        """Return the health of the sites whose health has changed since the last call, to be written down."""
+        changed, self._changed = self._changed, {}
+        if len(self._healths) > _KEPT:
+            self._healths.clear()
+        return changed
+
+    def give_back(self, health: Mapping[str, Health]) -> None:
+        """What `take_changed` returned could not be written down; it is to be tried again."""
+        self._changed = {**health, **self._changed}
+
+    def _count_anew(self) -> None:
+        self._since = self._clock.now()
+        self._deleted = 0
+        self._most = self._brake.most(self._store.counts().indexed)
+
+    def _read(self, site: str) -> Health:
+        health = self._healths[site] = self._changed.get(site) or self._store.health(site)
+        return health
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    return outcome.host_failure or outcome.kind is OutcomeKind.FAILED or outcome.status in _BUSY
+
+
+def _was_asked(outcome: Outcome) -> bool:
+    """The site was really asked; what the rules, the addresses or robots.txt keep out says nothing of it."""
+    return outcome.status not in (Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME)
+
+
+def _deletes(transition: Transition, outcome: Outcome) -> bool:
+    return (transition.forget or transition.state.checksum is None) and outcome.status != Status.EXCLUDED_HERE

@@ -1,0 +1,122 @@
+"""`scrapy deletions`: deletions that are held, and what a person decides about them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from crawlspace.clock import SystemClock
+from crawlspace.errors import UsageError
+from crawlspace.model import Held, UrlState
+from crawlspace.reports import held_by_reason, iso
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store
+from crawlspace.state.who_crawls import who_crawls
+from crawlspace.upkeep import Left, LiveCount, Upkeep, changing_store, deliver
+
+
+class Command(CollectionCommand):
+    """List held deletions, send them or drop them."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "List, approve or discard held deletions"
+
+    def long_desc(self) -> str:
+        reasons = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)
+        return (
+            f"List the documents that stay in the index although their URLs call for deletion, with the reason why that is held ({reasons}). "
+            "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held anew by the next start, "
+            "also when it was discarded, unless the rules are mended. Works while the collection is crawled. "
+            "Exit status: 0 listed, also when nothing is held, or done; 1 there was nothing to approve or discard, or the store or index has a fault; "
+            "2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--approve", action="store_true", help="delete the documents")
+        parser.add_argument("--discard", action="store_true", help="drop the deletions")
+        parser.add_argument(
+            "--reason",
+            choices=[reason.label for reason in Held],
+            metavar="REASON",
+            help="only those held for it: host, many or rules",
+        )
+        parser.add_argument("--json", action="store_true", help="print one object a line for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if opts.approve and opts.discard:
+            raise UsageError("give --approve or --discard, not both")
+        place = self.place(exactly_one(args, example="scrapy deletions demo"))
+        reason = None if opts.reason is None else Held[opts.reason.upper()]
+        if opts.approve or opts.discard:
+            return _decide(place, reason, approve=opts.approve, as_json=opts.json)
+        _list(place, reason, as_json=opts.json)
+        return 0
+
+
+def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
+    found: Counter[Held] = Counter()
+    if not as_json and sys.stdout.isatty():
+        print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
+    with reading_store(place.store_file) as store:
+        for state in store.urls(held=True) if store is not None else ():
+            if state.held is not None and reason in (None, state.held):
+                found[state.held] += 1
+                print(_json(state, state.held) if as_json else _text(state, state.held))
+    if as_json:
+        return
+    sys.stdout.flush()
+    if not found:
+        print(_nothing(place, reason), file=sys.stderr)
+        return
+    print(f"\n{found.total():,} deletions are held:", file=sys.stderr)
+    for held, count in sorted(found.items()):
+        print(beside(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
+
+
+def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) -> int:
+    clock = SystemClock()
+    with changing_store(place.store_file) as store:
+        found = Counter[Held]() if store is None else held_by_reason(store)
+        if store is None or not (found if reason is None else found.get(reason)):
+            print(_nothing(place, reason), file=sys.stderr)
+            return 1
+        crawled = who_crawls(place.store_file) is not None
+        upkeep = Upkeep(store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+        made = upkeep.approve(reason) if approve else upkeep.discard(reason)
+        if as_json:
+            print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
+        else:
+            print(f"{made.changed:,} deletions are {'approved' if approve else 'discarded: the documents stay in the index'}")
+        for note in made.of_the_rest():
+            print(note, file=sys.stderr)
+        if not approve and Held.RULES in found and reason in (None, Held.RULES):
+            print(
+                f"what the rules exclude is held again by the next start, unless the rules are mended: scrapy plan {place.name} shows it",
+                file=sys.stderr,
+            )
+        if approve:
+            followed = deliver(store, place.index_file, owner=place.name, clock=clock)
+            if followed:
+                print(followed, file=sys.stderr)
+    return 0
+
+
+def _nothing(place: Place, reason: Held | None) -> str:
+    return f"no deletion of {place.name} is held" + ("" if reason is None else f" for the reason {reason.label}")
+
+
+def _text(state: UrlState, held: Held) -> str:
+    fetched = "never" if state.fetched_at is None else f"{datetime.fromtimestamp(state.fetched_at).astimezone():%Y-%m-%d %H:%M}"
+    return f"{held.label:<6} {state.status or '-':>6}  {fetched:<16}  {state.url}"
+
+
+def _json(state: UrlState, held: Held) -> str:
+    fetched = None if state.fetched_at is None else iso(state.fetched_at)
+    return json.dumps({"url": state.url, "reason": held.label, "status": state.status, "last_fetch": fetched}, ensure_ascii=False)

@@ -1,0 +1,73 @@
+"""`scrapy forget`: remove URLs from what is known."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from crawlspace.clock import SystemClock
+from crawlspace.commands.urls import status_codes
+from crawlspace.errors import UsageError
+from crawlspace.runtime.command import CollectionCommand
+from crawlspace.state.who_crawls import who_crawls
+from crawlspace.upkeep import LiveCount, Selection, Upkeep, changing_store, deliver, read_prefix, read_url
+
+
+class Command(CollectionCommand):
+    """URLs as if they had never been found."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> [<url> ...]"
+
+    def short_desc(self) -> str:
+        return "Forget URLs and delete their documents"
+
+    def long_desc(self) -> str:
+        return (
+            "Remove URLs from what is known of the collection, and their documents from the index: those named, and the known ones that fit all options "
+            "given. A link or start URL that leads to one brings it back, unless the rules forbid it. Nothing of this is held for approval. "
+            "Works while the collection is crawled. "
+            "Exit status: 0 done, also when no known URL fits the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--prefix", metavar="PREFIX", help="known URLs that begin so, as in http://www.example.com/archive/")
+        parser.add_argument(
+            "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
+        )
+        parser.add_argument(
+            "--status", type=status_codes, metavar="CODE", help="known URLs with this status code, as in 404 or 4xx"
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        chosen = opts.prefix is not None or opts.host is not None or opts.status is not None
+        if not args or not (args[1:] or chosen):
+            raise UsageError(
+                "name a collection and what to forget, as in: scrapy forget demo --prefix http://www.example.com/archive/"
+            )
+        place = self.place(args[0])
+        urls = dict.fromkeys(read_url(text).text for text in args[1:])
+        selection = Selection(
+            prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, statuses=opts.status
+        )
+        clock = SystemClock()
+        with changing_store(place.store_file) as store:
+            if store is None:
+                print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
+                return 1
+            upkeep = Upkeep(
+                store, clock=clock, crawled=who_crawls(place.store_file) is not None, told=LiveCount(sys.stderr, clock)
+            )
+            named = {url: store.get(url) for url in urls}
+            ids = [state.id for state in named.values() if state is not None]
+            made = upkeep.forget(list(dict.fromkeys([*ids, *(upkeep.select(selection) if chosen else ())])))
+            print(f"{made.changed:,} URLs are forgotten; a link or start URL that leads to one brings it back")
+            followed = deliver(store, place.index_file, owner=place.name, clock=clock) if made.changed else ""
+            if followed:
+                print(followed, file=sys.stderr)
+        unknown = [url for url, state in named.items() if state is None]
+        for url in unknown:
+            print(f"{url} is not known", file=sys.stderr)
+        return 1 if unknown else 0

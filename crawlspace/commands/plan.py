@@ -1,0 +1,111 @@
+"""`scrapy plan`: what the rules as they are now would change at the next start."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+
+from crawlspace.admission import check_start_urls
+from crawlspace.config import Collection, load_collection
+from crawlspace.opening import build_brake, build_global_space, build_space, hash_of
+from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, Plan, plan
+from crawlspace.rules.verdicts import Verdicts
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store, shortened
+from crawlspace.state.memory import MemoryStore
+
+_KINDS = {
+    EXCLUDED: "leave the crawl space (760)",
+    KEPT: "leave it, and stay in the index for another crawler (761)",
+    RETURNED: "are back in the crawl space",
+    DELETIONS: "leave the index",
+}
+_ROWS = 20
+_NAME = 40
+"""Columns for a rule or a host."""
+
+
+class Command(CollectionCommand):
+    """What a start would make of the known URLs, told beforehand."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Show what a change of the rules would do"
+
+    def long_desc(self) -> str:
+        return (
+            "Show what the next start would change because rules, limits or the global crawl space are not as they were at the last one: which known "
+            "URLs leave the crawl space, which come back, which documents leave the index, by rule and by host, with examples; and whether the "
+            "deletions are so many that they would be held. Changes nothing and asks nothing of the network. "
+            "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--json", action="store_true", help="print the plan for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy plan demo"))
+        collection = load_collection(place.name, place.settings)
+        shown = _plan(place, collection)
+        if opts.json:
+            print_json(shown.as_json())
+        else:
+            print("\n".join(_lines(shown, collection)))
+        return 1 if shown.held else 0
+
+
+def _plan(place: Place, collection: Collection) -> Plan:
+    space = build_space(collection)
+    check_start_urls(collection.start_urls, space)
+    verdicts = Verdicts(space, build_global_space(collection))
+    with reading_store(place.store_file) as store:
+        return plan(store or MemoryStore(), verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+
+
+def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
+    name = collection.name
+    if not shown.known:
+        yield f"{name} knows no URL yet: nothing would change"
+        return
+    if not shown.changed:
+        yield f"the rules of {name} are those of its last start: nothing would change"
+        return
+    if not shown.has_effect:
+        yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
+        return
+    yield beside("", f"{name}: {shown.sentence()}; the index has {shown.indexed:,} documents")
+    if shown.held:
+        yield beside(
+            "",
+            f"held: these {shown.held:,} deletions are more than {collection.max_deletions:,} and more than {collection.max_deletions_percent} % "
+            f"of the index, so a start would hold them, and the documents would stay. If they are meant, start, and then approve them with "
+            f"`scrapy deletions {name} --approve`. If not, mend the rules and look again.",
+        )
+    if shown.by_rule:
+        yield from _table("By rule", _largest(shown.by_rule))
+    yield from _table("By host", shown.by_host)
+    for kind, meaning in _KINDS.items():
+        if shown.examples.get(kind):
+            yield from ("", f"Examples of those that {meaning}")
+            yield from (f"  {url}" for url in shown.examples[kind])
+
+
+def _table(title: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """A line for each name, with a column for each kind that there is."""
+    kinds = [kind for kind in _KINDS if any(kind in numbers for numbers in rows.values())]
+    yield ""
+    yield f"{title:<{_NAME + 2}}" + "".join(f"{kind:>12}" for kind in kinds)
+    for name, numbers in rows.items():
+        columns = "".join(f"{numbers[kind]:>12,}" if kind in numbers else f"{'':>12}" for kind in kinds)
+        yield f"  {shortened(name, _NAME):<{_NAME}}{columns}".rstrip()
+
+
+def _largest(rules: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
+    """The first rules, those with the most URLs; the others as one."""
+    shown = dict(list(rules.items())[:_ROWS])
+    for numbers in list(rules.values())[_ROWS:]:
+        others = dict(shown.get(OTHERS, {}))
+        shown[OTHERS] = {kind: others.get(kind, 0) + numbers.get(kind, 0) for kind in {**others, **numbers}}
+    return shown

@@ -1,0 +1,110 @@
+"""`scrapy recrawl`: have URLs fetched again before their time."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from crawlspace.admission import Admission
+from crawlspace.clock import SystemClock
+from crawlspace.config import load_collection
+from crawlspace.discovery import Discovery
+from crawlspace.errors import UsageError
+from crawlspace.model import UrlState
+from crawlspace.opening import build_space
+from crawlspace.run import Refused, describe_refusal
+from crawlspace.runtime.command import CollectionCommand, Place
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.who_crawls import who_crawls
+from crawlspace.upkeep import LiveCount, Selection, Upkeep, changing_store, is_outside, read_prefix, read_url
+from crawlspace.urls import Url
+
+
+class Command(CollectionCommand):
+    """URLs that are due now, whatever their interval says."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> [<url> ...]"
+
+    def short_desc(self) -> str:
+        return "Fetch URLs again before their time"
+
+    def long_desc(self) -> str:
+        return (
+            "Have URLs be due now and fetched whole, also when their pages have not changed: those named, which are entered if they are new and the rules "
+            "admit them, and the known ones that fit all options given. A crawl that runs fetches them, or else the next one. URLs outside the crawl "
+            "space are refused. Works while the collection is crawled. "
+            "Exit status: 0 done, also when no known URL fits the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument(
+            "--errors", action="store_true", help="known URLs whose last fetch ended in an error (states gone and failed)"
+        )
+        parser.add_argument("--prefix", metavar="PREFIX", help="known URLs that begin so, as in http://www.example.com/archive/")
+        parser.add_argument(
+            "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        chosen = opts.errors or opts.prefix is not None or opts.host is not None
+        if not args or not (args[1:] or chosen):
+            raise UsageError("name a collection and what to fetch again, as in: scrapy recrawl demo --errors")
+        place = self.place(args[0])
+        urls = dict.fromkeys(read_url(text) for text in args[1:])
+        selection = Selection(
+            prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, errors=opts.errors
+        )
+        clock = SystemClock()
+        with changing_store(place.store_file) as store:
+            if store is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 1
+            crawled = who_crawls(place.store_file) is not None
+            upkeep = Upkeep(store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            named = _Named(place, store, upkeep) if urls else None
+            refused = list(named.refusals(urls)) if named is not None else []
+            ids = [*(named.ids if named is not None else ()), *(upkeep.select(selection) if chosen else ())]
+            made = upkeep.recrawl(list(dict.fromkeys(ids)))
+            entered = named.entered if named is not None else 0
+        new = f", {entered:,} of them new" if entered else ""
+        print(f"{made.changed + entered:,} URLs are due now{new}" + ("" if crawled else ": the next crawl fetches them"))
+        for note in [*made.of_the_rest(), *refused]:
+            print(note, file=sys.stderr)
+        return 1 if refused else 0
+
+
+class _Named:
+    """The URLs on the command line: the known ones by id, the unknown ones entered."""
+
+    def __init__(self, place: Place, store: SqliteStore, upkeep: Upkeep) -> None:
+        collection = load_collection(place.name, place.settings)
+        self._store = store
+        self._upkeep = upkeep
+        self._discovery = Discovery(build_space(collection))
+        self._admission = Admission(collection, self._discovery, store)
+        self.ids: list[int] = []
+        self.entered = 0
+
+    def refusals(self, urls: Iterable[Url]) -> Iterator[str]:
+        """Deal with each URL; yield a sentence for each that is outside the crawl space."""
+        for url in urls:
+            state = self._store.get(url.text)
+            if state is None:
+                why = self._upkeep.enter(url, self._admission)
+                self.entered += why is None
+            elif is_outside(state):
+                why = self._why(state)
+            else:
+                why = None
+                self.ids.append(state.id)
+            if why is not None:
+                yield f"outside the crawl space: {why}"
+
+    def _why(self, state: UrlState) -> str:
+        decision = self._discovery.recheck(state)
+        if not decision.admitted:
+            return describe_refusal(Refused("", state.url, decision))
+        return f"{state.url} was kept out when the rules were applied last; if they admit it now, the next start brings it back"

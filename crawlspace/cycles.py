@@ -1,0 +1,80 @@
+"""Cycles: everything known is fetched once every so often, instead of each page after an interval of its own (CRAWLSPACE_REFRESH_CYCLE)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.config import Collection, RefreshMode
+from crawlspace.model import State, UrlState
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.store import Change, Store
+
+BEGAN = "cycle_began"
+"""Meta: when the present cycle began."""
+GENERATION = "rules_generation"
+_BATCH = 2_000
+
+
+class Worked(Protocol):
+    def is_done(self) -> bool:
+        """Whether nothing is left to do."""
+
+
+class Cycles:
+    """Begins cycles. Without CRAWLSPACE_REFRESH_CYCLE there are none, and the policy is the collection's own."""
+
+    def __init__(self, collection: Collection, store: Store, clock: Clock) -> None:
+        self._collection = collection
+        self._store = store
+        self._clock = clock
+        began = store.get_meta(BEGAN)
+        self._began = int(began) if began else None
+
+    def policy(self) -> RecrawlPolicy:
+        """The policy as it is in the present cycle."""
+        policy = self._collection.policy
+        cycle_s = self._collection.refresh_cycle_s
+        if not cycle_s or self._began is None:
+            return policy
+        return replace(policy, next_cycle=self._began + cycle_s, cycle_s=cycle_s)
+
+    def is_time(self) -> bool:
+        """Whether the time for the next cycle has come."""
+        cycle_s = self._collection.refresh_cycle_s
+        return cycle_s > 0 and (self._began is None or not 0 <= self._clock.now() - self._began < cycle_s)
+
+    @property
+    def waits_for_the_end(self) -> bool:
+        """The next cycle begins only once the last one is worked off."""
+        return self._collection.refresh_mode is RefreshMode.SOFT
+
+    def begin(self) -> None:
+        """Have everything known fetched again; what else happens is the mode's matter. Killed half-way, it begins once more."""
+        now = int(self._clock.now())
+        mode = self._collection.refresh_mode
+        if mode is RefreshMode.SCRATCH and self._began is not None:
+            # Unconditionally, so that what is forgotten here is found again.
+            self._store.set_meta(GENERATION, str(int(self._store.get_meta(GENERATION) or 1) + 1))
+            self._forget_pending(now)
+        self._store.hasten(now)
+        if mode in (RefreshMode.SCRATCH, RefreshMode.PRIORITIZED):
+            starts = [self._store.get(start.url.text) for start in self._collection.start_urls]
+            self._store.revise([state.id for state in starts if state is not None], _first, now=now)
+        self._store.set_meta(BEGAN, str(now))
+        self._began = now
+
+    def _forget_pending(self, now: int) -> None:
+        ids = [state.id for state in self._store.urls(state=State.PENDING)]
+        for first in range(0, len(ids), _BATCH):
+            self._store.revise(ids[first : first + _BATCH], _forgotten, now=now)
+
+
+def _first(state: UrlState) -> Change | None:
+    """Of what is due, what is due longest goes first."""
+    return Change(replace(state, next_fetch=0)) if state.next_fetch is not None else None
+
+
+def _forgotten(state: UrlState) -> Change | None:
+    return Change(state, forget=True) if state.state is State.PENDING else None

@@ -1,0 +1,44 @@
+"""What follows when URLs turn out to be nearer to a start URL than they were thought to be, where the link depth is limited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Protocol
+
+from crawlspace.discovery import Discovery
+from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.rules.limits import Limits
+from crawlspace.state.lifecycle import pending_again
+from crawlspace.state.store import Change
+
+_OUTSIDE = (Status.EXCLUDED, Status.EXCLUDED_HERE)
+
+
+class States(Protocol):
+    def get_by_id(self, id: int) -> UrlState | None: ...
+
+
+def fetched_again(
+    lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: Discovery, limits: Limits, now: int
+) -> list[Change]:
+    """Return the changes for URLs that were lowered: (id, old depth, new depth).
+
+    A page that was as far away as may be is fetched again for its links, which were too far away before. One that was too far away
+    itself is crawled after all.
+    """
+    deepest = limits.max_link_depth
+    changes: list[Change] = []
+    if deepest is None:
+        return changes
+    for id, before, _ in lowered:
+        state = store.get_by_id(id)
+        if state is None or before < deepest or state.lease_until is not None:
+            continue
+        if state.status in _OUTSIDE:
+            if before > deepest and discovery.recheck(state).admitted:
+                changes.append(Change(pending_again(state)))
+        elif state.state in (State.DONE, State.EXCLUDED):
+            held = None if state.held is Held.RULES and discovery.recheck(state).admitted else state.held
+            changes.append(Change(replace(state, next_fetch=now, rules=0, held=held)))
+    return changes

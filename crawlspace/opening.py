@@ -1,0 +1,109 @@
+"""What a start does before anything is fetched: the store is brought in line with the rules, the settings and the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawlspace.admission import check_start_urls
+from crawlspace.clock import Clock
+from crawlspace.config import Collection
+from crawlspace.cycles import GENERATION
+from crawlspace.engine import Engine
+from crawlspace.index.sink import Sink
+from crawlspace.reconcile import Plan, reconcile, rules_hash
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.verdicts import Verdicts
+from crawlspace.run import Refused
+from crawlspace.site_table import SiteLimitTable
+from crawlspace.state.brake import Brake
+from crawlspace.state.store import Store
+
+CONTENT = "content_hash"
+SEEN_AT = "seen_at"
+LONGEST = "longest_interval"
+_SET_BACK_S = 60
+"""A clock that is that far behind has been set back; less is what time servers do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A collection ready to be crawled. `plan` is what a change of the rules did, None where they are as before."""
+
+    engine: Engine
+    refused_starts: list[Refused]
+    plan: Plan | None
+    hastened: int
+    """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
+
+
+def build_space(collection: Collection) -> CrawlSpace:
+    """Compile a collection's rules and limits."""
+    return CrawlSpace(
+        collection.rules,
+        collection.limits,
+        [start.url for start in collection.start_urls],
+        host_case_sensitive=collection.host_case_sensitive,
+        site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
+    )
+
+
+def build_global_space(collection: Collection) -> GlobalSpace | None:
+    """Compile the global rules, if there are any."""
+    if collection.global_rules is None:
+        return None
+    return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
+
+
+def build_brake(collection: Collection) -> Brake:
+    return Brake(collection.max_deletions_percent, collection.max_deletions)
+
+
+def hash_of(collection: Collection, space: CrawlSpace) -> str:
+    """Differs where the rules may decide otherwise of a URL."""
+    return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
+
+
+def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Opening:
+    """Bring the store in line and make the engine; the start URLs are entered.
+
+    Raises ConfigError, before anything is changed, when the rules refuse all start URLs. Killed at any point, the next start goes on.
+    """
+    space = build_space(collection)
+    check_start_urls(collection.start_urls, space)
+    global_space = build_global_space(collection)
+    plan = reconcile(
+        store,
+        Verdicts(space, global_space),
+        hash=hash_of(collection, space),
+        brake=build_brake(collection),
+        now=int(clock.now()),
+    )
+    _heed_content(store, collection)
+    hastened = _heed_clock(store, collection, now=int(clock.now()))
+    engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
+    return Opening(engine, engine.seed(), plan, hastened)
+
+
+def _heed_content(store: Store, collection: Collection) -> None:
+    """What a page yields may have changed with the settings: then each is to be fetched whole once."""
+    before = store.get_meta(CONTENT)
+    if before == collection.content_hash:
+        return
+    if before is not None:
+        store.set_meta(GENERATION, str(int(store.get_meta(GENERATION) or 1) + 1))
+    store.set_meta(CONTENT, collection.content_hash)
+
+
+def _heed_clock(store: Store, collection: Collection, *, now: int) -> int:
+    """Have nothing be due later than the longest interval from now, where the clock or the setting has gone back."""
+    longest = collection.policy.refresh_max_s
+    seen_at, longest_before = store.get_meta(SEEN_AT), store.get_meta(LONGEST)
+    hastened = 0
+    set_back = seen_at is not None and now < int(seen_at) - _SET_BACK_S
+    shortened = longest_before is not None and longest < int(longest_before)
+    if set_back or shortened:
+        hastened = store.hasten(now + longest)
+    store.set_meta(LONGEST, str(longest))
+    store.set_meta(SEEN_AT, str(now))
+    return hastened

@@ -1,0 +1,291 @@
+"""What a person changes by command: deletions that are held, what is due, what is known at all. A crawl may be running beside it.
+
+Ids are gathered first and then changed a thousand at a time, so that a crawl beside never waits for long; it notices what was done by
+the store's version. A URL that is being fetched at that moment is left alone, because its outcome decides, unless it is to be forgotten.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from crawlspace.admission import Admission
+from crawlspace.clock import Clock
+from crawlspace.decision import Reason
+from crawlspace.engine import SINK
+from crawlspace.errors import StoreLocked, UsageError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain
+from crawlspace.model import Candidate, Held, NewUrl, Source, State, Status, UrlState
+from crawlspace.reconcile import RULES_HASH
+from crawlspace.run import describe_refusal
+from crawlspace.state.lifecycle import approved, discarded, pending_again
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite_file import CrawlLock
+from crawlspace.state.store import Change, Effects, KnownUrl
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+_BATCH = 1_000
+_PAGE = 5_000
+_OUTSIDE = (int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
+_ERRORS = (State.GONE, State.FAILED)
+
+
+class Left(StrEnum):
+    """Why a URL was left as it is; the value says it of a number of them."""
+
+    FETCHED_NOW = "are being fetched at this moment, which decides; run it again afterwards"
+    OUTSIDE = "are outside the crawl space, and are left as they are"
+    PENDING = "wait to be fetched for the first time, and are due anyhow"
+
+
+@dataclass(slots=True)
+class Made:
+    """What was done, in numbers of URLs."""
+
+    changed: int = 0
+    renewed: int = 0
+    """Those among them that are pending again, as if they had just been found."""
+    left: Counter[Left] = field(default_factory=Counter)
+
+    def of_the_rest(self) -> Iterator[str]:
+        """Yield what is to be said of the URLs that were left as they are."""
+        yield from (f"{count:,} {why.value}" for why, count in self.left.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Known URLs that fit all that is given. `prefix` is in normal form, `host` may carry a port."""
+
+    prefix: str | None = None
+    host: str | None = None
+    statuses: range | None = None
+    errors: bool = False
+    """Their last fetch ended in an error."""
+
+    def fits(self, known: KnownUrl) -> bool:
+        return (
+            (self.prefix is None or known.url.startswith(self.prefix))
+            and self.host in (None, known.site, known.site.rpartition(":")[0])
+            and (self.statuses is None or (known.status is not None and known.status in self.statuses))
+            and (not self.errors or known.state in _ERRORS)
+        )
+
+
+class Changeable(Protocol):
+    """As much of a store as a command changes."""
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def urls(self, *, held: bool) -> Iterator[UrlState]: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+def _nobody(number: int) -> None:
+    """Told of how many URLs have been dealt with."""
+
+
+class Upkeep:
+    """Changes the URLs of one collection. `crawled` says that a crawl runs beside; `told` hears how many have been dealt with."""
+
+    def __init__(self, store: Changeable, *, clock: Clock, crawled: bool = False, told: Callable[[int], None] = _nobody) -> None:
+        self._store = store
+        self._now = int(clock.now())
+        self._crawled = crawled
+        self._told = told
+
+    def approve(self, reason: Held | None = None) -> Made:
+        """Send the held deletions, all or those held for one reason. Where a duplicate takes the place of a page and is held too, it goes with it."""
+
+        def sent(state: UrlState) -> Change | None:
+            if state.held is None or reason not in (None, state.held):
+                return None
+            transition = approved(state)
+            return Change(transition.state, forget=transition.forget)
+
+        made = Made()
+        while ids := self._held(reason):
+            step = self._revise(ids, sent)
+            made.changed += step.changed
+            made.left = step.left
+            if not step.changed:
+                break
+        return made
+
+    def discard(self, reason: Held | None = None) -> Made:
+        """Drop the held deletions, all or those held for one reason.
+
+        Those that the rules ask for are held again by the next start, unless the rules are mended: it judges all URLs anew.
+        """
+
+        def dropped(state: UrlState) -> Change | None:
+            if state.held is None or reason not in (None, state.held):
+                return None
+            return Change(discarded(state).state)
+
+        if reason in (None, Held.RULES) and self._held(Held.RULES):
+            self._store.set_meta(RULES_HASH, "")  # first: killed half-way, the next start judges anew, too
+        return self._revise(self._held(reason), dropped)
+
+    def recrawl(self, ids: Sequence[int]) -> Made:
+        """Have URLs be due now and fetched whole; where they wait stays. What is outside the crawl space is left alone."""
+
+        def due(state: UrlState) -> Change | Left:
+            if is_outside(state):
+                return Left.OUTSIDE
+            if state.state is State.PENDING:
+                return Left.PENDING
+            return Change(replace(state, rules=0, next_fetch=self._now))
+
+        return self._revise(ids, due)
+
+    def forget(self, ids: Sequence[int]) -> Made:
+        """Remove URLs from what is known, and their documents from the index."""
+        return self._revise(ids, _forgotten, even_fetched=True)
+
+    def clear_errors(self) -> Made:
+        """Have what ended in an error be as if it had not: pending where it has no document, else due now with no errors."""
+
+        def cleared(state: UrlState) -> Change | Left | None:
+            if state.state not in _ERRORS:
+                return None  # another process was faster
+            if is_outside(state):
+                return Left.OUTSIDE
+            if state.checksum is None:
+                return Change(pending_again(state))
+            return Change(replace(state, errors=0, retries=0, held=None, held_mark=0, next_fetch=self._now))
+
+        return self._revise(self.select(Selection(errors=True)), cleared)
+
+    def enter(self, url: Url, admission: Admission) -> str | None:
+        """Enter an unknown URL as one that a person submits; return why not, where the rules or a limit refuse it."""
+        candidate = Candidate(url.text, Source.USER, base_host_as_written=url.host_as_written)
+        new, refused = admission.candidates([candidate])
+        if refused:
+            return describe_refusal(refused[0])
+        if not new:
+            return f"{url.text} is refused: {Reason.URLS_PER_HOST.sentence}"
+        self._store.discover(new, now=self._now)
+        return None
+
+    def select(self, selection: Selection) -> array[int]:
+        """Return the ids of the known URLs that fit, in order of discovery."""
+        ids = array("q")
+        last = seen = 0
+        while page := self._store.scan(last, _PAGE):
+            ids.extend(known.id for known in page if selection.fits(known))
+            last = page[-1].id
+            seen += len(page)
+            self._told(seen)
+        return ids
+
+    def _held(self, reason: Held | None) -> array[int]:
+        return array("q", (state.id for state in self._store.urls(held=True) if reason in (None, state.held)))
+
+    def _revise(
+        self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
+    ) -> Made:
+        made = Made()
+
+        def counted(state: UrlState) -> Change | None:
+            if self._crawled and state.lease_until is not None and not even_fetched:
+                made.left[Left.FETCHED_NOW] += 1
+                return None
+            after = change(state)
+            if isinstance(after, Left):
+                made.left[after] += 1
+                return None
+            if after is not None:
+                made.changed += 1
+                made.renewed += after.state.state is State.PENDING and not after.forget
+            return after
+
+        for first in range(0, len(ids), _BATCH):
+            self._store.revise(ids[first : first + _BATCH], counted, now=self._now)
+            self._told(min(first + _BATCH, len(ids)))
+        return made
+
+
+def is_outside(state: UrlState) -> bool:
+    """Whether a known URL is outside the crawl space, its deletion held or discarded perhaps: then nothing but a start brings it back."""
+    asleep = state.state is not State.PENDING and state.next_fetch is None
+    return asleep or state.held is Held.RULES or state.status in _OUTSIDE
+
+
+def read_url(text: str) -> Url:
+    """Read a URL as a person gives it. Raises UsageError."""
+    try:
+        return parse(text)
+    except MalformedUrl as error:
+        raise UsageError(f"{text!r} is no URL to work with: {error}") from error
+
+
+def read_prefix(text: str) -> str:
+    """Return what URLs begin with, scheme and host in normal form. Raises UsageError."""
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme.lower() not in DEFAULT_PORTS:
+        raise UsageError(f"--prefix is {text!r}; write what the URLs begin with, as in http://www.example.com/archive/")
+    host, slash, path = rest.partition("/")
+    if not slash:
+        return f"{scheme}://{host}".lower()
+    return read_url(f"{scheme}://{host}/").text + path
+
+
+@contextmanager
+def changing_store(file: Path) -> Iterator[SqliteStore | None]:
+    """Open a collection's store to change it, also while it is crawled; None, and no file is made, if it was never crawled."""
+    if not file.exists():
+        yield None
+        return
+    with closing(SqliteStore(file, sinks=(SINK,))) as store:
+        yield store
+
+
+def deliver(store: SqliteStore, index_file: Path, *, owner: str, clock: Clock) -> str:
+    """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits.
+
+    Nobody can begin to crawl meanwhile: of two that send, one could overtake the other.
+    """
+    waiting = store.backlog(SINK)
+    if not waiting:
+        return ""
+    if not index_file.exists():
+        return f"{waiting:,} orders wait for the index, which is not there: {index_file}"
+    try:
+        lock = CrawlLock(store.path)
+    except StoreLocked:
+        return "the crawl that runs at this moment tells the index"
+    with closing(lock), closing(EmbeddedIndex(index_file, owner=owner)) as index:
+        Drain(store, index, clock).drain_all()
+    left = store.backlog(SINK)
+    return f"{left:,} orders wait for the index until the next crawl" if left else "the index has followed"
+
+
+class LiveCount:
+    """Shows how far a long change has come, from its third second on: a line that changes on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._on_terminal = stream.isatty()
+        self._next = clock.monotonic() + 2.0
+
+    def __call__(self, number: int) -> None:
+        now = self._clock.monotonic()
+        if now < self._next:
+            return
+        self._next = now + (0.25 if self._on_terminal else 10.0)
+        # The line is erased first, and what comes next is written over it.
+        self._stream.write(f"\r\x1b[K{number:,} URLs \r" if self._on_terminal else f"{number:,} URLs so far\n")
+        self._stream.flush()
+
+
+def _forgotten(state: UrlState) -> Change:
+    return Change(state, forget=True)

@@ -1,0 +1,31 @@
+"""Asks for a known page only if it has changed (RFC 9110, section 13): with the validators of its last answer.
+
+The engine says for which requests: not after the rules have changed, when the links of a page must be seen again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from crawlspace.runtime.requests import CONDITIONAL, STATE
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+
+class ConditionalGet:
+    """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> ConditionalGet:
+        return cls()
+
+    def process_request(self, request: Request) -> None:
+        if not request.meta.get(CONDITIONAL):
+            return
+        state = request.meta[STATE]
+        if state.etag:
+            request.headers.setdefault(b"If-None-Match", state.etag.encode("latin-1", "replace"))
+        if state.last_modified:
+            request.headers.setdefault(b"If-Modified-Since", state.last_modified.encode("latin-1", "replace"))

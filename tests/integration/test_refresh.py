@@ -1,0 +1,155 @@
+"""What a later crawl makes of a site that has changed since: real crawls of a declared site, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.conftest import MakeProject, Project, assert_same
+from tests.integration.stored import FAST, collection, indexed, make_due, states, statuses
+from tests.sites import Reply, Server, Site, drop, page, redirect, serve, status
+
+SETTINGS = FAST + "RETRY_TIMES = 1\nCRAWLSPACE_REFRESH_MIN = 1\n"
+HOME = page("Home", links=["/changes", "/other", "/third"], headers={"ETag": '"home"'})
+BEFORE = page(
+    "Changes", text="as it was", links=["/below"], headers={"ETag": '"1"', "Last-Modified": "Mon, 02 Jun 2025 08:00:00 GMT"}
+)
+OTHERS: Mapping[str, Reply] = {
+    "/": HOME,
+    "/other": page("Other", text="stays"),
+    "/third": page("Third", text="stays, too"),
+    "/below": page("Below", text="below what changes"),
+}
+GONE = "forgotten"
+
+TABLE: list[tuple[str, Reply, int | str, bool, list[str]]] = [
+    # what becomes of the page                 it answers                                   status then  indexed  asked again in the second crawl
+    ("unchanged",                              BEFORE,                                      200,         True,    ["/changes"]),
+    ("changed",                                page("Changes", text="new", links=["/more"]), 200,        True,    ["/changes"]),
+    ("gone",                                   status(404),                                 GONE,        False,   ["/changes"]),
+    ("gone for good",                          status(410),                                 GONE,        False,   ["/changes"]),
+    ("forbidden",                              status(403),                                 GONE,        False,   ["/changes"]),
+    ("moved",                                  redirect("/moved", 301),                     301,         False,   ["/changes"]),
+    ("moved to nowhere",                       redirect("http://[/"),                       GONE,        False,   ["/changes"]),
+    ("moved to itself",                        redirect("/changes"),                        302,         False,   ["/changes"]),
+    ("not to be indexed",                      page("Changes", head='<meta name="robots" content="noindex">'), 2004, False, ["/changes"]),
+    ("not to be indexed, by its header",       page("Changes", headers={"X-Robots-Tag": "noindex"}), 2004, False,  ["/changes"]),
+    ("another type",                           page("x", headers={"Content-Type": "image/png"}), 780,    False,   ["/changes"]),
+    ("broken, while its site is well",         status(500),                                 GONE,        False,   ["/changes", "/changes"]),
+    ("no answer, while its site is well",      drop(reset=True),                            612,         True,    []),  # Twisted sends it once more
+    ("busy",                                   status(503, headers={"Retry-After": "0"}),   503,         True,    ["/changes", "/changes"]),
+    ("a soft error page",                      page("Sorry, the page has gone"),            GONE,        False,   ["/changes"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "reply", "then", "stays", "asked"), TABLE, ids=[row[0] for row in TABLE])
+def test_a_second_crawl(project: MakeProject, what: str, reply: Reply, then: int | str, stays: bool, asked: list[str]) -> None:
+    soft = 'CRAWLSPACE_SOFT_ERRORS = [("*", "Sorry, the page*", "*", 404)]\n'
+    with serve(Site({**OTHERS, "/changes": BEFORE, "/moved": page("Moved"), "/more": page("More")})) as server:
+        demo = project(collection(server.url(), settings=SETTINGS + soft))
+        assert demo.crawl("demo").returncode == 0
+        assert_same(indexed(demo), ["/", "/changes", "/other", "/third", "/below"])
+        server.site["/changes"] = reply
+        make_due(demo)
+        server.forget()
+        assert demo.crawl("demo").returncode == 0
+        after = statuses(demo)
+        assert after.get("/changes", GONE) == then
+        assert ("/changes" in indexed(demo)) is stays
+        if asked:
+            assert [path for path in server.paths() if path == "/changes"] == asked
+        assert {"/", "/other", "/third", "/below"} <= set(indexed(demo)), "what else there is stays"
+
+
+def test_what_has_not_changed_is_asked_for_with_what_is_known_of_it(project: MakeProject) -> None:
+    with serve(Site({**OTHERS, "/changes": BEFORE})) as server:
+        demo = project(collection(server.url(), settings=SETTINGS))
+        demo.crawl("demo")
+        make_due(demo)
+        server.forget()
+        demo.crawl("demo")
+        asked = {request.path: request.headers for request in server.requests}
+        assert asked["/changes"]["if-none-match"] == '"1"'
+        assert asked["/changes"]["if-modified-since"] == "Mon, 02 Jun 2025 08:00:00 GMT"
+        assert "if-none-match" not in asked["/other"], "it has named none"
+        before = states(demo)["/changes"].interval_s
+        make_due(demo)
+        demo.write({"demo/crawl.rules": "forbid prefix http://elsewhere.example/"})
+        server.forget()
+        demo.crawl("demo")
+        asked = {request.path: request.headers for request in server.requests}
+        assert "if-none-match" not in asked["/changes"], "the rules have changed: its links must be seen again"
+        assert before is not None
+
+
+def outage(site: Site, server: Server, demo: Project, reply: Reply, *, rounds: int) -> None:
+    """The whole site fails, robots.txt but for it, for some crawls; then it is as it was."""
+    before = dict(site)
+    site.update(dict.fromkeys(before, reply))
+    site["/robots.txt"] = status(404)
+    for _ in range(rounds):
+        make_due(demo)
+        demo.crawl("demo")
+    site.update(before)
+
+
+@pytest.mark.parametrize("reply", [status(500), status(503), drop(reset=True), drop()], ids=["500", "503", "reset", "closed"])
+def test_an_outage_costs_no_document_and_what_has_gone_meanwhile_leaves(project: MakeProject, reply: Reply) -> None:
+    site = Site({**OTHERS, "/changes": BEFORE})
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=SETTINGS + "CRAWLSPACE_MAX_TEMPORARY_ERRORS = 1\n"))
+        demo.crawl("demo")
+        outage(site, server, demo, reply, rounds=3)
+        assert len(indexed(demo)) == 5
+        listed = demo.scrapy("deletions", "demo")
+        assert listed.stdout.count("http://") == 5, "all are held, none is deleted"
+        site["/other"] = status(404)
+        make_due(demo)
+        demo.crawl("demo")
+        assert_same(indexed(demo), ["/", "/changes", "/third", "/below"])
+        assert demo.scrapy("deletions", "demo").stdout.count("http://") == 0, "who answers is not held any more"
+
+
+def test_a_page_that_was_forgotten_and_is_there_again_is_found_though_what_links_it_has_not_changed(project: MakeProject) -> None:
+    site = Site({**OTHERS, "/changes": BEFORE})
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=SETTINGS))
+        demo.crawl("demo")
+        site["/changes"] = status(404)
+        make_due(demo)
+        demo.crawl("demo")
+        assert "/changes" not in indexed(demo)
+        site["/changes"] = BEFORE
+        for _ in range(2):
+            make_due(demo)
+            demo.crawl("demo")
+        assert "/changes" in indexed(demo)
+
+
+def test_a_redirect_that_is_a_page_again_and_one_that_leads_on(project: MakeProject) -> None:
+    site = Site(
+        {**OTHERS, "/changes": redirect("/second"), "/second": redirect("/last"), "/last": page("Last", text="at the end")}
+    )
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=SETTINGS))
+        demo.crawl("demo")
+        assert_same(indexed(demo), ["/", "/other", "/third", "/last"])
+        site["/second"] = page("Second", text="a page again")
+        make_due(demo)
+        demo.crawl("demo")
+        assert_same(indexed(demo), ["/", "/other", "/third", "/last", "/second"])
+        assert statuses(demo)["/changes"] == 302
+
+
+def test_the_canonical_page_stands_for_the_others_until_it_goes(project: MakeProject) -> None:
+    naming = page("Print", text="other words", head='<link rel="canonical" href="/other">')
+    site = Site({**OTHERS, "/changes": naming})
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=SETTINGS))
+        demo.crawl("demo")
+        assert_same(indexed(demo), ["/", "/other", "/third"])
+        site["/other"] = status(404)
+        make_due(demo)
+        demo.crawl("demo")
+        assert_same(indexed(demo), ["/", "/changes", "/third"])

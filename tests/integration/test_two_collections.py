@@ -1,0 +1,143 @@
+"""Two collections, one index, one global crawl space: what a URL goes through when it moves from one crawler to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlspace.index.embedded import EmbeddedIndex
+from tests.conftest import MakeProject, Project, assert_same
+from tests.integration.stored import FAST, statuses
+from tests.sites import Server, Site, page, serve
+
+PAGES = ["/", "/a", "/sub/b"]
+
+
+def site(name: str) -> Site:
+    return Site(
+        {
+            "/": page(f"Home of {name}", text=name, links=["/a", "/sub/b"]),
+            "/a": page(f"A of {name}", text=f"a {name}"),
+            "/sub/b": page(f"B of {name}", text=f"b {name}"),
+        }
+    )
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[Server, Server]]:
+    with serve(site("intranet"), host="127.0.0.1") as first, serve(site("shop"), host="127.0.0.2") as second:
+        yield first, second
+
+
+def searchable(index: Path) -> set[str]:
+    opened = EmbeddedIndex(index, read_only=True)
+    try:
+        return set(opened.urls())
+    finally:
+        opened.close()
+
+
+def both(make: MakeProject, servers: tuple[Server, Server], tmp_path: Path, *, global_rules: str | None) -> tuple[Project, Path]:
+    first, second = servers
+    index = tmp_path / "shared.db"
+    settings = FAST + f"CRAWLSPACE_INDEX_FILE = {str(index)!r}\nCRAWLSPACE_MAX_DELETIONS = 100\n"
+    files = {
+        "intranet/start_urls.txt": f"{first.url()}\n{second.url()}\n",
+        "intranet/crawl.rules": f"allow domain {first.netloc}\nallow domain {second.netloc}\nforbid domain *\n",
+        "intranet/settings.py": settings,
+        "shop/start_urls.txt": f"{second.url()}\n",
+        "shop/crawl.rules": f"allow domain {second.netloc}\nforbid domain *\n",
+        "shop/settings.py": settings,
+    }
+    if global_rules is not None:
+        files["global.rules"] = global_rules
+    return make(files), index
+
+
+def urls(server: Server) -> set[str]:
+    return {server.url(path) for path in PAGES}
+
+
+CASES: list[tuple[str, str, str | None, int, bool]] = [
+    # a page of the shop, now excluded by   the intranet's rules then        global.rules            status  stays in the index
+    ("a prefix rule",                       "forbid prefix http://{shop}/",  "allow domain {shop}",  760,    False),
+    ("a domain rule, no global space",      "forbid domain {shop}",          None,                   760,    False),
+    ("a domain rule, allowed by global",    "forbid domain {shop}",          "allow domain {shop}",  761,    True),
+    ("a domain rule, not allowed by global", "forbid domain {shop}",         "allow domain other",   760,    False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "rules", "global_rules", "status", "stays"), CASES, ids=[row[0] for row in CASES])
+def test_the_four_cases(
+    project: MakeProject,
+    servers: tuple[Server, Server],
+    tmp_path: Path,
+    what: str,
+    rules: str,
+    global_rules: str | None,
+    status: int,
+    stays: bool,
+) -> None:
+    first, second = servers
+    spelled = None if global_rules is None else global_rules.format(shop=second.netloc)
+    made, index = both(project, servers, tmp_path, global_rules=spelled)
+    assert made.crawl("intranet").returncode == 0
+    assert_same(searchable(index), urls(first) | urls(second))
+    made.write({"intranet/crawl.rules": rules.format(shop=second.netloc) + "\n"})
+    second.forget()
+    assert made.crawl("intranet").returncode == 0
+    assert {statuses(made, "intranet")[second.url(path)] for path in PAGES} == {status}
+    assert_same(searchable(index), urls(first) | (urls(second) if stays else set()))
+    assert second.paths() == [], "what is excluded is not asked for"
+
+
+def test_a_host_that_moves_from_one_collection_to_the_other_is_searchable_all_the_time(
+    project: MakeProject, servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    first, second = servers
+    made, index = both(project, servers, tmp_path, global_rules=f"allow domain {first.netloc}\nallow domain {second.netloc}\n")
+    everything = urls(first) | urls(second)
+    made.crawl("intranet")
+    assert_same(searchable(index), everything)
+    made.write({"intranet/crawl.rules": f"allow domain {first.netloc}\nforbid domain *\n"})
+    made.crawl("intranet")
+    assert_same(searchable(index), everything)
+    made.crawl("shop")
+    assert_same(searchable(index), everything)
+    assert set(statuses(made, "shop").values()) == {200}
+    made.write(
+        {
+            "intranet/crawl.rules": f"allow domain {first.netloc}\nforbid prefix {second.url()}\n",
+            "global.rules": "forbid domain *\n",
+        }
+    )
+    made.crawl("intranet")
+    assert_same(searchable(index), everything)  # what the other one has taken over is not for this one to delete
+    made.write({"intranet/crawl.rules": f"allow domain {first.netloc}\nallow domain {second.netloc}\nforbid domain *\n"})
+    made.crawl("intranet")
+    assert {statuses(made, "intranet")[second.url(path)] for path in PAGES} == {200}, (
+        "what comes back into the space is crawled again"
+    )
+
+
+def test_a_global_rule_that_is_no_domain_rule_stops_the_start_and_changes_nothing(
+    project: MakeProject, servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    first, second = servers
+    made, index = both(project, servers, tmp_path, global_rules=None)
+    made.crawl("intranet")
+    before = statuses(made, "intranet")
+    made.write(
+        {
+            "global.rules": f"allow domain {second.netloc}\nallow prefix http://x/\n",
+            "intranet/crawl.rules": "forbid domain 127.0.0.2\n",
+        }
+    )
+    run = made.crawl("intranet")
+    assert run.returncode == 1
+    assert "global.rules:2:" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert statuses(made, "intranet") == before
+    assert_same(searchable(index), urls(first) | urls(second))

@@ -1,0 +1,80 @@
+"""The tables that tests run on, written into the documentation, so that both say the same.
+
+python -m tests.tables          # writes them anew
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from crawlspace.model import OutcomeKind
+from tests.integration.test_two_collections import CASES
+from tests.sites import ROOT
+from tests.unit.runtime.test_failures import TABLE as FAILURES
+from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
+from tests.unit.state.test_lifecycle import TABLE as OUTCOMES
+
+Rows = Iterator[Sequence[str]]
+_KINDS = {OutcomeKind.GONE: "permanent", OutcomeKind.FAILED: "temporary", OutcomeKind.EXCLUDED: "kept out"}
+
+
+def outcomes() -> Rows:
+    """What becomes of a URL."""
+    yield ("what came", "state and status after", "fetched again after", "order to the index", "deletion held")
+    for what, _, _, _, after, wait, order, held in OUTCOMES:
+        state = FORGOTTEN if isinstance(after, str) else f"{after[0].label}, {int(after[1])}"
+        yield (what, state, _after(wait, state), order.value if order else "none", f"`{held.label}`" if held else "")
+
+
+def failures() -> Rows:
+    """What a failed download counts as."""
+    yield ("what happened", "code", "kind", "may be the host's")
+    for what, _, _, status, kind, may_be_the_hosts in FAILURES:
+        yield (what, str(int(status)), _KINDS[kind], "yes" if may_be_the_hosts else "")
+
+
+def global_space() -> Rows:
+    """What becomes of a known URL that the rules now exclude."""
+    yield ("a known URL is now excluded by", "status", "its document")
+    for what, _, _, status, stays in CASES:
+        yield (what, str(status), "stays: another crawler has it" if stays else "leaves the index")
+
+
+TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
+    ("docs/reasons.md", "outcomes"): outcomes,
+    ("docs/reasons.md", "failures"): failures,
+    ("docs/rules.md", "global-space"): global_space,
+}
+"""By page and the name in its markers."""
+
+
+def written(page: str, text: str) -> str:
+    """Return a page with its tables as they are to be. Raises ValueError when a marker is missing."""
+    for (of, name), rows in TABLES.items():
+        if of == page:
+            begin, end = f"<!-- table: {name}, from a test -->\n", "<!-- end -->"
+            before, found, rest = text.partition(begin)
+            if not found or end not in rest:
+                raise ValueError(f"{page} has no {begin.strip()} … {end}")
+            text = before + begin + _table(rows()) + rest[rest.index(end) :]
+    return text
+
+
+def _table(rows: Rows) -> str:
+    head, *body = rows
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(row)} |" for row in body)]
+    return "\n".join(lines) + "\n"
+
+
+def _after(wait: float | None, state: str) -> str:
+    if wait is None:
+        return "" if state == FORGOTTEN else "never"
+    days = "a day" if wait == DAY else f"{wait / DAY:g} days"
+    return days if wait >= DAY else f"{wait:g} seconds"
+
+
+if __name__ == "__main__":
+    for page in sorted({of for of, _ in TABLES}):
+        path = ROOT / page
+        path.write_text(written(page, path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(page)

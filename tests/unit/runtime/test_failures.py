@@ -1,0 +1,87 @@
+"""What a failed download means, as a table: the exception that Scrapy gives, and what it counts as."""
+
+from __future__ import annotations
+
+import pytest
+from OpenSSL import SSL
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from twisted.internet import error as tx
+from twisted.python.failure import Failure
+from twisted.web._newclient import ParseError, ResponseFailed
+
+from crawlspace.decision import Decision, Reason
+from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.failures import meaning_of
+
+URL = "http://a.example/"
+PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED
+
+
+class Resolver:
+    """What the resolver knows of the last look-up."""
+
+    def __init__(self, *, refused: Reason | None = None, exists: bool = True) -> None:
+        self._refused = None if refused is None else Decision(refused, None, ())
+        self._exists = exists
+
+    def why_refused(self, host: str, port: int) -> Decision | None:
+        return self._refused
+
+    def does_not_exist(self, host: str) -> bool:
+        return not self._exists
+
+
+def because(cause: BaseException) -> BaseException:
+    """A failed download as Scrapy passes it on."""
+    error = DownloadFailedError("failed")
+    error.__cause__ = cause
+    return error
+
+
+def within(cause: BaseException) -> BaseException:
+    """A failed download as Twisted passes it on."""
+    return ResponseFailed([Failure(cause)])
+
+
+TABLE = [
+    # what                                  exception                                            resolver                                  status                     kind       may be the host's
+    ("no bytes that are HTTP",              because(ParseError("x", b"y")),                      None,                                     Status.READ_ERROR,         PERMANENT, True),
+    ("a failure that says nothing more",    DownloadFailedError("x"),                            None,                                     Status.READ_ERROR,         PERMANENT, True),
+    ("the connection is refused",           DownloadConnectionRefusedError("x"),                 None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is closed, no answer", within(tx.ConnectionDone()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
+    ("no answer in time",                   DownloadTimeoutError("x"),                           None,                                     Status.TIMEOUT,            TEMPORARY, True),
+    ("no connection in time",               tx.TCPTimedOutError(),                               None,                                     Status.TIMEOUT,            TEMPORARY, True),
+    ("the TLS handshake fails",             because(SSL.Error([("x", "y", "z")])),               None,                                     Status.TLS_FAILED,         PERMANENT, True),
+    ("fewer bytes than announced",          ResponseDataLossError("x"),                          None,                                     Status.CUT_SHORT,          PERMANENT, True),
+    ("more bytes than DOWNLOAD_MAXSIZE",    DownloadCancelledError("x"),                         None,                                     Status.CUT_SHORT,          PERMANENT, False),
+    ("more bytes when decompressed",        IgnoreRequest("exceeded DOWNLOAD_MAXSIZE"),          None,                                     Status.CUT_SHORT,          PERMANENT, False),
+    ("there is no such host",               CannotResolveHostError("x"),                         Resolver(exists=False),                   Status.NO_SUCH_HOST,       PERMANENT, True),
+    ("the look-up gives no answer",         CannotResolveHostError("x"),                         Resolver(),                               Status.NO_DNS_ANSWER,      TEMPORARY, True),
+    ("no address of the host is allowed",   CannotResolveHostError("x"),                         Resolver(refused=Reason.ADDRESS),         Status.EXCLUDED,           KEPT_OUT,  False),
+    ("a private address that nothing allows", CannotResolveHostError("x"),                       Resolver(refused=Reason.PRIVATE_ADDRESS), Status.EXCLUDED,           KEPT_OUT,  False),
+    ("a scheme that is not fetched",        UnsupportedURLSchemeError("x"),                      None,                                     Status.PORT_OR_SCHEME,     KEPT_OUT,  False),
+    ("an exception of the spider's or ours", ValueError("x"),                                    None,                                     Status.UNEXPECTED,         TEMPORARY, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "resolver", "status", "kind", "may_be_the_hosts"), TABLE, ids=[row[0] for row in TABLE]
+)
+def test_failures(
+    what: str, error: BaseException, resolver: Resolver | None, status: Status, kind: OutcomeKind, may_be_the_hosts: bool
+) -> None:
+    meaning = meaning_of(error, url=URL, resolver=resolver)  # type: ignore[arg-type]
+    assert (meaning.status, meaning.kind, meaning.host_failure) == (status, kind, may_be_the_hosts)
+    assert (meaning.reason is not None) is (kind is KEPT_OUT)
