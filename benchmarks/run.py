@@ -21,7 +21,20 @@ from pathlib import Path
 
 from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say
 
-NAMES = ("decisions", "store", "extract", "whole_crawl", "politeness", "memory", "real_site", "crash")
+NAMES = (
+    "decisions",
+    "store",
+    "extract",
+    "whole_crawl",
+    "politeness",
+    "memory",
+    "real_site",
+    "crash",
+    "refresh",
+    "outage",
+    "reconcile",
+    "histories",
+)
 _PAGE = PROJECT / "docs" / "benchmarks.md"
 _BEGIN, _END = "<!-- results: written by python -m benchmarks.run -->", "<!-- end of results -->"
 _HEADING = re.compile(r"^### `(\w+)`$", re.MULTILINE)

@@ -1,0 +1,86 @@
+"""Random histories in large numbers: a simulated web, the real engine, store and index, kills, and an oracle that knows only the present.
+
+    python -m benchmarks.histories --count 2000 --steps 24 --first 0
+    PYTHONHASHSEED=0 python -m benchmarks.histories --seed 1234 --steps 24     # one, with all its steps
+
+What a history is, and what is compared, stands in tests/histories. A difference prints the seed, the steps and what is MISSING or EXTRA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks.measure import Row, finish, say
+from tests.histories.history import Told, run_history
+
+_SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
+_MEMORY = Path("/dev/shm")
+"""Files there cost no disk; a kill of a process loses nothing on a disk either."""
+
+
+def main(arguments: list[str] | None = None) -> list[Row]:
+    parser = argparse.ArgumentParser(description="Live through random histories and compare with an oracle.")
+    parser.add_argument("--count", type=int, default=2_000)
+    parser.add_argument("--steps", type=int, default=24, help="changes and crawls in each, beside those that settle it")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seed", type=int, help="this one history alone, with all its steps")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        told = _lived((options.seed, options.steps))
+        say(str(told))
+        return _rows([told], 0.0, options.steps)
+    began = time.monotonic()
+    all_told: list[Told] = []
+    for told in _all(range(options.first, options.first + options.count), options.steps, options.processes):
+        all_told.append(told)
+        if told.differences:
+            say(str(told))
+        if len(all_told) % 100 == 0:
+            wrong = sum(1 for one in all_told if one.differences)
+            say(f"seeds {options.first} to {told.seed}: {wrong} with a difference, {time.monotonic() - began:.0f} s")
+    return _rows(all_told, time.monotonic() - began, options.steps)
+
+
+def _all(seeds: range, steps: int, processes: int) -> Iterator[Told]:
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(_lived, ((seed, steps) for seed in seeds), chunksize=5)
+
+
+def _lived(seed_and_steps: tuple[int, int]) -> Told:
+    seed, steps = seed_and_steps
+    logging.disable(logging.WARNING)
+    with tempfile.TemporaryDirectory(prefix="history-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
+        return run_history(seed, Path(folder), steps=steps)
+
+
+def _rows(all_told: list[Told], wall_s: float, steps: int) -> list[Row]:
+    wrong = [told.seed for told in all_told if told.differences]
+    met: Counter[str] = Counter()
+    for told in all_told:
+        met.update(told.met)
+    benchmark = "histories"
+    rows = [
+        Row(benchmark, f"histories of {steps} steps", f"{len(all_told):,}"),
+        Row(benchmark, "with a difference", f"{len(wrong)} {wrong[:10] if wrong else ''}".strip(), "0", not wrong),
+        Row(benchmark, "settled states compared with the oracle", f"{sum(told.checks for told in all_told):,}"),
+        Row(benchmark, "crawls, of them killed", f"{sum(t.crawls for t in all_told):,}, {sum(t.kills for t in all_told):,}"),
+        Row(benchmark, "pages fetched", f"{sum(told.fetches for told in all_told):,}"),
+    ]
+    rows += [Row(benchmark, f"settled states with {name}", f"{met[name]:,}") for name in _SHOWN[1:]]
+    if wall_s:
+        rows.append(Row(benchmark, "seconds", f"{wall_s:.0f}"))
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(finish(main))

@@ -1,0 +1,369 @@
+"""What happens to the web and to the configuration between crawls: one random change at a time, each told in a line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from tests.histories.configuration import HOUR, Configuration, Rule
+from tests.histories.web import HTML, IMAGE, OUTAGES, PLAIN, Page, Site, Web, host_of, path_of
+
+_SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
+_SUFFIXES = ("", "", "", ".html", ".odd", "?v=1")
+_TOPICS = ("the canteen", "travel expenses", "the annual report", "parking", "holidays")
+_FEWEST = 4
+"""Documents that a site keeps, so that its health can be told."""
+
+
+class Changes:
+    """Changes a web, as chance will have it."""
+
+    def __init__(self, web: Web, chance: random.Random) -> None:
+        self._web = web
+        self._chance = chance
+
+    def begin(self) -> None:
+        """Have some pages on each site."""
+        for site in self._web.sites.values():
+            for _ in range(self._chance.randint(_FEWEST + 1, _FEWEST + 4)):
+                self._web.put(self._new_page(site))
+            if self._chance.random() < 0.5:
+                self._dig(site)
+
+    def change(self) -> str:
+        """Make one change that is possible now, and say which."""
+        changes: list[Callable[[], str]] = [
+            self._appear, self._appear, self._copy, self._copy, self._rewrite, self._rewrite, self._rewrite, self._touch,
+            self._equal, self._vanish, self._vanish, self._vanish, self._return, self._return, self._move, self._redirect,
+            self._chain, self._noindex, self._noindex, self._type, self._break, self._mend, self._mend, self._bar, self._name,
+            self._name, self._name, self._unname, self._relink, self._kill_link, self._apologise, self._new_site,
+        ]  # fmt: skip
+        while True:
+            said = self._chance.choice(changes)()
+            if said:
+                return said
+
+    def outage(self) -> str:
+        """Have a whole site fail, or one that fails be well again."""
+        down = [site for site in self._web.sites.values() if site.outage]
+        if down and self._chance.random() < 0.4:
+            site = self._chance.choice(down)
+            site.outage = ""
+            return f"{site.host} is well again"
+        site = self._chance.choice(list(self._web.sites.values()))
+        site.outage = self._chance.choice(OUTAGES)
+        return f"{site.host} fails: {site.outage}"
+
+    # --- pages come and go ----------------------------------------------------------------------------------------
+
+    def _appear(self) -> str:
+        page = self._new_page(self._any_site())
+        self._web.put(page)
+        return f"new page {page.url} {page.title!r}"
+
+    def _copy(self) -> str:
+        like = self._any_page()
+        page = self._new_page(self._any_site())
+        page.title, page.text = like.title, like.text
+        self._web.put(page)
+        return f"new page {page.url}, equal to {like.url}"
+
+    def _vanish(self) -> str:
+        page = self._any_page()
+        if not self._can_spare(page):
+            return ""
+        if self._chance.random() < 0.2:
+            page.status = self._chance.choice((410, 403))
+            return f"{page.url} answers {page.status}"
+        leave_link = self._chance.random() < 0.5
+        self._web.remove(page.url, leave_link=leave_link)
+        return f"{page.url} is gone{', a dead link stays' if leave_link else ''}"
+
+    def _return(self) -> str:
+        gone = [url for url in self._web.gone if path_of(url)[1] in "pq"]
+        if not gone:
+            return ""
+        url = self._chance.choice(gone)
+        page = self._new_page(self._web.site_of(url), url=url)
+        self._web.put(page)
+        return f"{url} is there again, as {page.title!r}"
+
+    def _move(self) -> str:
+        page = self._any_page()
+        new = self._new_page(self._web.site_of(page.url))
+        new.title, new.text, new.links = page.title, page.text, list(page.links)
+        self._web.put(new)
+        self._lead(page, new.url)
+        return f"{page.url} has moved to {new.url}"
+
+    def _redirect(self) -> str:
+        page, target = self._any_page(), self._any_page()
+        if not self._can_spare(page):
+            return ""
+        what = self._chance.random()
+        if what < 0.15:
+            to = page.url
+        elif what < 0.3:
+            to = f"http://{host_of(page.url)}/p/none{self._number(self._web.site_of(page.url))}"
+        elif what < 0.4:
+            to = "http://elsewhere.example/"
+        else:
+            to = target.url
+        if to == target.url and target.depth > page.depth:
+            return ""  # a short cut
+        self._lead(page, to)
+        return f"{page.url} leads to {to}"
+
+    def _chain(self) -> str:
+        """Three addresses, each leading to the next, of which only the first is linked. It comes and goes as a whole."""
+        site = self._any_site()
+        chains = [page for page in self._web.pages_of(site) if path_of(page.url).startswith("/r/")]
+        if chains and self._chance.random() < 0.5:
+            stem = self._chance.choice(chains).url[:-1]
+            for end in "abc":
+                self._web.remove(stem + end)
+            return f"the chain {stem} is gone"
+        if len(chains) >= 9:
+            return ""
+        stem = f"{site.home}r/{self._number(site)}"
+        like = self._any_page() if self._chance.random() < 0.5 else self._new_page(site)
+        depth = self._depth(site)
+        self._web.put(Page(stem + "a", status=301, location=stem + "b", depth=depth))
+        self._web.put(Page(stem + "b", status=302, location=stem + "c", depth=depth, redirects=1, linked=False))
+        self._web.put(Page(stem + "c", like.title, like.text, depth=depth, redirects=2, linked=False))
+        return f"a chain of redirects {stem}a to {stem}c {like.title!r}"
+
+    def _dig(self, site: Site) -> None:
+        """A path that leads from page to page, deeper and deeper."""
+        length = self._chance.randint(2, 5)
+        for number in range(1, length + 1):
+            new = self._new_page(site, url=f"{site.home}deep/{number}")
+            new.links = [f"{site.home}deep/{number + 1}"] if number < length else []
+            new.depth, new.linked = self._depth(site) + number - 1, number == 1
+            self._web.put(new)
+
+    def _new_site(self) -> str:
+        if len(self._web.sites) >= 5 or self._chance.random() < 0.7:
+            return ""
+        site = Site(f"new{len(self._web.sites)}.example", start=False)
+        self._web.sites[site.host] = site
+        for _ in range(_FEWEST + 1):
+            self._web.put(self._new_page(site))
+        return f"new site {site.host}"
+
+    # --- pages change ---------------------------------------------------------------------------------------------
+
+    def _rewrite(self) -> str:
+        page = self._any_page(deep=True)
+        page.title, page.text = self._words(self._web.site_of(page.url))
+        return f"{page.url} is now {page.title!r}"
+
+    def _equal(self) -> str:
+        page, like = self._any_page(), self._any_page(deep=True)
+        page.title, page.text = like.title, like.text
+        return f"{page.url} is now equal to {like.url}"
+
+    def _touch(self) -> str:
+        """Another representation of the same; of a home page, or of another one."""
+        if self._chance.random() < 0.5:
+            site = self._any_site()
+            site.stamp += 1
+            return f"{site.home} is touched"
+        page = self._any_page(deep=True)
+        page.stamp += 1
+        return f"{page.url} is touched"
+
+    def _noindex(self) -> str:
+        page = self._any_page(deep=True, html=True)
+        page.noindex = not page.noindex
+        return f"{page.url} {'asks not to be indexed' if page.noindex else 'may be indexed'}"
+
+    def _type(self) -> str:
+        page = self._any_page()
+        page.type = self._chance.choice((HTML, PLAIN, PLAIN, IMAGE))
+        page.noindex, page.canonical, page.links = False, "", []
+        return f"{page.url} is {page.type}"
+
+    def _apologise(self) -> str:
+        page = self._any_page()
+        if not self._can_spare(page):
+            return ""
+        page.title = f"Sorry, {page.text} has gone"
+        return f"{page.url} is now {page.title!r}"
+
+    def _break(self) -> str:
+        page = self._any_page()
+        mine = self._web.pages_of(self._web.site_of(page.url))
+        broken = sum(1 for one in mine if one.failure or one.status >= 500)
+        if not self._can_spare(page) or (broken + 1) * 6 > len(mine):
+            return ""
+        kind = self._chance.choice(("500", "503", "refused", "timeout"))
+        if kind.isdigit():
+            page.status = int(kind)
+        else:
+            page.failure = kind
+        return f"{page.url} is broken: {kind}"
+
+    def _mend(self) -> str:
+        broken = [page for page in self._web.pages.values() if page.failure or page.status >= 400]
+        if not broken:
+            return ""
+        page = self._chance.choice(broken)
+        page.failure, page.status = "", 200
+        return f"{page.url} is {page.title!r} again"
+
+    def _name(self) -> str:
+        """A page names a canonical one: another, itself, or one that isn't there."""
+        page, named = self._any_page(html=True), self._any_page()
+        page.canonical = named.url if self._chance.random() < 0.8 else f"{self._web.site_of(page.url).home}p/none"
+        if self._chance.random() < 0.3 and page is not named:
+            named.title, named.text = page.title, page.text
+            return f"{page.url} names {page.canonical} as the canonical page, and they are equal"
+        return f"{page.url} names {page.canonical} as the canonical page"
+
+    def _unname(self) -> str:
+        naming = [page for page in self._web.pages.values() if page.canonical]
+        if not naming:
+            return ""
+        page = self._chance.choice(naming)
+        page.canonical = ""
+        return f"{page.url} names no canonical page"
+
+    def _relink(self) -> str:
+        page = self._any_page(html=True)
+        page.links = [self._any_page().url for _ in range(self._chance.randint(0, 2))]
+        return f"{page.url} links {page.links}"
+
+    def _kill_link(self) -> str:
+        site = self._any_site()
+        if site.dead:
+            url = site.dead.pop()
+            return f"{site.home} does not link {url} any more"
+        site.dead.append(f"{site.home}q/none{self._number(site)}")
+        return f"{site.home} links {site.dead[-1]}, which isn't there"
+
+    def _bar(self) -> str:
+        site = self._any_site()
+        if site.barred and self._chance.random() < 0.6:
+            site.barred.clear()
+            return f"{site.host} bars nothing"
+        choice = ["/p/", "/q/", "/q/sub", "/r/", "/deep/"]
+        if site is not self._web.first:
+            choice.append("/")
+        site.barred.append(self._chance.choice(choice))
+        return f"{site.host} bars {site.barred}"
+
+    # --- choosing -------------------------------------------------------------------------------------------------
+
+    def _any_site(self) -> Site:
+        return self._chance.choice(list(self._web.sites.values()))
+
+    def _any_page(self, *, deep: bool = False, html: bool = False) -> Page:
+        """A page that answers and is no home page, and of no structure but for `deep`."""
+        return self._chance.choice(
+            [
+                page
+                for page in self._web.pages.values()
+                if page.status == 200
+                and not page.failure
+                and (path_of(page.url)[1] in "pq" or (deep and path_of(page.url).startswith("/deep/")))
+                and (not html or page.type == HTML)
+            ]
+        )
+
+    def _can_spare(self, page: Page) -> bool:
+        mine = self._web.pages_of(self._web.site_of(page.url))
+        return sum(1 for one in mine if one.status == 200 and not one.failure and path_of(one.url)[1] in "pq") > _FEWEST
+
+    def _lead(self, page: Page, to: str) -> None:
+        page.status, page.location, page.canonical = self._chance.choice((301, 302)), to, ""
+        self._web.led_to.add(to)
+
+    def _new_page(self, site: Site, *, url: str = "") -> Page:
+        title, text = self._words(site)
+        if not url:
+            section, suffix = self._chance.choice(_SECTIONS), self._chance.choice(_SUFFIXES)
+            url = f"{site.home}{section}/{self._number(site)}{suffix}"
+        validator = self._chance.choice(("etag", "etag", "modified", "none"))
+        return Page(url, title, text, depth=self._depth(site), validator=validator)
+
+    def _words(self, site: Site) -> tuple[str, str]:
+        number, topic = self._number(site), self._chance.choice(_TOPICS)
+        title = topic if self._chance.random() < 0.3 else f"{topic} {number}"
+        return title, f"all about {topic}, as it is known at {site.host} in version {number}"
+
+    def _number(self, site: Site) -> int:
+        site.number += 1
+        return 9 + site.number
+
+    def _depth(self, site: Site) -> int:
+        return 1 if site.start else 2
+
+
+def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
+    """Another configuration, in one respect. The first site's home page stays in the crawl space."""
+    what = chance.randrange(14)
+    if what < 6:
+        return replace(configuration, rules=_rules(web, chance))
+    if what < 8:
+        rules = None if chance.random() < 0.2 else _global_rules(web, chance)
+        return replace(configuration, global_rules=rules)
+    if what < 11:
+        return chance.choice(
+            (
+                replace(configuration, follow_queries=not configuration.follow_queries),
+                replace(configuration, odd_extension=not configuration.odd_extension),
+                replace(configuration, max_path_depth=chance.choice((None, 1, 2))),
+                replace(configuration, max_depth=chance.choice((0, 1, 2, 3, 4))),
+                replace(configuration, max_length=chance.choice((2083, 45))),
+                replace(configuration, max_repeats=chance.choice((2, 3))),
+                replace(configuration, offsite=not configuration.offsite),
+                replace(configuration, entire_site=not configuration.entire_site),
+                replace(configuration, sites={chance.choice(list(web.sites)).partition(":")[0]: chance.choice((1, 3))}),
+            )
+        )
+    return chance.choice(
+        (
+            replace(configuration, plain=not configuration.plain),
+            replace(configuration, robots_obey=not configuration.robots_obey, meta_robots=not configuration.robots_obey),
+            replace(configuration, meta_robots=not configuration.meta_robots),
+            replace(configuration, checksum_title=not configuration.checksum_title),
+            replace(configuration, cut_off=chance.choice((0, 20))),
+            replace(configuration, soft_errors=not configuration.soft_errors),
+            replace(configuration, retry_times=chance.choice((0, 1, 2))),
+            replace(configuration, max_temporary_errors=chance.choice((1, 2, 3))),
+            replace(configuration, refresh_max=chance.choice((2 * HOUR, 8 * HOUR, 48 * HOUR))),
+            replace(configuration, robots_ttl=chance.choice((HOUR, 24 * HOUR))),
+            replace(configuration, cycle_minutes=chance.choice((0, 60, 600)), cycle_mode=_mode(chance)),
+            replace(configuration, continuous=not configuration.continuous),
+        )
+    )
+
+
+def _mode(chance: random.Random) -> str:
+    return chance.choice(("scratch", "append", "prioritized", "soft"))
+
+
+def _rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
+    first, *others = web.sites
+    rules = [Rule(True, "domain", first)]
+    for host in others:
+        name, _, port = host.partition(":")
+        pattern = chance.choice((host, name, f"{name[0]}*", f"{name}:{port or 80}", f"{name}:81"))
+        if chance.random() < 0.6:
+            rules.append(Rule(chance.random() < 0.5, "domain", pattern))
+    if chance.random() < 0.3:
+        rules.append(Rule(False, "domain", "*"))
+    for _ in range(chance.randint(0, 2)):
+        home = f"http://{chance.choice(list(web.sites))}/"
+        pages = [page.url for page in web.pages.values() if path_of(page.url)[1] in "pq"]
+        target = chance.choice((f"{home}p/", f"{home}q/sub", f"{home}deep/", f"{home}r/", "http://*/q/", chance.choice(pages)))
+        rules.append(Rule(chance.random() < 0.3, "prefix", target))
+    return tuple(rules)
+
+
+def _global_rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
+    hosts = [host.partition(":")[0] for host in web.sites]
+    rules = [Rule(chance.random() < 0.8, "domain", host) for host in hosts if chance.random() < 0.6]
+    return (*rules, Rule(True, "domain", "*")) if chance.random() < 0.2 else tuple(rules)

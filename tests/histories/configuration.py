@@ -1,0 +1,169 @@
+"""How the crawler is configured at present, in structures of its own, and what that means for an address.
+
+The meaning is read off spec and documentation, and written down a second time here: it shares no code with the crawler.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tests.histories.web import HTML, PLAIN, Page, Web, host_of, path_of
+
+OUTSIDE, ELSEWHERE = 760, 761
+HOUR = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A line of crawl.rules or global.rules; `kind` is "domain" or "prefix"."""
+
+    allow: bool
+    kind: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{'allow' if self.allow else 'forbid'} {self.kind} {self.target}"
+
+    def applies(self, url: str) -> bool:
+        """Whether a rule speaks of an address."""
+        if self.kind == "prefix":
+            return re.match(_starred(self.target), url) is not None
+        host, _, port = host_of(url).partition(":")
+        pattern, _, only = self.target.partition(":")
+        return re.fullmatch(_starred(pattern), host) is not None and only in ("", port or "80")
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One configuration; a change makes another one."""
+
+    rules: tuple[Rule, ...] = ()
+    global_rules: tuple[Rule, ...] | None = None
+    follow_queries: bool = True
+    odd_extension: bool = True
+    """Whether .odd is crawled."""
+    max_path_depth: int | None = None
+    max_depth: int = 0
+    max_length: int = 2083
+    max_repeats: int = 3
+    offsite: bool = True
+    entire_site: bool = False
+    sites: Mapping[str, int] = field(default_factory=dict)
+    """The deepest paths of some hosts."""
+    plain: bool = True
+    """Whether plain text is taken."""
+    robots_obey: bool = True
+    meta_robots: bool = True
+    checksum_title: bool = True
+    cut_off: int = 0
+    soft_errors: bool = False
+    retry_times: int = 1
+    max_redirects: int = 10
+    max_temporary_errors: int = 2
+    host_fetches: int = 20
+    refresh_min: int = HOUR
+    refresh_max: int = 8 * HOUR
+    robots_ttl: int = 24 * HOUR
+    max_deletions: int = 100
+    max_deletions_percent: int = 10
+    cycle_minutes: int = 0
+    cycle_mode: str = "append"
+    continuous: bool = False
+
+    @property
+    def longest_wait(self) -> int:
+        """Seconds after which everything known is due again, robots.txt too."""
+        return max(self.refresh_max, self.robots_ttl, self.cycle_minutes * 60, 2 * HOUR) + 60
+
+    def most_deletions(self, indexed: int) -> int:
+        """How many deletions at once are not too many."""
+        return max(self.max_deletions, indexed * self.max_deletions_percent // 100)
+
+    def verdict(self, url: str, *, web: Web, depth: int | None) -> int | None:
+        """Why an address is outside the crawl space: 760, or 761 where the global space has it; None where it is inside."""
+        domain = _first(self.rules, "domain", url)
+        prefix = _first(self.rules, "prefix", url)
+        otherwise_out = (prefix is not None and not prefix.allow) or self._beyond_limits(url, web) or self._too_far(depth)
+        if domain is None or domain.allow:
+            return OUTSIDE if otherwise_out else None
+        shared = _first(self.global_rules or (), "domain", url)
+        return ELSEWHERE if shared is not None and shared.allow and not otherwise_out else OUTSIDE
+
+    def bars(self, url: str, web: Web) -> bool:
+        """Whether robots.txt keeps the crawler out."""
+        return self.robots_obey and any(path_of(url).startswith(barred) for barred in web.site_of(url).barred)
+
+    def takes(self, page: Page) -> bool:
+        """Whether a document's type is taken."""
+        return page.type == HTML or (page.type == PLAIN and self.plain)
+
+    def is_soft_error(self, page: Page) -> bool:
+        return self.soft_errors and page.title.startswith("Sorry")
+
+    def content_key(self, title: str, text: str) -> tuple[str, ...]:
+        """Two documents with one key are the same."""
+        compared = text[: self.cut_off] if self.cut_off else text
+        return (title, compared) if self.checksum_title else (compared,)
+
+    def settings(self) -> dict[str, object]:
+        """What differs from the crawler's own defaults."""
+        return {
+            "ROBOTSTXT_OBEY": self.robots_obey,
+            "DOWNLOAD_DELAY": 0,
+            "RETRY_TIMES": self.retry_times,
+            "REDIRECT_MAX_TIMES": self.max_redirects,
+            "DEPTH_LIMIT": self.max_depth,
+            "URLLENGTH_LIMIT": self.max_length,
+            "CRAWLSPACE_RETRY_WAIT": 2,
+            "CRAWLSPACE_FOLLOW_QUERY_STRINGS": self.follow_queries,
+            "CRAWLSPACE_EXCLUDE_EXTENSIONS": "none" if self.odd_extension else "odd",
+            "CRAWLSPACE_MAX_PATH_DEPTH": self.max_path_depth,
+            "CRAWLSPACE_MAX_REPEATED_SEGMENTS": self.max_repeats,
+            "CRAWLSPACE_FOLLOW_OFFSITE_LINKS": self.offsite,
+            "CRAWLSPACE_INDEX_ENTIRE_SITE": self.entire_site,
+            "CRAWLSPACE_SITES": {host: {"max_path_depth": depth} for host, depth in self.sites.items()},
+            "CRAWLSPACE_MIME_TYPES": [HTML, PLAIN] if self.plain else [HTML],
+            "CRAWLSPACE_META_ROBOTS": self.meta_robots,
+            "CRAWLSPACE_CHECKSUM_TITLE": self.checksum_title,
+            "CRAWLSPACE_CHECKSUM_CUT_OFF": self.cut_off,
+            "CRAWLSPACE_SOFT_ERRORS": [("*", "Sorry*", "*", 404)] if self.soft_errors else [],
+            "CRAWLSPACE_MAX_TEMPORARY_ERRORS": self.max_temporary_errors,
+            "CRAWLSPACE_HOST_FETCHES": self.host_fetches,
+            "CRAWLSPACE_REFRESH_MIN": self.refresh_min,
+            "CRAWLSPACE_REFRESH_MAX": self.refresh_max,
+            "CRAWLSPACE_ROBOTS_TTL": self.robots_ttl,
+            "CRAWLSPACE_MAX_DELETIONS": self.max_deletions,
+            "CRAWLSPACE_MAX_DELETIONS_PERCENT": self.max_deletions_percent,
+            "CRAWLSPACE_REFRESH_CYCLE": self.cycle_minutes,
+            "CRAWLSPACE_REFRESH_MODE": self.cycle_mode,
+            "CRAWLSPACE_CONTINUOUS": self.continuous,
+        }
+
+    def _beyond_limits(self, url: str, web: Web) -> bool:
+        path, _, query = path_of(url).partition("?")
+        start_hosts = {site.host.partition(":")[0] for site in web.sites.values() if site.start}
+        host = host_of(url)
+        deepest = self.sites.get(host.partition(":")[0], self.max_path_depth)
+        segments = path.strip("/").split("/")
+        return (
+            (bool(query) and not self.follow_queries)
+            or (path.endswith(".odd") and not self.odd_extension)
+            or (deepest is not None and path.count("/") - 1 > deepest)
+            or len(url) > self.max_length
+            or max(segments.count(segment) for segment in segments) > self.max_repeats
+            or (not self.offsite and host.partition(":")[0] not in start_hosts)
+            or (self.entire_site and not (host in web.sites and web.sites[host].start))
+        )
+
+    def _too_far(self, depth: int | None) -> bool:
+        return bool(self.max_depth) and depth is not None and depth > self.max_depth
+
+
+def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
+    return next((rule for rule in rules if rule.kind == kind and rule.applies(url)), None)
+
+
+def _starred(pattern: str) -> str:
+    return ".*".join(re.escape(part) for part in pattern.split("*"))

@@ -1,0 +1,366 @@
+"""Runs the real engine, store and index over a simulated web: in one process, with a clock that stands still, and killed at will.
+
+What Scrapy and the collection's spider do around the engine is done here in a few lines: requests under way side by side, answered
+in any order, each with one outcome; now and then a commit; now and then a batch to the index.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crawlspace import settings as defaults
+from crawlspace.clock import FakeClock
+from crawlspace.config import Collection, load_collection
+from crawlspace.content.fingerprint import checksum
+from crawlspace.decision import Reason
+from crawlspace.engine import SINK, Engine
+from crawlspace.errors import IndexUnavailable
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.sink import Refusal, Sink
+from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.opening import open_engine
+from crawlspace.run import FetchPage, FetchRobots
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.urls import url_key
+from tests.contract.sinks import MemorySink
+from tests.histories.configuration import Configuration
+from tests.histories.oracle import Indexed, Kept
+from tests.histories.web import HTML, Answer, Web
+
+NAME = "h"
+_ROUNDS = 20_000
+"""More than a crawl of a small web takes; beyond, it would never end."""
+_DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
+
+
+class Killed(BaseException):
+    """The process is no more. Nothing of ours may handle it."""
+
+
+@dataclass(slots=True)
+class Fate:
+    """What is to happen to a crawl."""
+
+    kill_after: int | None = None
+    """Database statements and steps of the crawl until it is killed."""
+    stop_after: int | None = None
+    """Steps until it is stopped in order."""
+    index_fails: float = 0.0
+    """Share of the batches that the index does not take."""
+    stalls: bool = False
+    """Now and then more time passes than a lease lasts."""
+    midway: Callable[[], str] | None = None
+    """Changes the web while it is being crawled."""
+
+
+@dataclass(slots=True)
+class Run:
+    """How a crawl went."""
+
+    ended: str = "finished"
+    """Or "stopped", "killed"."""
+    fetched: int = 0
+    held_for_rules: int | None = None
+    """Deletions of a change of the rules that were held; None where the rules were as before."""
+    most_deletions: int = 0
+    """Of the brake, at the start of the crawl."""
+    changes: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    """What the crawler logged as an error: there is none in a simulation."""
+
+
+class _Countdown:
+    """Kills when so many statements and steps have been made."""
+
+    def __init__(self, left: int | None) -> None:
+        self._left = left
+
+    def tick(self) -> None:
+        if self._left is not None:
+            self._left -= 1
+            if self._left <= 0:
+                self._left = None  # what is rolled back after that is what a database does when it is opened again
+                raise Killed
+
+    def statement(self, *_: object) -> bool:
+        self.tick()
+        return True
+
+
+class _Errors(logging.Handler):
+    def __init__(self, into: list[str]) -> None:
+        super().__init__(logging.ERROR)
+        self._into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._into.append(f"{record.getMessage()}: {record.exc_info[1]!r}" if record.exc_info else record.getMessage())
+
+
+class _Failing:
+    """An index that takes a batch only when chance will have it."""
+
+    def __init__(self, sink: Sink, share: float, chance: random.Random) -> None:
+        self.name = sink.name
+        self._sink = sink
+        self._share = share
+        self._chance = chance
+
+    def send(self, orders: list[IndexOrder]) -> list[Refusal]:  # type: ignore[override]
+        if self._chance.random() < self._share:
+            raise IndexUnavailable("it is down")
+        return list(self._sink.send(orders))
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class Machine:
+    """The machine that crawls: its files and its clock outlive each crawl."""
+
+    def __init__(self, folder: Path, web: Web, chance: random.Random, *, in_memory: bool) -> None:
+        self.clock = FakeClock()
+        self._folder = folder
+        self._web = web
+        self._chance = chance
+        self._memory = MemoryStore(sinks=(SINK,)) if in_memory else None
+        self._memory_sink = MemorySink(SINK)
+        self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
+        self._keys: dict[int, str] = {}
+        (folder / "collections" / NAME).mkdir(parents=True)
+        (folder / "data" / NAME).mkdir(parents=True)
+
+    def configured(self, configuration: Configuration) -> Collection:
+        """Write the collection's files, and read them as a start does."""
+        folder = self._folder / "collections" / NAME
+        (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
+        starts = [site.home for site in self._web.sites.values() if site.start]
+        (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in starts))
+        shared = self._folder / "collections" / "global.rules"
+        if configuration.global_rules is None:
+            shared.unlink(missing_ok=True)
+        else:
+            shared.write_text("".join(f"{rule}\n" for rule in configuration.global_rules))
+        places = {"CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent), "CRAWLSPACE_DATA_DIR": str(self._folder / "data")}
+        return load_collection(NAME, {**_DEFAULTS, **configuration.settings(), **places})
+
+    def crawl(self, configuration: Configuration, fate: Fate) -> Run:
+        """One crawl, from its start to its end, whichever that is."""
+        collection = self.configured(configuration)
+        countdown = _Countdown(fate.kill_after)
+        store = self._open_store(collection)
+        sink = self._open_sink(collection)
+        run = Run()
+        killed = False
+        errors = _Errors(run.errors)
+        logger = logging.getLogger("crawlspace")
+        logger.addHandler(errors)
+        try:
+            for opened in (store, sink):
+                if isinstance(opened, SqliteStore):
+                    opened._file.db.exec_trace = countdown.statement
+                elif isinstance(opened, EmbeddedIndex):
+                    opened._db.exec_trace = countdown.statement
+            self._run(collection, store, _Failing(sink, fate.index_fails, self._chance), countdown, fate, run)
+            store.close()
+        except Killed:
+            killed = True
+            run.ended = "killed"
+        finally:
+            logger.removeHandler(errors)
+            sink.close()
+            if killed and isinstance(store, SqliteStore):
+                store._let_go()
+        return run
+
+    # --- what is left behind --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def store(self) -> Iterator[SqliteStore | MemoryStore]:
+        """The store, as a command opens it."""
+        if self._memory is not None:
+            yield self._memory
+            return
+        store = SqliteStore(self._folder / "data" / NAME / "state.db", sinks=(SINK,), clock=self.clock)
+        try:
+            yield store
+        finally:
+            store.close()
+
+    def index(self) -> dict[str, Indexed]:
+        """What the index holds."""
+        if self._memory is not None:
+            documents = list(self._memory_sink.documents.values())
+        else:
+            index = EmbeddedIndex(self._folder / "data" / NAME / "index.db")
+            try:
+                documents = [document for url in index.urls() if (document := index.get(url)) is not None]
+            finally:
+                index.close()
+        return {each.url: Indexed(each.title, each.text, frozenset(each.duplicates)) for each in documents}
+
+    def kept(self, state: UrlState, configuration: Configuration) -> Kept:
+        """A document whose deletion is held, as it was when it was fetched."""
+        assert state.checksum is not None
+        assert state.held is not None
+        title, text = self._contents[state.url, state.checksum]
+        canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
+        now = _checksum(title, text, configuration)
+        key = None if now == state.checksum else ("as it was", state.checksum.hex())
+        return Kept(state.url, title, text, canonical, state.held.label, key)
+
+    # --- a crawl --------------------------------------------------------------------------------------------------
+
+    def _open_store(self, collection: Collection) -> SqliteStore | MemoryStore:
+        if self._memory is not None:
+            self._memory.release([state.id for state in self._memory.urls(leased=True)])
+            return self._memory
+        return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), clock=self.clock)
+
+    def _open_sink(self, collection: Collection) -> EmbeddedIndex | MemorySink:
+        return (
+            self._memory_sink if self._memory is not None else EmbeddedIndex(collection.index_file, owner=NAME, clock=self.clock)
+        )
+
+    def _run(
+        self,
+        collection: Collection,
+        store: SqliteStore | MemoryStore,
+        sink: Sink,
+        countdown: _Countdown,
+        fate: Fate,
+        run: Run,
+    ) -> None:
+        opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
+        engine = opening.engine
+        run.held_for_rules = opening.plan.held if opening.plan is not None else None
+        run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
+        midway = self._chance.randint(1, 40) if fate.midway is not None else -1
+        width = self._chance.choice((1, 3, 8))
+        commits = self._chance.choice((0.03, 0.2, 1.0))
+        under_way: list[FetchPage | FetchRobots] = []
+        for step in range(_ROUNDS):
+            countdown.tick()
+            if fate.stop_after is not None and step >= fate.stop_after:
+                run.ended = "stopped"
+                break
+            if step == midway and fate.midway is not None:
+                run.changes.append(fate.midway())
+            if fate.stalls and self._chance.random() < 0.02:
+                self.clock.advance(collection.lease_s + 100)
+            fetch = engine.next_fetch() if len(under_way) < width else None
+            if fetch is not None:
+                under_way.append(fetch)
+                continue
+            if under_way:
+                self._answer(engine, under_way.pop(self._chance.randrange(len(under_way))), run)
+                if self._chance.random() < commits:
+                    engine.commit()
+                if self._chance.random() < 0.1:
+                    _drain_once(engine, countdown)
+                continue
+            engine.commit()
+            if engine.is_done():
+                break
+            if not self._wait(engine, countdown):
+                break
+        else:
+            raise AssertionError(f"the crawl does not end: {store.counts()}")
+        engine.close()
+        while _drain_once(engine, countdown):
+            pass
+
+    def _wait(self, engine: Engine, countdown: _Countdown) -> bool:
+        """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
+        if engine.waits_for_index:
+            _drain_once(engine, countdown)
+            self.clock.advance(1)
+            return True
+        wait = engine.frontier.wake_in()
+        if wait is None:
+            raise AssertionError("nothing to ask for, nothing under way, nothing to wait for, and not done")
+        if engine.collection.continuous and wait > 1800:
+            return False
+        self.clock.advance(max(wait, 0.01))
+        return True
+
+    def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
+        if isinstance(fetch, FetchRobots):
+            answer = self._web.answer(fetch.url)
+            engine.robots_read(fetch, status=_status(answer), body=answer.body, retry_after_s=answer.retry_after_s)
+            return
+        state = fetch.state
+        etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
+        answer = self._web.answer(state.url, etag=etag, last_modified=modified)
+        outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
+        run.fetched += 1
+        engine.fetched(outcome)
+
+    def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
+        """As the collection's spider makes it of a response."""
+        status = _status(answer)
+
+        def outcome(kind: OutcomeKind, status: int = status, reason: Reason | None = None) -> Outcome:
+            return Outcome(state.id, state.url, kind, status, reason=reason)
+
+        if answer.failure or status == 429 or (status == 503 and answer.retry_after_s is not None):
+            failed = outcome(OutcomeKind.GONE if status == Status.NO_SUCH_HOST else OutcomeKind.FAILED)
+            failed.host_failure = bool(answer.failure)
+            failed.retry_after_s = answer.retry_after_s
+            return failed
+        if status == 304:
+            same = outcome(OutcomeKind.UNCHANGED)
+            same.conditional = conditional
+            return same
+        if 300 <= status < 400:
+            redirected = outcome(OutcomeKind.REDIRECTED)
+            redirected.redirect_to = answer.location
+            return redirected
+        collection = engine.collection
+        if status == 200 and not engine.space.at_headers(answer.type, conclusive=True).admitted:
+            return outcome(OutcomeKind.EXCLUDED, Status.WRONG_TYPE, Reason.MIME_TYPE)
+        soft = collection.soft_errors.status_of(state.url, title=answer.title, text=answer.text) if status == 200 else None
+        if status != 200 or soft is not None:
+            gone = outcome(OutcomeKind.GONE, soft or status)
+            gone.host_failure = gone.status >= 500
+            return gone
+        noindex = answer.noindex and collection.content.obey_meta_robots
+        read = outcome(OutcomeKind.EXCLUDED, Status.NOINDEX, Reason.NOINDEX) if noindex else outcome(OutcomeKind.DOCUMENT)
+        read.index = not noindex
+        read.links = list(answer.links)
+        read.canonical = answer.canonical or None
+        read.etag, read.last_modified = answer.etag or None, answer.last_modified or None
+        for url in (*answer.links, state.url):
+            self._keys[url_key(url)] = url
+        if not noindex:
+            content = collection.content
+            read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
+            read.checksum = checksum(
+                answer.text, title=answer.title if content.checksum_title else None, cut_off=content.checksum_cut_off
+            )
+            self._contents[state.url, read.checksum] = (answer.title, answer.text)
+        return read
+
+
+def _drain_once(engine: Engine, countdown: _Countdown) -> bool:
+    """Send one batch; False when there was none, or the index did not take it."""
+    batch = engine.drain.take()
+    if not batch:
+        return False
+    delivery = engine.drain.deliver(batch)
+    countdown.tick()
+    return engine.settle(delivery).waiting_s is None
+
+
+def _status(answer: Answer) -> int:
+    failures = {"refused": Status.CONNECT_ERROR, "timeout": Status.TIMEOUT, "no host": Status.NO_SUCH_HOST}
+    return int(failures[answer.failure]) if answer.failure else answer.status
+
+
+def _checksum(title: str, text: str, configuration: Configuration) -> bytes:
+    return checksum(text, title=title if configuration.checksum_title else None, cut_off=configuration.cut_off)

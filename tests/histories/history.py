@@ -1,0 +1,293 @@
+"""One random history: a web that changes, a configuration that changes, and crawls that end, are stopped or are killed.
+
+Everything follows from the seed, so that a difference can be looked at again: `python -m benchmarks.histories --seed N --steps M`
+(with PYTHONHASHSEED=0, for a set of texts has no order of its own). After each crawl that ended by itself, what holds at all times is
+checked; after each settled state, what the oracle says.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from crawlspace.model import State, UrlState
+from tests.histories.changes import Changes, reconfigured
+from tests.histories.configuration import ELSEWHERE, HOUR, Configuration
+from tests.histories.driver import Fate, Machine, Run
+from tests.histories.oracle import Indexed, Oracle, Past, Remembered
+from tests.histories.web import Site, Web
+
+_SETTLE_EVERY = 7
+
+
+@dataclass(slots=True)
+class Told:
+    """What a history did and what was wrong."""
+
+    seed: int
+    steps: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    crawls: int = 0
+    kills: int = 0
+    checks: int = 0
+    fetches: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+    """In how many settled states there was something that seldom is."""
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}", *(f"{number:4} {step}" for number, step in enumerate(self.steps, 1)), *self.differences]
+        return "\n".join(lines)
+
+
+def run_history(seed: int, folder: Path, *, steps: int = 20) -> Told:
+    """Live through a history of so many steps, and the settled states between them; it ends with the first difference."""
+    return _History(seed, folder).run(steps)
+
+
+class _History:
+    def __init__(self, seed: int, folder: Path) -> None:
+        chance = self._chance = random.Random(seed)
+        sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
+        if chance.random() < 0.4:
+            sites.append(Site("d.example", start=False))
+        self._web = Web(sites, flakiness=random.Random(seed + 1))
+        self._changes = Changes(self._web, chance)
+        self._changes.begin()
+        small_brake = chance.random() < 0.3
+        self._configuration = Configuration(
+            retry_times=chance.choice((0, 1, 2)),
+            max_redirects=chance.choice((1, 2, 10)),
+            host_fetches=chance.choice((6, 20)),
+            max_deletions=chance.choice((1, 2, 4)) if small_brake else 100,
+            max_deletions_percent=chance.choice((0, 10)) if small_brake else 10,
+        )
+        self._machine = Machine(folder, self._web, chance, in_memory=chance.random() < 0.15)
+        for _ in range(chance.randint(0, 4)):
+            self._configuration = reconfigured(self._configuration, self._web, chance)
+        self._told = Told(seed)
+        self._unsettled = False
+        """A site or a page has failed since the last settled state."""
+        self._clock_off = 0
+        """After the clock was set back: rounds until everything is due after its usual time again."""
+        self._elsewhere: dict[str, Indexed | None] = {}
+        self._index_before: dict[str, Indexed] | None = {}
+        """What was in the index after the last crawl, where that came to its end; None else."""
+
+    def run(self, steps: int) -> Told:
+        for step in range(1, steps + 1):
+            self._step()
+            if not self._told.differences and (step % _SETTLE_EVERY == 0 or step == steps):
+                self._settle()
+            if self._told.differences:
+                break
+        return self._told
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        chance = self._chance
+        what = chance.random()
+        if what < 0.38:
+            self._say("; ".join(self._changes.change() for _ in range(chance.randint(1, 6))))
+        elif what < 0.52:
+            self._reconfigure()
+        elif what < 0.62:
+            self._say(self._changes.outage())
+            self._unsettled = True
+        elif what < 0.65:
+            back = chance.choice((HOUR, 72 * HOUR))
+            self._machine.clock._now -= back
+            self._clock_off = 2
+            self._say(f"the clock is set back by {back} s")
+        else:
+            self._machine.clock.advance(chance.choice((1, 600, HOUR, 3 * HOUR, self._configuration.longest_wait)))
+            self._crawl(self._fate())
+
+    def _reconfigure(self) -> None:
+        before = self._configuration
+        self._configuration = reconfigured(before, self._web, self._chance)
+        self._note_elsewhere()
+        changed = [
+            f"{name} = {_shown(getattr(self._configuration, name))}"
+            for name in Configuration.__slots__
+            if getattr(before, name) != getattr(self._configuration, name)
+        ]
+        self._say(f"settings: {'; '.join(changed) or 'as before'}")
+
+    def _fate(self) -> Fate:
+        chance = self._chance
+        fate = Fate(index_fails=chance.choice((0.0, 0.0, 0.0, 0.5)), stalls=chance.random() < 0.1)
+        what = chance.random()
+        if what < 0.6:
+            fate.kill_after = round(2 ** chance.uniform(1, 10.5))
+        elif what < 0.7:
+            fate.stop_after = chance.randint(0, 60)
+        if chance.random() < 0.15:
+            fate.midway = self._changes.change
+        return fate
+
+    def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
+        before = self._states()
+        down = {site.host for site in self._web.sites.values() if site.outage and site.outage != "flaky"}
+        run = self._machine.crawl(self._configuration, fate)
+        told = self._told
+        told.crawls += 1
+        told.fetches += run.fetched
+        told.kills += run.ended == "killed"
+        midway = f", meanwhile {'; '.join(run.changes)}" if run.changes else ""
+        told.met.update({f"crawl {run.ended}"})
+        if run.held_for_rules:
+            told.met.update({"crawl that held a change of the rules"})
+        self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
+        after = self._states()
+        index = self._machine.index()
+        told.differences += [f"ERROR   {error}" for error in run.errors]
+        told.differences += self._always(before, after, run, down)
+        if run.ended != "killed" and not self._has_backlog():
+            told.differences += self._at_rest(after, index)
+            self._index_before = index
+        else:
+            self._index_before = None
+        if everything_due and not told.differences:
+            told.differences += Oracle(self._web, self._configuration).prompt_differences(index, self._past(after))
+        return run
+
+    def _settle(self) -> None:
+        """End all outages, and crawl until everything has been fetched often enough for the past to be over."""
+        for site in self._web.sites.values():
+            site.outage = ""
+        rounds = 3
+        if self._unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
+            rounds = 7 + self._configuration.max_temporary_errors
+        self._say(f"all sites are well; {rounds} crawls to settle")
+        self._unsettled = False
+        for _ in range(rounds + self._clock_off):
+            everything_due = not self._clock_off
+            self._clock_off = max(0, self._clock_off - 1)
+            self._machine.clock.advance(self._configuration.longest_wait)
+            if self._chance.random() < 0.15:
+                self._crawl(Fate(kill_after=round(2 ** self._chance.uniform(3, 10.5))))
+            self._crawl(Fate(), everything_due=everything_due)
+            if self._told.differences:
+                return
+        self._told.checks += 1
+        states = self._states()
+        memory: dict[str, Remembered] = {url: (state.state.label, state.status) for url, state in states.items()}
+        oracle, index, past = Oracle(self._web, self._configuration), self._machine.index(), self._past(states)
+        self._told.differences += oracle.differences(index, memory, past)
+        met = {f"status {status}" for _, status in memory.values() if status is not None}
+        met |= {f"held {kept.why}" for kept in past.kept}
+        met |= {"duplicates" for has in index.values() if has.duplicates}
+        met |= {"elsewhere, indexed" for url in index if oracle.verdict(url) == ELSEWHERE}
+        self._told.met.update(met)
+
+    def _say(self, step: str) -> None:
+        self._told.steps.append(step)
+
+    # --- what must hold -------------------------------------------------------------------------------------------
+
+    def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
+        """After a crawl that came to its end: the index is as the store says, and the store agrees with itself."""
+        rows = {url for url, state in states.items() if state.indexed}
+        oracle = Oracle(self._web, self._configuration)
+        for url in sorted(rows - index.keys()):
+            yield f"MISSING {url}: indexed by the store, not in the index"
+        for url in sorted(index.keys() - rows):
+            # Another crawler had it; it is in the space again, and has not answered yet.
+            awaited = url in states and states[url].state in (State.PENDING, State.FAILED)
+            if oracle.verdict(url) != ELSEWHERE and not awaited:
+                yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
+        with self._machine.store() as store:
+            store.check()
+            counts = store.counts()
+        found = {
+            "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
+            "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
+            "indexed": len(rows),
+            "held": sum(1 for one in states.values() if one.held is not None and one.indexed),
+            "retrying": sum(1 for one in states.values() if one.retries),
+            "outbox": 0,
+            "parked": 0,
+        }
+        told = {
+            "by state": dict(counts.by_state),
+            "by status": dict(counts.by_status),
+            "indexed": counts.indexed,
+            "held": counts.held,
+            "retrying": counts.retrying,
+            "outbox": counts.outbox,
+            "parked": counts.parked,
+        }
+        for name, number in found.items():
+            if told[name] != number:
+                yield f"COUNTS  {name}: {told[name]}, must be {number}"
+        for url, state in states.items():
+            if state.lease_until is not None:
+                yield f"LEASED  {url} after the end of the crawl"
+
+    def _always(self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: set[str]) -> Iterator[str]:
+        """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
+        oracle = Oracle(self._web, self._configuration)
+        lost = []
+        for url, was in before.items():
+            now = after.get(url)
+            if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdict(url) is not None:
+                continue
+            if self._web.site_of(url).host in down and not self._configuration.bars(url, self._web):
+                yield f"LOST    {url}, though its site was down: {_row(was)}, now {_row(now)}"
+            if was.indexed:
+                lost.append(url)
+        if run.ended != "killed" and len(lost) > run.most_deletions:
+            yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+
+    # --- what the present doesn't tell ----------------------------------------------------------------------------
+
+    def _past(self, states: Mapping[str, UrlState]) -> Past:
+        kept = [
+            self._machine.kept(state, self._configuration)
+            for state in states.values()
+            if state.held is not None and state.checksum is not None
+        ]
+        return Past(kept, self._elsewhere)
+
+    def _note_elsewhere(self) -> None:
+        """Remember what is indexed of addresses that another crawler is to take over from now on."""
+        oracle = Oracle(self._web, self._configuration)
+        index = self._index_before
+        known = {*(index or {}), *self._states()}
+        there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and oracle.verdict(url) == ELSEWHERE}
+        for url in [url for url in self._elsewhere if url not in there]:
+            del self._elsewhere[url]
+        for url in sorted(there - self._elsewhere.keys()):
+            if index is None:
+                self._elsewhere[url] = None
+            elif url in index:
+                self._elsewhere[url] = index[url]
+
+    def _is_of_web(self, url: str) -> bool:
+        return any(url.startswith(site.home) for site in self._web.sites.values())
+
+    def _states(self) -> dict[str, UrlState]:
+        if not self._told.crawls:
+            return {}
+        with self._machine.store() as store:
+            return {state.url: replace(state) for state in store.urls()}
+
+    def _has_backlog(self) -> bool:
+        with self._machine.store() as store:
+            return bool(store.counts().outbox)
+
+
+def _row(state: UrlState | None) -> str:
+    if state is None:
+        return "forgotten"
+    held = f", held {state.held.label}" if state.held is not None else ""
+    pending = ", pending" if state.state is State.PENDING else ""
+    return f"{state.state.label} {state.status}{held}{pending}, indexed {state.indexed}, checksum {state.checksum is not None}"
+
+
+def _shown(value: object) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)

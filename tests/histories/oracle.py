@@ -1,0 +1,288 @@
+"""What must be in the index, and what must be remembered of each address: from the present web and configuration alone.
+
+Where the past decides (who of two equal pages was found first; whether a dead link is remembered or forgotten), every answer
+that some past leads to is right.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
+from tests.histories.web import Page, Web, host_of, path_of
+
+Remembered = tuple[str, int | None]
+"""State and status of an address."""
+ABSENT: Remembered = ("absent", None)
+_ERRORS = 400
+_MANY_FAIL = 0.35
+"""From this share of broken pages on, a site may well be taken for one that is down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A document as the index has it."""
+
+    title: str
+    text: str
+    duplicates: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A document whose deletion is held: it is as it was. `why` is "host", "many" or "rules"."""
+
+    url: str
+    title: str
+    text: str
+    canonical: str
+    why: str
+    key: tuple[str, ...] | None = None
+    """By what it is known to be equal to others, where that isn't how it is now."""
+
+
+@dataclass(slots=True)
+class Past:
+    """What the present doesn't tell."""
+
+    kept: Sequence[Kept] = ()
+    elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
+    """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
+
+
+@dataclass(slots=True)
+class _Document:
+    url: str
+    title: str
+    text: str
+    canonical: str
+    key: tuple[str, ...]
+    least: int = 0
+    """Redirects on the way to it."""
+    most: int = 0
+    aside: bool = False
+    as_it_is: bool = True
+    """Its content is known for sure."""
+
+
+class Oracle:
+    """Says in what the crawler's memory and index differ from what they must be."""
+
+    def __init__(self, web: Web, configuration: Configuration) -> None:
+        self._web = web
+        self._configuration = configuration
+
+    def verdict(self, url: str) -> int | None:
+        """As `Configuration.verdict`, with the distance that the address has from a start page."""
+        return self._configuration.verdict(url, web=self._web, depth=self._web.depth_of(url))
+
+    def differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
+        """In a settled state."""
+        yield from self._index_differences(index, past)
+        yield from self._memory_differences(memory, past)
+        for kept in past.kept:
+            yield from self._doubtful(kept)
+
+    def prompt_differences(self, index: Mapping[str, Indexed], past: Past) -> Iterator[str]:
+        """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
+        documents = self._documents(past)
+        for url, has in index.items():
+            if url in documents:
+                yield from self._content_differences(documents[url], has)
+            elif self.verdict(url) != ELSEWHERE and not self._may_be_its_host(url):
+                yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
+
+    # --- the index ------------------------------------------------------------------------------------------------
+
+    def _index_differences(self, index: Mapping[str, Indexed], past: Past) -> Iterator[str]:
+        documents = self._documents(past)
+        for group in _groups(documents):
+            may = [one for one in group if not any(_always_better(other, one, group) for other in group)]
+            there = [one for one in group if one.url in index]
+            if not there:
+                yield f"MISSING {' or '.join(one.url for one in may)}: {group[0].title!r}"
+            for one in there:
+                if len(there) > 1 or one not in may:
+                    yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
+                yield from self._content_differences(one, index[one.url])
+                yield from _noted_differences(one, index[one.url], group)
+        for url, has in index.items():
+            if url not in documents:
+                yield from self._other_differences(url, has, past)
+        for url, was in past.elsewhere.items():
+            if was is not None and self.verdict(url) == ELSEWHERE and url not in index:
+                yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
+
+    def _content_differences(self, document: _Document, has: Indexed) -> Iterator[str]:
+        """As far as differences count: what no checksum sees is no change."""
+        seen = self._configuration.content_key
+        if document.as_it_is and seen(has.title, has.text) != seen(document.title, document.text):
+            yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
+
+    def _other_differences(self, url: str, has: Indexed, past: Past) -> Iterator[str]:
+        if self.verdict(url) != ELSEWHERE:
+            yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
+        elif url not in past.elsewhere:
+            yield f"EXTRA   {url}: {has.title!r}, which was not indexed when another crawler took it over"
+        else:
+            was = past.elsewhere[url]
+            if was is not None and (was.title, was.text) != (has.title, has.text):
+                yield f"CHANGED {url}: {has.title!r}, was {was.title!r} when another crawler took it over"
+
+    def _documents(self, past: Past) -> dict[str, _Document]:
+        """All documents by address, those that stand aside marked so and with the key of the page they stand aside for."""
+        documents: dict[str, _Document] = {}
+        for kept in past.kept:
+            key = kept.key or self._configuration.content_key(kept.title, kept.text)
+            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, as_it_is=kept.key is None)
+        for page in self._all_pages():
+            if page.url not in documents and self._remembered(page) == {("done", 200)}:
+                key = self._configuration.content_key(page.title, page.text)
+                canonical = self._canonical(page)
+                documents[page.url] = _Document(page.url, page.title, page.text, canonical, key)
+        for document in documents.values():
+            found = self._web.page(document.url)
+            document.least = document.most = found.redirects if found is not None else 0
+            if document.url in self._web.led_to or found is None:
+                document.least, document.most = 0, 99
+        keys = {document.url: document.key for document in documents.values() if not document.canonical}
+        for document in documents.values():
+            if document.canonical in keys:
+                document.key, document.aside = keys[document.canonical], True
+        return documents
+
+    def _canonical(self, page: Page) -> str:
+        """The page that it names as its canonical one, if that is another one and in the crawl space."""
+        named = page.canonical
+        if not named or named == page.url:
+            return ""
+        return "" if self._configuration.verdict(named, web=self._web, depth=None) is not None else named
+
+    # --- what is remembered ---------------------------------------------------------------------------------------
+
+    def _memory_differences(self, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
+        kept = {one.url for one in past.kept}
+        linked_dead = {url for site in self._web.sites.values() for url in site.dead}
+        linked_dead |= {
+            link for page in self._web.pages.values() for link in (*page.links, page.canonical, page.location) if link
+        }
+        pages = {page.url: page for page in self._all_pages()}
+        for url in sorted({*pages, *memory}):
+            if url in kept:
+                continue
+            has = memory.get(url, ABSENT)
+            if url in pages:
+                may = self._remembered(pages[url])
+            else:
+                may = self._of_nothing(url, linked=url in linked_dead)
+            if has not in may:
+                yield f"STATE   {url}: {_state(has)}, must be {' or '.join(sorted(map(_state, may)))}: {self._shown(url)}"
+
+    def _remembered(self, page: Page) -> set[Remembered]:
+        """What may be remembered of a page that is there."""
+        configuration, web = self._configuration, self._web
+        verdict = configuration.verdict(page.url, web=web, depth=page.depth)
+        if verdict is not None:
+            return (
+                {ABSENT, ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
+                if verdict == OUTSIDE
+                else {ABSENT, ("excluded", ELSEWHERE)}
+            )
+        if page.redirects > configuration.max_redirects:
+            return {ABSENT}
+        if configuration.bars(page.url, web):
+            found_for_sure = page.linked and not configuration.bars(web.site_of(page.url).home, web)
+            return {("excluded", 740)} if found_for_sure else {ABSENT, ("excluded", 740)}
+        if page.failure:
+            return {ABSENT, *((state, status) for state in ("failed", "gone") for status in (612, 613))}
+        if page.status >= _ERRORS:
+            return {ABSENT, ("gone", page.status), ("failed", page.status)}
+        if page.status != 200:
+            return {("redirected", page.status)}
+        if not configuration.takes(page):
+            return {("excluded", 780)}
+        if configuration.is_soft_error(page):
+            return {ABSENT, ("gone", 404)}
+        if page.noindex and configuration.meta_robots:
+            return {("excluded", 2004)}
+        return {("done", 200)}
+
+    def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
+        """What may be remembered of an address where nothing is."""
+        if host_of(url) not in self._web.sites:
+            return {ABSENT, ("failed", 680), ("gone", 680), ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
+        if self.verdict(url) is not None:
+            return {ABSENT, ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
+        if self._configuration.bars(url, self._web):
+            return {ABSENT, ("excluded", 740)}
+        may = {ABSENT, ("gone", 404)} if linked else {ABSENT}
+        return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
+
+    def _doubtful(self, kept: Kept) -> Iterator[str]:
+        """Whether a deletion may be held at all."""
+        page = self._web.page(kept.url)
+        remembered = self._remembered(page) if page is not None else {ABSENT}
+        if kept.why == "rules":
+            if self.verdict(kept.url) != OUTSIDE:
+                yield f"HELD    {kept.url}: for the rules, which don't exclude it"
+        elif remembered == {("done", 200)}:
+            yield f"HELD    {kept.url}: for {kept.why}, and it is there"
+        if kept.why == "host" and (page is None or not _fails(page) or self._failing_share(kept.url) < _MANY_FAIL):
+            yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
+        if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
+            yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+
+    def _may_be_its_host(self, url: str) -> bool:
+        page = self._web.page(url)
+        return page is not None and _fails(page)
+
+    def _failing_share(self, url: str) -> float:
+        pages = self._web.pages_of(self._web.site_of(url))
+        return sum(map(_fails, pages)) / (len(pages) + 1)
+
+    def _all_pages(self) -> list[Page]:
+        return [*(self._web.home(site) for site in self._web.sites.values()), *self._web.pages.values()]
+
+    def _shown(self, url: str) -> str:
+        page, verdict = self._web.page(url), self.verdict(url)
+        if verdict is not None:
+            return f"the rules exclude it ({verdict})"
+        if page is None:
+            return "there is nothing"
+        barred = ", barred" if self._configuration.bars(url, self._web) else ""
+        noindex = ", noindex" if page.noindex else ""
+        return f"there is {page.failure or page.status} {page.title!r} {page.type}{barred}{noindex}"
+
+
+def _groups(documents: Mapping[str, _Document]) -> list[list[_Document]]:
+    groups: defaultdict[tuple[str, ...], list[_Document]] = defaultdict(list)
+    for document in documents.values():
+        groups[document.key].append(document)
+    return list(groups.values())
+
+
+def _always_better(one: _Document, other: _Document, group: Sequence[_Document]) -> bool:
+    """Whether the first stands before the second, whichever of them was found first."""
+    return _rank(one, group, one.most) < _rank(other, group, other.least)
+
+
+def _rank(document: _Document, group: Sequence[_Document], redirects: int) -> tuple[bool, bool, int, int]:
+    is_named = any(other.canonical == document.url for other in group)
+    return (document.aside, not is_named, redirects, len(path_of(document.url)))
+
+
+def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Document]) -> Iterator[str]:
+    others = {other.url for other in group} - {document.url}
+    if has.duplicates != others:
+        yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
+
+
+def _fails(page: Page) -> bool:
+    return bool(page.failure) or page.status >= 500
+
+
+def _state(remembered: Remembered) -> str:
+    state, status = remembered
+    return state if status is None else f"{state} {status}"

@@ -1,0 +1,207 @@
+"""A simulated web: what is at which address at present, and nothing of what was.
+
+Made so that what an index must hold follows from the present alone. Every page that answers is linked by the home page of its
+site, which answers whenever its site does. Two structures are linked in one place only, and come and go as a whole: chains of
+redirects (`/r/`), and paths that lead deeper and deeper (`/deep/`). The home page of the first site links those of all others.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+HTML, PLAIN, IMAGE = "text/html", "text/plain", "image/png"
+OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky")
+"""What a whole site may do for a while: answer with that status, be busy (503 with Retry-After), or give no answer."""
+
+
+@dataclass(slots=True)
+class Page:
+    """What is at an address. `status` 200 is a document, 3xx leads to `location`, 4xx and 5xx are errors."""
+
+    url: str
+    title: str = ""
+    text: str = ""
+    links: list[str] = field(default_factory=list)
+    status: int = 200
+    location: str = ""
+    type: str = HTML
+    noindex: bool = False
+    canonical: str = ""
+    validator: str = "etag"
+    """How a request can be conditional: "etag", "modified" or "none"."""
+    failure: str = ""
+    """No answer for this page, though its site is well: "refused" or "timeout"."""
+    depth: int = 1
+    """Links from the nearest start page; the same for as long as there is the page."""
+    redirects: int = 0
+    linked: bool = True
+    """By the home page of its site. One that isn't is part of a structure."""
+    stamp: int = 0
+    """Another one is another representation of the same content."""
+
+
+@dataclass(slots=True)
+class Site:
+    """A host with its port, if that isn't 80, and what its robots.txt forbids."""
+
+    host: str
+    start: bool = True
+    """Its home page is a start URL; the home page of the others is linked by that of the first site."""
+    barred: list[str] = field(default_factory=list)
+    dead: list[str] = field(default_factory=list)
+    """What its home page links although there is nothing."""
+    outage: str = ""
+    stamp: int = 0
+    number: int = 0
+    """The next new page's."""
+
+    @property
+    def home(self) -> str:
+        return f"http://{self.host}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request is answered with; `failure` when it isn't: "refused", "timeout" or "no host"."""
+
+    status: int = 0
+    failure: str = ""
+    title: str = ""
+    text: str = ""
+    links: tuple[str, ...] = ()
+    type: str = HTML
+    noindex: bool = False
+    canonical: str = ""
+    location: str = ""
+    etag: str = ""
+    last_modified: str = ""
+    retry_after_s: float | None = None
+    body: str = ""
+    """Of a robots.txt."""
+
+
+class Web:
+    """All sites. `flakiness` decides what a site that is "flaky" answers."""
+
+    def __init__(self, sites: list[Site], *, flakiness: random.Random) -> None:
+        self.sites = {site.host: site for site in sites}
+        self.pages: dict[str, Page] = {}
+        self.gone: list[str] = []
+        """Addresses where a page was."""
+        self.led_to: set[str] = set()
+        """Addresses to which a redirect leads or has led, and which are linked as well: by which way they were found first depends on the past."""
+        self.depths: dict[str, int] = {}
+        """Links from the nearest start page, of everything that is or was there."""
+        self.requests: dict[str, int] = {}
+        self._flakiness = flakiness
+
+    @property
+    def first(self) -> Site:
+        return next(iter(self.sites.values()))
+
+    def site_of(self, url: str) -> Site:
+        return self.sites[host_of(url)]
+
+    def pages_of(self, site: Site) -> list[Page]:
+        return [page for page in self.pages.values() if host_of(page.url) == site.host]
+
+    def put(self, page: Page) -> None:
+        """Have a page be where it says."""
+        self.pages[page.url] = page
+        self.depths[page.url] = page.depth
+        if page.url in self.gone:
+            self.gone.remove(page.url)
+        site = self.site_of(page.url)
+        if page.url in site.dead:
+            site.dead.remove(page.url)
+
+    def remove(self, url: str, *, leave_link: bool = False) -> None:
+        """Have nothing be there any more, with the links to it left standing or not."""
+        page = self.pages.pop(url)
+        self.gone.append(url)
+        if leave_link and page.linked:
+            self.site_of(url).dead.append(url)
+
+    def depth_of(self, url: str) -> int | None:
+        """How far an address is from a start page; None for one that isn't on this web."""
+        site = self.sites.get(host_of(url))
+        if site is None:
+            return None
+        home = 0 if site.start else 1
+        return home if url == site.home else self.depths.get(url, home + 1)
+
+    def home(self, site: Site) -> Page:
+        """A site's home page, which links all others."""
+        links = [page.url for page in self.pages_of(site) if page.linked] + site.dead
+        if site is self.first:
+            links += [other.home for other in self.sites.values() if other is not site]
+        depth = 0 if site.start else 1
+        return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, depth=depth, stamp=site.stamp)
+
+    def page(self, url: str) -> Page | None:
+        """What is at an address, whether or not its site answers; None where there is nothing."""
+        site = self.sites.get(host_of(url))
+        if site is not None and url == site.home:
+            return self.home(site)
+        return self.pages.get(url)
+
+    def answer(self, url: str, *, etag: str | None = None, last_modified: str | None = None) -> Answer:
+        """Answer a request; with a validator, 304 when what it names is what there is."""
+        self.requests[url] = self.requests.get(url, 0) + 1
+        site = self.sites.get(host_of(url))
+        if site is None:
+            return Answer(failure="no host")
+        failed = self._failed(site)
+        if failed is not None:
+            return failed
+        if url == f"http://{site.host}/robots.txt":
+            return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred))
+        page = self.page(url)
+        if page is None:
+            return Answer(404)
+        if page.failure:
+            return Answer(failure=page.failure)
+        if page.status != 200:
+            return Answer(page.status, location=page.location)
+        version = _version_of(page)
+        new = Answer(
+            200,
+            title=page.title,
+            text=page.text,
+            links=tuple(page.links) + ((page.canonical,) if page.canonical else ()),
+            type=page.type,
+            noindex=page.noindex,
+            canonical=page.canonical,
+            etag=f'"{version}"' if page.validator == "etag" else "",
+            last_modified=version if page.validator == "modified" else "",
+        )
+        same = etag == new.etag if etag else last_modified == new.last_modified if last_modified else False
+        return Answer(304) if same else new
+
+    def _failed(self, site: Site) -> Answer | None:
+        outage = site.outage
+        if outage == "flaky":
+            outage = self._flakiness.choice(("", "500", "timeout"))
+        if not outage:
+            return None
+        if outage.isdigit():
+            return Answer(int(outage))
+        return Answer(503, retry_after_s=30.0) if outage == "busy" else Answer(failure=outage)
+
+
+def host_of(url: str) -> str:
+    """The host of an address, with its port where that stands there."""
+    return url.split("/", 3)[2]
+
+
+def path_of(url: str) -> str:
+    """The path of an address, with its query."""
+    return "/" + url.split("/", 3)[3]
+
+
+def _version_of(page: Page) -> str:
+    """Differs whenever what is sent does."""
+    sent = (page.title, page.text, page.links, page.noindex, page.type, page.canonical, page.stamp)
+    return blake2b(repr(sent).encode(), digest_size=6).hexdigest()
