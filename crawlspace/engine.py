@@ -354,7 +354,8 @@ class Engine:
             after.rules = self.generation
         if outcome.kind is OutcomeKind.DOCUMENT and after.checksum is not None:
             after.canonical = self.admission.canonical_key(state, outcome)
-        document = outcome.document if transition.order is not None and after.checksum is not None else None
+        wanted = transition.order is not None or after.canonical != state.canonical
+        document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._batch.unchanged.append(state.id)
         if transition.forget:

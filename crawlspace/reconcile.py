@@ -1,8 +1,8 @@
 """What a change of the rules makes of the URLs that are known: told by `plan`, done by `reconcile` at the next start.
 
-Both look at every known URL once, with the same eyes. What leaves the space becomes 760 or 761, what comes back is pending again.
-Deletions that are too many at once are held, all of them. The change is made in many transactions; `reconciling` in the store's meta
-holds what was decided before the first of them, so that a start after a kill goes on with the same decision.
+Both look at every known URL once, with the same eyes. What leaves the space becomes 760 or 761, what comes back is pending
+again. Deletions that are too many at once are held, all of them. The change is made in many transactions; `reconciling` in the
+store's meta holds what was decided before the first of them, so that a start after a kill goes on with the same decision.
 
 A URL that only an address rule keeps out can't be told from one that has come back: it is pending again after every change.
 """
@@ -119,7 +119,10 @@ class Plan:
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
-    """Return what differs where a verdict could: hexadecimal, over what the rules say and not how. `beside` is whatever else counts."""
+    """Return what differs where a verdict could, in hexadecimal: over what the rules say, and not how they say it.
+
+    `beside` is whatever else is to count as a change of the rules.
+    """
     shared = None if global_rules is None else [f"{rule.action} {rule.target}" for rule in global_rules.domain]
     content = json.dumps([1, space.content_hash, shared, *beside])
     return blake2b(content.encode(), digest_size=16).hexdigest()

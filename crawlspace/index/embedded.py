@@ -138,19 +138,11 @@ class EmbeddedIndex:
         """
         refusals: list[Refusal] = []
         now = int(self._clock.now())
-        with self._sentences():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for order in orders:
-                    reason = self._obey(order, now)
-                    if reason:
-                        refusals.append(Refusal(order, reason))
-                self._db.execute("COMMIT")
-            except BaseException:
-                with suppress(apsw.Error):  # SQLite has rolled back by itself after some errors
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                raise
+        with self._sentences(), self._transaction():
+            for order in orders:
+                reason = self._obey(order, now)
+                if reason:
+                    refusals.append(Refusal(order, reason))
         return refusals
 
     def close(self) -> None:
@@ -283,28 +275,29 @@ class EmbeddedIndex:
         self._db.execute("PRAGMA cache_size = -32000")
 
     def _create(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._transaction():
             if not self._tables():  # another process may have been first
                 self._db.execute(_SCHEMA)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
 
     def _migrate(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            if self._marks()[1] < VERSION:  # another process may have been first
+        with self._transaction():
+            if self._marks()[1] < VERSION:  # as above
                 self._db.execute(_SECOND)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All that is done inside holds when it ends, or nothing does."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
             self._db.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
+            with suppress(apsw.Error):  # SQLite has rolled back by itself after some errors
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
             raise
 
     def _marks(self) -> tuple[int, int]:

@@ -129,6 +129,10 @@ class Session:
             self.engine.commit()
         except StoreError as error:
             self.fail(error, crawler)
+        except Exception as error:
+            logger.exception("what was fetched could not be recorded")
+            fault = f"what was fetched could not be recorded, through a fault of ours ({type(error).__name__}: {error})"
+            self.fail(StoreError(f"{fault}: the log tells more, please report it; nothing that was recorded is lost"), crawler)
 
     def _check_place(self) -> None:
         """Raise StoreError when the files were moved or removed under the crawl: what it writes would be lost."""

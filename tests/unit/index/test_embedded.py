@@ -209,3 +209,29 @@ def content(path: Path) -> bytes:
 
 def push(document: Document) -> IndexOrder:
     return IndexOrder(1, Op.PUSH, document.url, document)
+
+
+def test_what_another_owner_has_taken_over_is_not_deleted(tmp_path: Path) -> None:
+    mine, theirs = (EmbeddedIndex(tmp_path / "shared.db", owner=owner) for owner in ("mine", "theirs"))
+    ours, kept = DOCUMENTS[:2]
+    mine.send([push(ours), push(kept)])
+    theirs.send([push(kept)])
+    mine.send([IndexOrder(9, Op.DELETE, document.url) for document in (ours, kept)])
+    assert list(mine.urls()) == [kept.url]
+    mine.send([push(kept)])
+    mine.send([IndexOrder(9, Op.DELETE, kept.url)])
+    assert list(mine.urls()) == []
+    mine.close()
+    theirs.close()
+
+
+def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    file = tmp_path / "index.db"
+    EmbeddedIndex(file).close()
+    db = apsw.Connection(str(file))
+    db.execute("ALTER TABLE documents DROP COLUMN owner; PRAGMA user_version = 1")
+    db.close()
+    with_owner = EmbeddedIndex(file, owner="mine")
+    with_owner.send([push(DOCUMENTS[0])])
+    assert with_owner.get(DOCUMENTS[0].url) is not None
+    with_owner.close()
