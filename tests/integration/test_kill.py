@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import random
 import signal
+from contextlib import closing
+from pathlib import Path
 
 import apsw
 
+from crawlspace.model import NewUrl, Source
+from crawlspace.state.sqlite import SqliteStore
+from crawlspace.urls import parse
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import collection, indexed, states
 from tests.sites import Site, page, serve, slow, status
@@ -83,3 +88,37 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
         demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
         assert len(states(demo)) == 62
         assert {state.status for state in states(demo).values()} == {200}
+
+
+def test_kill_9_while_a_change_of_the_rules_is_carried_through(project: MakeProject) -> None:
+    """The states are many enough for several transactions; what the killed starts left undone, the last one does."""
+    pages = 12_000
+    with serve(Site({"/": page("Home")})) as server:
+        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0\n"))
+        demo.crawl("demo").succeeded()
+        file = demo.data / "demo" / "state.db"
+        fill(file, server.url("/private/"), pages)
+        demo.write({"demo/crawl.rules": f"forbid prefix {server.url('/private/')}\n"})
+        done = 0
+        for _ in range(3):
+            process = demo.start("crawl", "demo")
+            while process.poll() is None and excluded(file) <= done:
+                pass
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            done = excluded(file)
+        demo.crawl("demo").succeeded()
+        assert excluded(file) == pages
+        assert_same(server.counts().elements(), ["/robots.txt", "/"])
+
+
+def fill(file: Path, prefix: str, pages: int) -> None:
+    """Have URLs be known that were found and not crawled."""
+    with closing(SqliteStore(file)) as store:
+        urls = [parse(f"{prefix}{number}") for number in range(pages)]
+        store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX_FOLLOW, 0, 1, 0, len(url.path)) for url in urls], now=1)
+
+
+def excluded(file: Path) -> int:
+    with closing(SqliteStore(file, read_only=True)) as store:
+        return store.counts().by_status.get(760, 0)

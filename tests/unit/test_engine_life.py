@@ -12,6 +12,7 @@ from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config import load_collection
 from crawlspace.engine import SINK, Engine
+from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
 from crawlspace.opening import Opening, open_engine
 from crawlspace.run import FetchPage
@@ -309,7 +310,7 @@ def test_cycles(web: Web, mode: str, kept: bool, first: str, conditionally: bool
     if conditionally is None:
         assert asked == ["late"], "the last cycle is worked off first"
         web.crawl()
-        assert len(web.asked) == 6
+        assert len(web.asked) == 7
     else:
         assert len(asked) == 6 + kept
         assert {whether for url, whether in web.asked if url != late.url} == {conditionally}
@@ -323,3 +324,28 @@ def test_orders_go_out_deletions_first(web: Web) -> None:
     web.sink.log.clear()
     web.crawl(after=31)
     assert web.sink.log == [f"delete {HOME}1", f"push {HOME}2"]
+
+
+def test_an_index_that_is_down_holds_the_crawl_up_only_beyond_the_backlog(web: Web) -> None:
+    web.settings = {"CRAWLSPACE_MAX_BACKLOG": 100}
+    pages = [f"{HOME}more/{number}" for number in range(130)]
+    web.pages |= {url: url for url in pages}
+    web.links[HOME] = pages
+    web.sink.failures = [IndexUnavailable("it is down")]
+    engine = web.open().engine
+    for _ in range(1000):
+        fetch = engine.next_fetch()
+        if fetch is None:
+            break
+        assert isinstance(fetch, FetchPage)
+        engine.fetched(web._answer(fetch))
+        engine.commit()
+    assert engine.waits_for_index
+    assert engine.backlog == 100, "the crawl went on that far"
+    assert engine.settle(engine.drain.deliver(engine.drain.take())).waiting_s is not None
+    web.clock.advance(2)
+    while batch := engine.drain.take():
+        engine.settle(engine.drain.deliver(batch))
+    assert not engine.waits_for_index
+    web.work(engine)
+    assert len(web.indexed) == 131

@@ -1,4 +1,4 @@
-"""What a change of the rules makes of known URLs: told beforehand, done in full or held, and the same after a kill at any point."""
+"""What a change of the rules makes of known URLs: told beforehand, made or held, and the same after a kill at any point."""
 
 from __future__ import annotations
 

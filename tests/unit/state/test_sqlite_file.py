@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -14,10 +15,13 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.model import State
+from crawlspace.model import Document, State
+from crawlspace.state.health import NEW_SITE
 from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
-from tests.contract.conftest import NOW, Known, key, new
+from crawlspace.state.sqlite_rows import pack_document
+from crawlspace.state.sqlite_schema import APPLICATION_ID, FIRST, MIGRATIONS
+from crawlspace.state.store import Change
+from tests.contract.conftest import NOW, Known, full, key, new
 from tests.sites import ROOT
 
 NEWER = len(MIGRATIONS) + 1
@@ -92,7 +96,7 @@ def test_no_file_and_no_folder(tmp_path: Path) -> None:
 def test_overwritten_pages(tmp_path: Path) -> None:
     path = filled(tmp_path, urls=2000)
     with path.open("r+b") as file:
-        file.seek(8 * 4096)
+        file.seek(60 * 4096)
         file.write(os.urandom(40 * 4096))
     store = SqliteStore(path)
     assert_refused(store.check, StoreDamaged, "put a backup in its place", path)
@@ -172,6 +176,76 @@ def in_a_fork(step: Callable[[], object]) -> str:
         said = pipe.read()
     os.waitpid(child, 0)
     return said
+
+
+def test_a_command_that_writes_is_noticed(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    crawl, command = SqliteStore(path), SqliteStore(path)
+    before = crawl.version()
+    Known(crawl).discover("b.example/")
+    assert crawl.version() == before
+    Known(command).discover("c.example/")
+    after = crawl.version()
+    assert (after != before, crawl.version()) == (True, after)
+    crawl.close()
+    command.close()
+
+
+def of_version_1(folder: Path) -> Path:
+    """A file as version 1 left it: three pages, of which the last two are equal, and one whose canonical page is the first."""
+    path = folder / "state.db"
+    db = apsw.Connection(str(path))
+    db.execute(FIRST)
+    db.execute("INSERT INTO site (id, site, host, urls) VALUES (1, 'a.example:80', 'a.example', 5)")
+    keys = {url: key(url) for url in ("a.example/1", "a.example/2", "a.example/3", "a.example/4", "a.example/5")}
+    pages = [(b"one", None, 1), (b"two", None, 1), (b"two", None, 0), (b"four", keys["a.example/1"], 1), (None, None, 0)]
+    for id, ((url, of), (checksum, canonical, indexed)) in enumerate(zip(keys.items(), pages, strict=True), 1):
+        db.execute(
+            "INSERT INTO url (id, key, url, site, state, status, source, shift, depth, redirects, path_length, discovered_at,"
+            " rules, checksum, canonical, indexed) VALUES (?, ?, ?, 1, ?, ?, 3, 0, 0, 0, 2, 0, 1, ?, ?, ?)",
+            (id, of, full(url), int(checksum is not None), 200 if checksum else None, checksum, canonical, indexed),
+        )
+        if checksum:
+            db.execute("INSERT INTO document VALUES (?, ?)", (id, pack_document(Document("", title=url))))
+    db.execute("INSERT INTO content (checksum, text) VALUES (x'74776f', 'text of two')")
+    db.execute("INSERT INTO tally VALUES ('id', 5), ('state 0', 1), ('state 1', 4), ('status 200', 4), ('indexed', 3)")
+    db.pragma("application_id", APPLICATION_ID)
+    db.pragma("user_version", 1)
+    db.close()
+    return path
+
+
+def test_a_file_of_version_1_goes_on(tmp_path: Path) -> None:
+    path = of_version_1(tmp_path)
+    assert_refused(lambda: SqliteStore(path, read_only=True), StoreVersionError, "crawl the collection once", path)
+    store = SqliteStore(path)
+    known = Known(store)
+    one, two, three, four, five = store.urls()
+    assert [(state.checksum, state.indexed, state.duplicate_of, state.rules, state.held) for state in (one, two, three)] == [
+        (b"one", True, None, 1, None),
+        (b"two", True, None, 1, None),
+        (b"two", False, 2, 1, None),
+    ]
+    assert (store.counts().indexed, store.counts().held, store.health("a.example:80"), five.state) == (
+        3,
+        0,
+        NEW_SITE,
+        State.PENDING,
+    )
+    known.record(known.change("a.example/2", forget=True))
+    assert known.orders() == [("delete", "a.example/2"), ("push", "a.example/3")]
+    assert [order.document.text for order in store.orders("index", 9, now=NOW) if order.document] == ["text of two"]
+    known.acknowledge_all()
+    # The text of a page that stands aside was not kept then: it is fetched whole, and is new, so that it comes along.
+    assert (four.rules, four.checksum != b"four") == (0, True)
+    known.record(Change(replace(four, status=304)))
+    assert known.orders() == [("delete", "a.example/4")]
+    known.record(known.change("a.example/1", forget=True))
+    assert known.orders() == [("delete", "a.example/4"), ("delete", "a.example/1")]  # nothing is pushed without its text
+    known.record(known.page("a.example/4", "four"))
+    assert known.orders() == [("delete", "a.example/1"), ("push", "a.example/4")]
+    store.check()
+    store.close()
 
 
 def test_commands_work_while_a_crawl_runs(tmp_path: Path) -> None:
