@@ -1,8 +1,8 @@
-"""What a change of the rules costs with a million known URLs, and that a kill half-way changes nothing: `python -m benchmarks.reconcile`.
+"""What a change of the rules costs with a million known URLs: `python -m benchmarks.reconcile`.
 
-Six of ten URLs have a document; the new rules exclude about a tenth of them all, by domain and by prefix. Each step runs in a process
-of its own, so its time is with the start of Python, and its peak is its own. Killed with SIGKILL while it changes the store, and run
-again, the store has to end row by row as after one run without a kill.
+Six of ten URLs have a document; the new rules exclude about a tenth of them all, by domain and by prefix. Each step runs in a
+process of its own, so its time is with the start of Python, and its peak is its own. Killed with SIGKILL while it changes the
+store, and run again, it has to end row by row as after one run without a kill.
 """
 
 from __future__ import annotations

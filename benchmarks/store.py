@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.measure import Row, finish, say
 from crawlspace.model import Document, NewUrl, Source, State, UrlState
 from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.store import Change
+from crawlspace.state.store import Change, Reclassified
 from crawlspace.urls import url_key
 
 _NOW = 1_750_000_000
@@ -27,6 +27,8 @@ _DISCOVERED_AT_ONCE = 100
 _LEASED_AT_ONCE = 16
 _RECORDED_AT_ONCE = 100
 _RECORDS = 10_000
+_UNCHANGED_AT_ONCE = 128
+_RECLASSIFIED_AT_ONCE = 5_000
 _LINKS = 30
 _TEXT = "All work and no play makes Jack a dull boy. " * 46
 
@@ -86,7 +88,33 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
     a_page = 1e6 * recording / len(leased)
     yield Row("store", f"µs a page to record, {of}", f"{a_page:.0f}", "< 120", a_page < 120)
     yield Row("store", f"µs a page to acknowledge, {of}", f"{1e6 * acknowledging / len(leased):.0f}")
+    yield from _all_at_once(store, [state.id for state in leased], size, of)
     store.close()
+
+
+def _all_at_once(store: SqliteStore, crawled: list[int], size: int, of: str) -> Iterator[Row]:
+    """What goes over many URLs: looking at all of them, at the links of many pages, and a change of the rules."""
+
+    def scan() -> None:
+        last = 0
+        while page := store.scan(last, _RECLASSIFIED_AT_ONCE):
+            last = page[-1].id
+
+    def look_at_links() -> None:
+        for start in range(0, len(crawled), _UNCHANGED_AT_ONCE):
+            store.lost_links(crawled[start : start + _UNCHANGED_AT_ONCE])
+
+    def reclassify(kind: str) -> float:
+        seconds = 0.0
+        for start in range(0, len(crawled), _RECLASSIFIED_AT_ONCE):
+            found = Reclassified(**{kind: crawled[start : start + _RECLASSIFIED_AT_ONCE]})
+            seconds += _seconds(lambda found=found: store.reclassify(found, now=_NOW))
+        return 1e6 * seconds / len(crawled)
+
+    yield Row("store", f"µs a URL to scan, {of}", f"{1e6 * _seconds(scan) / size:.1f}")
+    yield Row("store", f"µs a page to look for lost links, {of}", f"{1e6 * _seconds(look_at_links) / len(crawled):.0f}")
+    for kind in ("held", "returned", "excluded"):
+        yield Row("store", f"µs a page to be {kind} by the rules, {of}", f"{reclassify(kind):.1f}")
 
 
 def _url(number: int) -> NewUrl:

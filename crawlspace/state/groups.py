@@ -2,6 +2,7 @@
 
 A page that names another one as its canonical page stands aside for it, as long as that one has a document and names no other
 page itself. So nobody stands aside for a page that stands aside, and who stands for a group always has the group's own checksum.
+Members with that checksum are noted on its document; a page with another text is no duplicate of it, though it isn't indexed.
 
 Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
 """
@@ -47,11 +48,12 @@ def standing(members: Iterable[UrlState], aside: Collection[int] = ()) -> Standi
     """Return how a group of these members stands, by looking at all of them; `aside` holds the ids of those that stand aside."""
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
-    return ranked([place[-1] for place in sorted(rank(member, named, aside=member.id in aside) for member in group)])
+    group.sort(key=lambda member: rank(member, named, aside=member.id in aside))
+    return ranked([member.id for member in group if member.checksum == group[0].checksum])
 
 
 def ranked(ids: Sequence[int]) -> Standing:
-    """Return how a group stands whose best members are these, in order; NOTED + 1 of them are enough."""
+    """Return how a group stands whose best members with its own checksum are these, in order; NOTED + 1 of them are enough."""
     return Standing(ids[0], tuple(ids[1 : NOTED + 1])) if ids else NOBODY
 
 

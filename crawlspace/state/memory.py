@@ -235,7 +235,7 @@ class MemoryStore:
         return self._outbox.next(sink, limit, self._groups.document)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        self._outbox.acknowledge(sink, orders)
+        self._groups.drop_texts(self._outbox.acknowledge(sink, orders))
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
         self._outbox.park(sink, order, reason)
@@ -309,7 +309,7 @@ class MemoryStore:
 
     def _apply(self, change: Change, batch: _Batch) -> None:
         old = self._urls[change.state.id]
-        checksum = self._groups.change(old, change, batch.before)
+        checksum, canonical = self._groups.change(old, change, batch.before)
         if change.forget:
             self._forget(old)
             batch.nearer.pop(old.id, None)
@@ -325,6 +325,7 @@ class MemoryStore:
             depth=min(old.depth, change.state.depth),
             lease_until=None,
             checksum=checksum,
+            canonical=canonical,
         )
         self._urls[new.id] = new
         if change.links is not None:

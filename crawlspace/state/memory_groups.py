@@ -67,16 +67,16 @@ class MemoryGroups:
         before = Before()
         for row in rows:
             before.urls[row.id] = row.url
-            document = self.document(row.id)
+            document = self.document(row.id) if self._outbox.has(row.url) else None
             if document is not None:
                 before.documents[row.id] = document
         return before
 
-    def change(self, old: UrlState, change: Change, before: Before) -> bytes | None:
-        """Take the document that a change brings, or drop the one that it takes out; return the checksum that the row is to have."""
-        checksum = None if change.forget else change.state.checksum
+    def change(self, old: UrlState, change: Change, before: Before) -> tuple[bytes | None, int | None]:
+        """Take the document that a change brings, or drop the one that it takes out; return the row's checksum and canonical."""
+        checksum, canonical = None if change.forget else change.state.checksum, change.state.canonical
         if checksum is not None and change.document is None:
-            checksum = old.checksum
+            checksum, canonical = old.checksum, old.canonical
         if checksum is None:
             self._part(old, change, before)
             self._documents.pop(old.id, None)
@@ -84,7 +84,7 @@ class MemoryGroups:
         elif change.document is not None:
             self._documents[old.id] = replace(_copy_of(change.document), text="")
             before.new_texts[old.id] = change.document.text
-        return checksum
+        return checksum, canonical
 
     def settle(self, before: Before, effects: Effects) -> None:
         """Find the groups anew and give the orders that follow."""
@@ -106,7 +106,17 @@ class MemoryGroups:
             self._outbox.keep(before.urls[id], before.documents[id])
         urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
         self._outbox.give(Settlement(pushes, deletes), urls)
+        self.drop_texts(pushes)
         effects.pushes, effects.deletes = len(pushes), len(deletes)
+
+    def drop_texts(self, ids: Iterable[int]) -> None:
+        """Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent."""
+        for id in ids:
+            row = self._rows.get(id)
+            if row is None or row.checksum is None or row.canonical is not None or self._outbox.has(row.url):
+                continue
+            if sum(other.checksum == row.checksum for other in self._rows.values()) == 1:
+                self._texts.pop(row.checksum, None)
 
     def _before(self, id: int) -> Standing:
         """How the group stood that a URL was in when the groups were last found."""
@@ -139,7 +149,7 @@ class MemoryGroups:
         self._standings = {group: standing(rows, aside) for group, rows in members.items()}
 
     def _keep_texts(self, new: Mapping[int, str]) -> None:
-        """Keep one text a checksum, as long as a URL has it: the winner's own where it came, else the first."""
+        """Keep one text a checksum: the winner's own where it came, else the first."""
         for id in sorted(new):
             row = self._rows[id]
             if row.checksum is not None and (self.is_indexed(row) or row.checksum not in self._texts):

@@ -50,11 +50,13 @@ class MemoryOutbox:
             for order in waiting[:limit]
         ]
 
-    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> list[int]:
+        """Take orders out; return the ids they concern."""
         waiting = self._of(sink)
-        for order in orders:
-            if self._has(waiting, order):
-                del waiting[order.url]
+        return [waiting.pop(order.url).id for order in orders if self._has(waiting, order)]
+
+    def has(self, url: str) -> bool:
+        return any(url in waiting for waiting in self._sinks.values())
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
         waiting = self._of(sink)

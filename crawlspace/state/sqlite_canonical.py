@@ -54,10 +54,10 @@ def place(db: apsw.Connection, pages: Mapping[int, Page]) -> list[Bystander]:
     groups = _groups(db, named, pages) if named else {}
     for page in pages.values():
         group = None if page.canonical is None or page.checksum is None else groups.get(page.canonical)
-        page.group, page.aside = group or page.checksum, int(group is not None)
+        page.group, page.aside = group or page.checksum, _aside(page.checksum, group)
     for one in bystanders:
         group = groups.get(one.canonical)
-        one.group, one.aside = group or one.checksum, int(group is not None)
+        one.group, one.aside = group or one.checksum, _aside(one.checksum, group)
     return [one for one in bystanders if (one.group, one.aside) != (one.old_group, one.old_aside)]
 
 
@@ -91,3 +91,10 @@ def _groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, Page])
         if page.key in wanted and page.checksum is not None and page.canonical is None
     ]
     return {key: checksum for _, key, checksum in sorted(found, reverse=True)}
+
+
+def _aside(checksum: bytes | None, group: bytes | None) -> int:
+    """How a URL stands aside, with the group of the page for which it does, if there is one."""
+    if group is None:
+        return 0
+    return 1 if group == checksum else 2

@@ -14,9 +14,11 @@ from crawlspace.state.sqlite_rows import blobs
 from crawlspace.state.sqlite_tally import Tally
 
 _BEST = (
-    "SELECT id FROM url INDEXED BY url_group WHERE grp = ?"
+    "SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ?"
     f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
 )
+_OTHER_TEXT = 2
+"""The value of `aside` for a page that stands aside for one with another text."""
 _KNOWN = "SELECT value FROM carray(?) AS wanted WHERE EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = wanted.value)"
 _NAME = """
     UPDATE url INDEXED BY url_key
@@ -27,9 +29,10 @@ _NAME = """
 
 @dataclass(slots=True)
 class _Touched:
-    """A group that a transaction concerns, with its best members before it."""
+    """A group that a transaction concerns: its best members before it, and how it stood."""
 
     best: list[int]
+    before: Standing
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
@@ -53,21 +56,19 @@ class Groups:
 
     def look_up(self, checksums: Collection[bytes]) -> None:
         """Have the groups at hand that are going to be touched: most are new, and that is seen with one look at all of them."""
-        self._touched = {checksum: _Touched([]) for checksum in checksums}
+        self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
         for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
-            self._touched[checksum].best = self._best(checksum)
-
-    def touch(self, checksum: bytes) -> _Touched:
-        return self._touched[checksum]
+            best = self._best(checksum)
+            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best))
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
-        group = self.touch(checksum)
+        group = self._touched[checksum]
         group.left.add(id)
         if canonical is not None:
             group.names.add(canonical)
 
     def join(self, checksum: bytes, id: int, *, key: int, canonical: int | None) -> None:
-        group = self.touch(checksum)
+        group = self._touched[checksum]
         group.joined.add(id)
         group.names.add(key)
         if canonical is not None:
@@ -88,7 +89,7 @@ class Groups:
 
     def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, Standing]]:
         """Mark the winners; return the orders that follow and how each group stands now."""
-        before = {checksum: ranked(group.best) for checksum, group in self._touched.items()}
+        before = {checksum: group.before for checksum, group in self._touched.items()}
         after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
         settlement = settle(before, after, changed)
         self._db.executemany("UPDATE url SET indexed = 0 WHERE id = ? AND indexed", [(id,) for id in settlement.delete])
@@ -100,19 +101,24 @@ class Groups:
         self._tally["indexed"] -= sum(group.winner is not None for group in before.values())
         return settlement, after
 
-    def _best(self, checksum: bytes) -> list[int]:
-        return [id for (id,) in self._db.execute(_BEST, (checksum,))]
+    def _best(self, checksum: bytes) -> list[tuple[int, int]]:
+        """The best members, with how each stands aside."""
+        return list(self._db.execute(_BEST, (checksum,)))
 
     def _standing(self, checksum: bytes, group: _Touched) -> Standing:
         if not group.left and not group.joined:
-            return ranked(group.best)
+            return group.before
         few = group.few()
         if few is not None and len(few) <= 1:
             return ranked(list(few)) if few else NOBODY
-        return ranked(self._best(checksum))
+        return _ranked(self._best(checksum))
 
     def _needs_mark(self, checksum: bytes, now: Standing, before: Standing) -> bool:
         group = self._touched[checksum]
         if now.winner is None or group.few() == {now.winner} == group.joined:
             return False
         return now.winner != before.winner or now.winner in group.joined
+
+
+def _ranked(best: list[tuple[int, int]]) -> Standing:
+    return ranked([id for id, aside in best if aside < _OTHER_TEXT])

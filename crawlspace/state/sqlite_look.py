@@ -89,7 +89,7 @@ def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:
     lost = {
         key
         for (key,) in db.execute(
-            "SELECT value FROM carray(?) AS wanted WHERE NOT EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = wanted.value)",
+            "SELECT value FROM carray(?) WHERE value NOT IN (SELECT key FROM url INDEXED BY url_key)",
             (integers(keys),),
         )
     }

@@ -1,4 +1,4 @@
-"""The outbox in SQLite: index orders that no sink has acknowledged yet."""
+"""The outbox in SQLite: index orders that no sink has acknowledged yet, and the texts they need."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -21,7 +21,7 @@ _DELETE, _PUSH = 0, 1
 
 _DOCUMENT = (
     "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
-    " WHERE other.grp = url.grp AND other.id <> url.id)"
+    " WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
 )
 """What `_document` reads, after the URL."""
 _DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content ON content.checksum = url.checksum"
@@ -46,6 +46,8 @@ def give(
     )
     for sink in sinks:
         tally[f"waiting {sink}"] += len(orders)
+    if not sinks:
+        drop_texts(db, settlement.push)
 
 
 def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
@@ -78,15 +80,18 @@ def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
 
 
 def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], tally: Tally) -> None:
+    sent: list[int] = []
     for op, code in ((Op.DELETE, _DELETE), (Op.PUSH, _PUSH)):
         sequences = [order.sequence for order in orders if order.op is op]
         if sequences:
-            for (parked,) in db.execute(
+            for id, parked in db.execute(
                 "DELETE FROM outbox WHERE sink = ? AND parked IN (0, 1) AND op = ? AND sequence IN (SELECT value FROM carray(?))"
-                " RETURNING parked",
+                " RETURNING id, parked",
                 (sink, code, integers(sequences)),
             ):
                 tally[_number(sink, parked)] -= 1
+                sent.append(id)
+    drop_texts(db, sent)
 
 
 def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: Tally) -> None:
@@ -102,6 +107,25 @@ def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: 
 def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
     rows = db.execute("SELECT op, url, reason FROM outbox WHERE sink = ? AND parked = 1 ORDER BY sequence", (sink,))
     return [(_OPS[op], url, reason) for op, url, reason in rows]
+
+
+def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
+    """Let go of the texts that nothing will ever need, so that the disk doesn't hold every page twice.
+
+    No order waits for it, and the page is the only one with its checksum and stands aside for nobody: what joins it later brings the
+    text along.
+    """
+    if ids:
+        db.execute(
+            "DELETE FROM content WHERE checksum IN ("
+            " SELECT url.checksum FROM carray(?) AS sent CROSS JOIN url ON url.id = sent.value"
+            " WHERE url.checksum IS NOT NULL AND url.canonical IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.key = url.key AND outbox.url = url.url)"
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
+            "  WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_aside WHERE other.checksum = url.checksum AND aside = 2))",
+            (integers(ids),),
+        )
 
 
 def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]]:
@@ -133,7 +157,7 @@ def _document(
 
 def _duplicates(db: apsw.Connection, id: int, group: bytes) -> list[str]:
     rows = db.execute(
-        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND id <> ?"
+        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?"
         f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED}",
         (group, id),
     )

@@ -73,7 +73,7 @@ def _exclude(
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
     db.execute(
         f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
-        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 1)",
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 2)",
         (alone,),
     )
     db.execute(

@@ -155,7 +155,7 @@ class _Batch:
                     new.last_modified,
                     new.rules,
                     row.checksum,
-                    new.canonical,
+                    row.canonical,
                     row.indexed,
                     row.named,
                     new.held,
@@ -182,7 +182,7 @@ class _Batch:
         self._write_links()
 
     def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
-        """Keep one text a checksum, as long as a URL has it: the winner's own where it came, else the first."""
+        """Keep one text a checksum, as long as a URL with it may have to be pushed: the winner's own where it came, else the first."""
         texts: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
         for id in sorted(self.documents):
             checksum = self.rows[id].checksum
@@ -196,8 +196,8 @@ class _Batch:
         empty.update(row.old_checksum for row in self.rows.values() if row.old_aside and row.old_checksum is not None)
         self._db.executemany(
             "DELETE FROM content WHERE checksum = ?1"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND aside = 0)"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE checksum = ?1 AND aside = 1)",
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND aside < 2)"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE checksum = ?1 AND aside = 2)",
             [(checksum,) for checksum in empty],
         )
 
@@ -223,8 +223,9 @@ class _Batch:
         new = change.state
         self.discovered.extend(change.discovered)
         checksum = None if change.forget else new.checksum
+        canonical = new.canonical
         if checksum is not None and change.document is None:
-            checksum = row.checksum
+            checksum, canonical = row.checksum, row.canonical
         if checksum is None:
             self.documents.pop(row.id, None)
             _part(row, change)
@@ -244,7 +245,7 @@ class _Batch:
             pending[new.site] = pending.get(new.site, 0) + 1
         if change.links is not None:
             self._links[row.id] = change.links
-        row.state, row.lease_until, row.canonical, row.last = new.state, None, new.canonical, new
+        row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
     def _write_bystanders(self, groups: Groups) -> None:
         updates = []

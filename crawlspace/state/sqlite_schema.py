@@ -104,23 +104,24 @@ CREATE TABLE crawl (one INTEGER PRIMARY KEY CHECK (one = 1), process INTEGER NOT
 SECOND = """
 ALTER TABLE url ADD COLUMN held INTEGER;
 ALTER TABLE url ADD COLUMN held_mark INTEGER NOT NULL DEFAULT 0;
--- The checksum that its group goes by: its own, or that of the page for which it stands aside.
+-- The checksum that its group goes by: its own, or that of the canonical page for which it stands aside.
 ALTER TABLE url ADD COLUMN grp BLOB;
+-- 1 when it stands aside for a page with the same checksum, 2 for one with another
 ALTER TABLE url ADD COLUMN aside INTEGER NOT NULL DEFAULT 0;
 -- 1 when it has no document any more and the index still has one of it, for another crawler
 ALTER TABLE url ADD COLUMN left_behind INTEGER NOT NULL DEFAULT 0;
 
--- Texts were let go of once they were sent. Now they are kept, for a page may have to be sent again without being fetched.
--- Those without one are fetched whole at their next turn, and are new by then; until then each stays alone in its group.
-UPDATE url SET checksum = randomblob(16), rules = 0
-    WHERE checksum IS NOT NULL AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum);
+-- Who names a canonical page may stand aside and come back, for which its text must be kept; it was not. So it counts as
+-- changed at its next fetch, and brings it along. Without a text a page is alone in its group: no other one misses it there.
+UPDATE url SET checksum = randomblob(16), rules = 0 WHERE checksum IS NOT NULL AND canonical IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum);
 UPDATE url SET grp = checksum WHERE checksum IS NOT NULL;
 
 DROP INDEX url_group;
 DROP INDEX url_canonical;
 CREATE INDEX url_group ON url (grp, aside, named DESC, redirects, path_length, id) WHERE grp IS NOT NULL;
 CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL;
-CREATE INDEX url_aside ON url (checksum) WHERE aside = 1;
+CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 CREATE INDEX url_held ON url (indexed, id) WHERE held IS NOT NULL;
 
 -- How it has answered, see `health`.

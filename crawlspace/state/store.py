@@ -6,8 +6,8 @@ Two things are the store's own duty, because they must hold in the same transact
 * **Known means known.** A URL is inserted once; its link depth only ever goes down, and takes what it leads to with it.
 * **One of a group.** URLs with one checksum are a group, and a page that names another page as its canonical one is in
   that page's group, as long as that page has a document and names no other page itself. Exactly one of a group is
-  `indexed`: the one with the smallest `rank`. Whatever joins, leaves or changes, the store gives the orders that make
-  the index follow (`settle` in `groups.py`).
+  `indexed`: the one with the smallest `rank`; those with the same checksum are noted on its document as duplicates.
+  Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
 
 `SqliteStore` and `MemoryStore` pass the same contract suite.
 """
@@ -26,10 +26,11 @@ from crawlspace.state.health import Health
 class Change:
     """The effect of one outcome, to be made as a whole.
 
-    `state` replaces the stored row of that id (`held` and `held_mark` too), but for what the store owns: `indexed`, `duplicate_of` and the depth,
-    of which the smaller is kept; and for what a URL is born with: key, url, site, path_length, host_as_written, discovered_at.
-    `state.checksum` says whether the document is wanted in the index, and in which group: None takes it out, a new one
-    comes with its `document`. Without a document the stored checksum stays, because what it stands for stays.
+    `state` replaces the stored row of that id (`held` and `held_mark` too), but for what the store owns: `indexed`,
+    `duplicate_of` and the depth, of which the smaller is kept; and for what a URL is born with: key, url, site, path_length,
+    host_as_written, discovered_at. `state.checksum` says whether the document is wanted in the index, and in which group: None
+    takes it out, a new one comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and
+    canonical stay, because what they stand for stays.
     """
 
     state: UrlState
@@ -44,7 +45,11 @@ class Change:
     forget: bool = False
     """Remove the URL; `state` only names it. A document it had in the index is deleted."""
     keep_in_index: bool = False
-    """The document leaves this collection and not the index, because another crawler has it: no delete order is given."""
+    """The document leaves this collection and not the index, because another crawler has it: no delete order is given, and an
+    order of the URL that waits stays as it is.
+
+    The store remembers that it was left there, until a change of the URL says that this collection has a say again (`is_left` in
+    `groups.py`): then it is deleted, unless it is pushed. For a URL that is forgotten it means nothing."""
 
 
 @dataclass(slots=True)
@@ -104,7 +109,8 @@ class Reclassified:
     excluded: Sequence[int] = ()
     """Become excluded with status 760 and are never due; their documents leave the index."""
     given_up: Sequence[int] = ()
-    """Become excluded with status 761 and are never due; their documents stay in the index, for another crawler has them."""
+    """Become excluded with status 761 and are never due; their documents stay in the index, for another crawler has them
+    (see `Change.keep_in_index`)."""
     held: Sequence[int] = ()
     """Stay as they are, held for Held.RULES, and are never due."""
     returned: Sequence[int] = ()
@@ -192,7 +198,8 @@ class Store(Protocol):
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         """Read URLs as they are now and record what `change` makes of them, in one transaction: for commands beside a crawl.
 
-        A URL that is not stored is passed over, as is one for which `change` returns None.
+        A URL that is not stored is passed over, as is one for which `change` returns None. What `change` raises is raised, and
+        nothing has changed then.
         """
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:

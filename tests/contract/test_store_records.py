@@ -181,10 +181,10 @@ def test_who_joins_better_takes_the_place(known: Known) -> None:
 
 def test_a_name_that_is_taken_back(known: Known) -> None:
     known.crawled(("a.example/", "one"), ("a.example/long", "one"))
-    known.record(known.change("a.example/", checksum=b"one", canonical=key("a.example/long")))
+    known.record(known.page("a.example/", "one", canonical=key("a.example/long")))
     assert known.get("a.example/long").indexed
     assert known.orders() == [("delete", "a.example/"), ("push", "a.example/long")]
-    known.record(known.change("a.example/", checksum=b"one", canonical=None))
+    known.record(known.page("a.example/", "one", canonical=None))
     assert known.orders() == [("delete", "a.example/long"), ("push", "a.example/")]
 
 

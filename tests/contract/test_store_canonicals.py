@@ -1,0 +1,172 @@
+"""What every store does with pages that name another page as their canonical one: that one stands for them while it has a document."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawlspace.model import Document, Op, State
+from crawlspace.state.store import Change, Store
+from tests.contract.conftest import NOW, Known, full, key, new, short
+
+A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "a.example/dddd"
+
+
+def named(url: str | None) -> int | None:
+    return None if url is None else key(url)
+
+
+def indexed(store: Store) -> dict[str, str]:
+    """Each URL with a document, and who stands for it: itself where it is indexed."""
+    states = {state.id: state for state in store.urls()}
+    return {
+        short(state.url): short(state.url if state.indexed else states[state.duplicate_of or 0].url)
+        for state in states.values()
+        if state.checksum is not None
+    }
+
+
+# pages as (URL, checksum, canonical) -> who stands for each
+STANDINGS = [
+    ("another text", [(A, "one", C), (C, "two", None)], {A: C, C: C}),
+    ("the same text", [(A, "one", C), (C, "one", None)], {A: C, C: C}),
+    ("it has no document", [(A, "one", C), (C, None, None)], {A: A}),
+    ("it isn't known", [(A, "one", "x.example/")], {A: A}),
+    ("it names another page itself", [(A, "one", C), (C, "two", "x.example/")], {A: A, C: C}),
+    ("they name each other", [(A, "one", C), (C, "two", A)], {A: A, C: C}),
+    ("a chain", [(A, "one", B), (B, "two", C), (C, "three", None)], {A: A, B: C, C: C}),
+    ("it isn't the best of its group", [(A, "one", C), (B, "two", None), (C, "two", None)], {A: C, B: C, C: C}),
+    ("two that are named", [(A, "one", B), (D, "two", C), (B, "same", None), (C, "same", None)], {A: B, D: B, B: B, C: B}),
+    ("one of a group stands aside", [(A, "one", C), (B, "one", None), (C, "two", None)], {A: C, B: B, C: C}),
+    ("itself", [(A, "one", A), (B, "one", None)], {A: A, B: A}),
+]
+
+
+@pytest.mark.parametrize("order", ["at once", "one by one", "backwards"])
+@pytest.mark.parametrize(("title", "pages", "standing"), STANDINGS, ids=[row[0] for row in STANDINGS])
+def test_who_stands_for_a_page(
+    known: Known, store: Store, title: str, pages: list[tuple[str, str | None, str | None]], standing: dict[str, str], order: str
+) -> None:
+    known.discover(*(url for url, _, _ in pages))
+    changes = [
+        known.page(url, checksum, canonical=named(canonical)) if checksum else known.change(url)
+        for url, checksum, canonical in pages
+    ]
+    for batch in [changes] if order == "at once" else [[change] for change in changes[:: -1 if order == "backwards" else 1]]:
+        known.record(*batch)
+        known.acknowledge_all()
+    assert indexed(store) == standing
+
+
+def pair(known: Known) -> None:
+    """A stands aside for C, whose text is another one."""
+    known.discover(A, C)
+    known.record(known.page(A, "one", canonical=key(C)), known.page(C, "two"))
+    known.acknowledge_all()
+
+
+# what becomes of C, for which A stands aside -> orders, who stands for each
+WHEN_IT_GOES = [
+    ("forgotten", {"forget": True}, [("delete", C), ("push", A)], {A: A}),
+    ("gone", {"checksum": None, "state": State.GONE}, [("delete", C), ("push", A)], {A: A}),
+    ("excluded, and left to another crawler", {"checksum": None, "keep_in_index": True}, [("push", A)], {A: A}),
+    (
+        "it names another page now",
+        {"canonical": key("x.example/"), "checksum": b"two", "document": Document("")},
+        [("push", A), ("push", C)],
+        {A: A, C: C},
+    ),
+    ("it has changed", {"checksum": b"new", "document": Document("")}, [("push", C)], {A: C, C: C}),
+    ("nothing is new", {"checksum": b"two"}, [], {A: C, C: C}),
+]
+
+
+@pytest.mark.parametrize(("title", "fields", "orders", "standing"), WHEN_IT_GOES, ids=[row[0] for row in WHEN_IT_GOES])
+def test_when_the_canonical_page_goes(
+    known: Known, store: Store, title: str, fields: dict[str, object], orders: list[tuple[str, str]], standing: dict[str, str]
+) -> None:
+    pair(known)
+    known.record(known.change(C, **fields))
+    assert (known.orders(), indexed(store)) == (orders, standing)
+
+
+def test_who_comes_back_has_its_text(known: Known, store: Store) -> None:
+    """Its text is kept although it was sent long ago, and its document is not in the index meanwhile."""
+    known.discover(A, C)
+    known.record(known.page(A, "one", canonical=key(C), text="the text of A"))
+    known.acknowledge_all()
+    known.record(known.page(C, "two"))
+    assert known.orders() == [("delete", A), ("push", C)]
+    known.acknowledge_all()
+    known.record(known.change(C, forget=True))
+    (push,) = [order for order in store.orders("index", 10, now=NOW) if order.op is Op.PUSH]
+    assert push.document == Document(full(A), title=f"title of {A}", text="the text of A")
+
+
+def test_a_text_is_kept_for_one_that_stands_aside_elsewhere(known: Known, store: Store) -> None:
+    known.discover(A, B, C)
+    known.record(known.page(A, "one", canonical=key(C)), known.page(B, "one"), known.page(C, "two"))
+    known.acknowledge_all()
+    known.record(known.change(C, forget=True))
+    orders = store.orders("index", 10, now=NOW)
+    assert known.orders() == [("delete", B), ("delete", C), ("push", A)]
+    assert [order.document.text for order in orders if order.document] == ["text of one"]
+
+
+def test_a_page_with_another_text_is_no_duplicate(known: Known, store: Store) -> None:
+    known.discover(A, B, C)
+    known.record(known.page(A, "one", canonical=key(C)), known.page(B, "two", canonical=key(C)), known.page(C, "two"))
+    (push,) = store.orders("index", 10, now=NOW)
+    assert push.document is not None
+    assert (short(push.url), push.document.duplicates) == (C, [full(B)])
+    known.acknowledge_all()
+    known.record(known.change(A, forget=True))
+    assert known.orders() == []
+    known.record(known.change(B, forget=True))
+    assert known.orders() == [("push", C)]
+
+
+def test_a_page_joins_the_one_it_names_wherever_that_goes(known: Known, store: Store) -> None:
+    pair(known)
+    known.discover(B)
+    known.record(known.page(B, "three"))
+    known.record(known.page(C, "three"))
+    assert indexed(store) == {A: C, B: C, C: C}
+    known.record(known.change(B, forget=True), known.page(C, "four"))
+    assert indexed(store) == {A: C, C: C}
+
+
+def test_a_canonical_page_is_taken_with_its_document_only(known: Known, store: Store) -> None:
+    """As the checksum is: the text that may be needed later must come along."""
+    known.crawled((A, "one"), (C, "two"))
+    known.record(known.change(A, checksum=b"one", canonical=key(C)))
+    assert (known.get(A).canonical, known.orders()) == (None, [])
+    known.record(known.page(A, "one", canonical=key(C)))
+    assert (known.get(A).canonical, known.orders()) == (key(C), [("delete", A)])
+    known.record(known.change(A, checksum=b"one", canonical=None))
+    assert known.get(A).canonical == key(C)
+    known.record(known.change(A, checksum=None, canonical=None))
+    assert known.get(A).canonical is None
+
+
+def test_of_two_urls_with_one_key_the_first_with_a_document_is_meant(known: Known, store: Store) -> None:
+    known.discover(A, C, replace(new(D), key=key(C)))
+    twin = store.get_by_id(3)
+    assert twin is not None
+    known.record(known.page(A, "one", canonical=key(C)), Change(replace(twin, checksum=b"two"), Document("")))
+    assert indexed(store) == {A: D, D: D}
+    known.record(known.page(C, "three"))
+    assert indexed(store) == {A: C, C: C, D: D}
+    known.record(known.change(C, checksum=None))
+    assert indexed(store) == {A: D, D: D}
+
+
+def test_many_move_along(known: Known, store: Store) -> None:
+    aside = [f"a.example/{number:03}" for number in range(150)]
+    known.discover(C, *aside)
+    known.record(*(known.page(url, f"text {number}", canonical=key(C)) for number, url in enumerate(aside)), known.page(C, "one"))
+    known.acknowledge_all()
+    assert store.counts().indexed == 1
+    effects = known.record(Change(replace(known.get(C), checksum=None)))
+    assert (effects.pushes, effects.deletes, store.counts().indexed) == (150, 1, 150)

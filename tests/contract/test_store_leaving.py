@@ -1,0 +1,236 @@
+"""What every store does with documents that leave a collection and not the index, with held deletions, and with many URLs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from crawlspace.model import Document, Held, State, Status, UrlState
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.lifecycle import excluded
+from crawlspace.state.store import Change, Effects, KnownUrl, Reclassified, Store
+from tests.contract.conftest import NOW, Known, full, key, new, short
+
+A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "b.example/"
+HERE = {"checksum": None, "keep_in_index": True, "state": State.EXCLUDED, "status": Status.EXCLUDED_HERE}
+
+
+def test_a_document_left_in_the_index_gets_no_order(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "two"))
+    effects = known.record(known.change(A, **HERE), known.change(C, **HERE))
+    assert (effects.pushes, effects.deletes, known.orders()) == (1, 0, [("push", B)])
+    assert (store.counts().indexed, known.get(A).indexed, known.get(A).checksum) == (1, False, None)
+
+
+def test_an_order_that_waits_is_sent_as_it_was(known: Known, store: Store) -> None:
+    known.discover(A, C)
+    known.record(known.page(A, "one", text="its text"), known.page(C, "two"))
+    known.record(known.change(C, checksum=None))
+    before = store.orders("index", 10, now=NOW)
+    known.record(known.change(A, **HERE), known.change(C, **HERE))
+    assert store.orders("index", 10, now=NOW) == before
+    assert before[1].document == Document(full(A), title=f"title of {A}", text="its text")
+    known.acknowledge_all()
+    assert known.orders() == []
+
+
+# what is recorded for a URL that has left its document in the index -> orders then
+TAKEN_BACK = [
+    ("it is still outside", HERE, []),
+    ("it is pending again", {"state": State.PENDING, "status": None}, []),
+    ("it cannot be reached", {"state": State.FAILED, "status": 503}, []),
+    ("it is gone", {"state": State.GONE, "status": 404}, [("delete", A)]),
+    ("it redirects", {"state": State.REDIRECTED, "status": 301}, [("delete", A)]),
+    ("it is in no crawler's space any more", {"state": State.EXCLUDED, "status": 760}, [("delete", A)]),
+    ("it is forgotten", {"forget": True}, [("delete", A)]),
+    ("it is a document", {"checksum": b"one", "document": Document("")}, [("push", A)]),
+    ("it is the duplicate of another one", {"checksum": b"two", "document": Document(""), "redirects": 9}, [("delete", A)]),
+]
+
+
+@pytest.mark.parametrize(("title", "fields", "orders"), TAKEN_BACK, ids=[row[0] for row in TAKEN_BACK])
+def test_a_document_left_in_the_index_is_not_left_for_ever(
+    known: Known, title: str, fields: dict[str, object], orders: list[tuple[str, str]]
+) -> None:
+    known.crawled((A, "one"), (C, "two"))
+    known.record(known.change(A, **HERE))
+    known.record(known.change(A, **{"checksum": None, **fields}))
+    delete_or_push_of_it = [order for order in known.orders() if order[1] == A]
+    assert delete_or_push_of_it == orders
+
+
+def test_what_was_never_indexed_leaves_nothing_behind(known: Known) -> None:
+    known.crawled((A, "one"), (B, "one"))
+    known.record(known.change(B, **HERE))
+    known.acknowledge_all()
+    known.record(known.change(B, state=State.GONE, status=404, checksum=None))
+    assert known.orders() == []
+
+
+def test_held_deletions(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "two"))
+    known.record(
+        known.change(A, checksum=b"one", held=Held.HOST, held_mark=7),
+        known.change(B, checksum=b"one", held=Held.MANY),
+        known.change(C, checksum=b"two", held=Held.RULES),
+    )
+    assert [(known.get(url).held, known.get(url).held_mark) for url in (A, B)] == [(Held.HOST, 7), (Held.MANY, 0)]
+    assert ([short(state.url) for state in store.urls(held=True)], store.counts().held) == ([A, C], 2)
+    assert [short(state.url) for state in store.urls(held=True, host="a.example", status=404)] == []
+    known.record(known.change(A, forget=True), known.change(C, checksum=b"two", held=None))
+    assert ([short(state.url) for state in store.urls(held=True)], store.counts().held) == ([B], 1)
+
+
+def test_the_health_of_sites_comes_with_the_outcomes(known: Known, store: Store, open_store: Callable[[], Store]) -> None:
+    known.discover(A, D)
+    store.record([known.change(A)], now=NOW, health={"a.example:80": Health(3, 0b101), "new.example:80": Health(1, 0b10)})
+    store.record([], now=NOW, health={"a.example:80": Health(4, 0b1010)})
+    assert [store.health(f"{host}.example:80") for host in "abnew"[:2]] == [Health(4, 0b1010), NEW_SITE]
+    assert (store.health("new.example:80"), store.health("other.example:80")) == (Health(1, 0b10), NEW_SITE)
+    assert (store.counts().hosts, len(list(store.sites()))) == (2, 1)
+
+
+def revised(known: Known, urls: list[str], change: Callable[[UrlState], Change | None]) -> Effects:
+    return known.store.revise([known.get(url).id for url in urls] + [4711], change, now=NOW)
+
+
+def test_revising_reads_what_is_there_now(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "two"))
+    seen: list[str] = []
+
+    def change(state: UrlState) -> Change | None:
+        seen.append(short(state.url))
+        return None if state.url == full(C) else Change(state, forget=True)
+
+    effects = revised(known, [C, B, A, B], change)
+    assert (seen, effects.deletes, store.counts().by_state) == ([C, B, A], 1, {"done": 1})
+    assert known.orders() == [("delete", A)]
+
+
+def test_a_revision_that_breaks_changes_nothing(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "two"))
+    before = list(store.urls())
+
+    def change(state: UrlState) -> Change | None:
+        return Change(state, forget=1 // (state.id - 2) == -1)
+
+    with pytest.raises(ZeroDivisionError):
+        revised(known, [A, B], change)
+    assert list(store.urls()) == before
+    assert known.record(known.change(A, forget=True)).deletes == 1
+
+
+def reclassified(known: Known, **urls: list[str]) -> Effects:
+    found = Reclassified(**{kind: [known.get(url).id for url in them] for kind, them in urls.items()})
+    return known.store.reclassify(found, now=NOW + 5)
+
+
+# kind, URLs (A and B are equal pages, C another one, D is pending) -> orders, still indexed
+RECLASSIFIED = [
+    ("excluded", [C], [("delete", C)], [A]),
+    ("excluded", [A], [("delete", A), ("push", B)], [B, C]),
+    ("excluded", [B], [("push", A)], [A, C]),
+    ("excluded", [A, B], [("delete", A)], [C]),
+    ("excluded", [A, B, C, D], [("delete", A), ("delete", C)], []),
+    ("given_up", [C, D], [], [A]),
+    ("given_up", [A, C], [("push", B)], [B]),
+    ("held", [A, C], [], [A, C]),
+    ("returned", [A, C], [], [A, C]),
+]
+
+
+@pytest.mark.parametrize(("kind", "urls", "orders", "indexed"), RECLASSIFIED)
+def test_what_a_change_of_the_rules_does_to_the_index(
+    known: Known, store: Store, kind: str, urls: list[str], orders: list[tuple[str, str]], indexed: list[str]
+) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "two"))
+    known.discover(D)
+    effects = reclassified(known, **{kind: urls})
+    assert known.orders() == orders
+    assert (effects.pushes + effects.deletes, store.counts().indexed) == (len(orders), len(indexed))
+    assert [short(state.url) for state in store.urls() if state.indexed] == indexed
+
+
+def test_what_is_excluded_is_known_and_nothing_more(known: Known, store: Store) -> None:
+    known.discover(A, B, D)
+    known.record(
+        known.page(
+            A, "one", etag="e", last_modified="m", interval_s=9, next_fetch=NOW, errors=2, retries=1, canonical=5, rules=3
+        ),
+        known.page(B, "two", held=Held.HOST, held_mark=2, links=[key("a.example/lost")]),
+    )
+    known.leased("b.example")
+    before = {url: known.get(url) for url in (A, B, D)}
+    reclassified(known, excluded=[A, D], given_up=[B])
+    for url, status in ((A, Status.EXCLUDED), (D, Status.EXCLUDED), (B, Status.EXCLUDED_HERE)):
+        assert known.get(url) == replace(excluded(before[url], status), indexed=False)
+    counts = store.counts()
+    assert (counts.by_state, counts.by_status, counts.retrying) == ({"excluded": 3}, {760: 2, 761: 1}, 0)
+    assert store.lost_links([before[B].id]) == {before[B].id}
+    assert store.reclassify(Reclassified([4711], [4712], [4713], [4714]), now=NOW) == Effects()
+
+
+def test_what_is_held_and_what_returns(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(known.page(A, "one", next_fetch=NOW, retries=1, rules=3), known.page(B, "two", next_fetch=NOW, rules=3))
+    reclassified(known, held=[A], excluded=[B], given_up=[C])
+    held = known.get(A)
+    assert (held.held, held.next_fetch, held.retries, held.indexed, store.counts().held) == (Held.RULES, None, 0, True, 1)
+    effects = reclassified(known, returned=[A, B, C, D])
+    assert (effects.pending_sites, effects.pushes, effects.deletes) == ({"a.example:80": 2}, 0, 0)
+    assert [(known.get(url).state, known.get(url).status) for url in (B, C, D)] == [(State.PENDING, None)] * 3
+    back = known.get(A)
+    assert (back.held, back.next_fetch, back.rules, back.state) == (None, NOW + 5, 0, State.DONE)
+    assert known.leased("a.example", now=NOW + 5) == [B, C, A]
+
+
+def test_what_is_given_up_twice_can_still_be_deleted(known: Known) -> None:
+    known.crawled((A, "one"), (C, "two"))
+    for kind in ("given_up", "given_up", "returned", "given_up"):
+        assert reclassified(known, **{kind: [A]}).deletes == 0
+    assert reclassified(known, excluded=[A, C]).deletes == 2
+    assert known.orders() == [("delete", A), ("delete", C)]
+    assert reclassified(known, excluded=[A]).deletes == 0
+
+
+def test_hasten(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(*(known.change(url, next_fetch=due) for url, due in ((A, NOW + 9), (B, NOW + 1), (C, None))))
+    assert (store.hasten(NOW + 5), store.hasten(NOW + 5)) == (1, 0)
+    assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 1, None, None]
+
+
+def test_pages_that_lead_to_what_was_forgotten(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(known.change(A, links=[key(B), key(C)]), known.change(B, links=[key(C)]), known.change(C, links=[]))
+    ids = [known.get(url).id for url in (A, B, C, D)]
+    assert store.lost_links([*ids, 4711]) == set()
+    known.record(known.change(B, forget=True))
+    assert store.lost_links(ids) == {ids[0]}
+    known.record(known.change(C, forget=True))
+    assert store.lost_links(ids) == {ids[0]}
+    known.discover(B, C)
+    assert store.lost_links(ids) == set()
+    assert store.lost_links([]) == set()
+
+
+def test_scanning(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"))
+    known.discover(replace(new(C, depth=2), host_as_written="A.example"), D)
+    known.record(known.change(A, checksum=b"one", held=Held.MANY, status=404, next_fetch=NOW))
+    assert store.scan(0, 10) == [
+        KnownUrl(1, full(A), "a.example:80", State.DONE, 404, 0, None, True, True, Held.MANY, False),
+        KnownUrl(2, full(B), "a.example:80", State.DONE, 200, 0, None, True, False, None, True),
+        KnownUrl(3, full(C), "a.example:80", State.PENDING, None, 2, "A.example", False, False, None, False),
+        KnownUrl(4, full(D), "b.example:80", State.PENDING, None, 0, None, False, False, None, False),
+    ]
+    assert [row.id for row in store.scan(1, 2)] == [2, 3]
+    assert store.scan(4, 2) == []
+
+
+def test_ones_own_writing_is_no_news(known: Known, store: Store) -> None:
+    before = store.version()
+    known.crawled((A, "one"))
+    assert store.version() == before
