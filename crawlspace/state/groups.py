@@ -85,9 +85,15 @@ def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], ch
 def is_left(state: UrlState) -> bool:
     """Whether a document that a URL left in the index, for another crawler, stays there.
 
-    It does until this collection has a say again: until the page has answered, or the rules leave it to nobody.
+    It does until this collection has a say again: until the page has answered, or the rules leave it to nobody. An error that
+    may be the host's is no answer.
     """
-    return state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
+    silent = state.state is State.GONE and state.status is not None and state.status >= _HOSTS_ERRORS
+    return silent or state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
+
+
+_HOSTS_ERRORS = 500
+"""From this status on, an error may be the host's: HTTP's 5xx, and our own for connections that fail."""
 
 
 def _id(page: UrlState) -> int:

@@ -41,6 +41,7 @@ TAKEN_BACK = [
     ("it is still outside", HERE, []),
     ("it is pending again", {"state": State.PENDING, "status": None}, []),
     ("it cannot be reached", {"state": State.FAILED, "status": 503}, []),
+    ("its site is broken", {"state": State.GONE, "status": 500}, []),
     ("it is gone", {"state": State.GONE, "status": 404}, [("delete", A)]),
     ("it redirects", {"state": State.REDIRECTED, "status": 301}, [("delete", A)]),
     ("it is in no crawler's space any more", {"state": State.EXCLUDED, "status": 760}, [("delete", A)]),

@@ -51,8 +51,9 @@ NO_HOST = outcome(GONE, Status.NO_SUCH_HOST, host_failure=True)
 LATE = outcome(FAILED, Status.TIMEOUT, host_failure=True)
 UNCHANGED = outcome(OutcomeKind.UNCHANGED, 304, conditional=True)
 FORGOTTEN = "forgotten"
+Row = tuple[str, UrlState, Outcome, Health, tuple[State, int] | str, float | None, Op | None, Held | None]
 
-TABLE = [
+TABLE: list[Row] = [
     # what                                       before   outcome                                site  state, status           next after  order      held
     ("a new document",                           NEW,     document(),                            WELL, (State.DONE, 200),       15.5 * DAY, Op.PUSH,   None),
     ("a changed document",                       PAGE,    document(b"new"),                      WELL, (State.DONE, 200),       2 * DAY,    Op.PUSH,   None),
