@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.histories.configuration import HOUR, Configuration, Rule
+from tests.histories.configuration import HOUR, LONGEST_CYCLE, Configuration, Rule
 from tests.histories.web import HTML, IMAGE, OUTAGES, PLAIN, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
@@ -53,7 +53,8 @@ class Changes:
             return f"{site.host} is well again"
         site = self._chance.choice(list(self._web.sites.values()))
         site.outage = self._chance.choice(OUTAGES)
-        return f"{site.host} fails: {site.outage}"
+        site.robots_answers = self._chance.random() < 0.5
+        return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
 
     # --- pages come and go ----------------------------------------------------------------------------------------
 
@@ -303,13 +304,15 @@ class Changes:
 
 def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """Another configuration, in one respect. The first site's home page stays in the crawl space."""
-    what = chance.randrange(14)
-    if what < 6:
+    what = chance.randrange(16)
+    if what < 4:
         return replace(configuration, rules=_rules(web, chance))
     if what < 8:
+        return replace(configuration, rules=_toggled(configuration.rules, web, chance))
+    if what < 10:
         rules = None if chance.random() < 0.2 else _global_rules(web, chance)
         return replace(configuration, global_rules=rules)
-    if what < 11:
+    if what < 13:
         return chance.choice(
             (
                 replace(configuration, follow_queries=not configuration.follow_queries),
@@ -335,7 +338,7 @@ def reconfigured(configuration: Configuration, web: Web, chance: random.Random) 
             replace(configuration, max_temporary_errors=chance.choice((1, 2, 3))),
             replace(configuration, refresh_max=chance.choice((2 * HOUR, 8 * HOUR, 48 * HOUR))),
             replace(configuration, robots_ttl=chance.choice((HOUR, 24 * HOUR))),
-            replace(configuration, cycle_minutes=chance.choice((0, 60, 600)), cycle_mode=_mode(chance)),
+            replace(configuration, cycle_minutes=chance.choice((0, 60, LONGEST_CYCLE // 60)), cycle_mode=_mode(chance)),
             replace(configuration, continuous=not configuration.continuous),
         )
     )
@@ -361,6 +364,15 @@ def _rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
         target = chance.choice((f"{home}p/", f"{home}q/sub", f"{home}deep/", f"{home}r/", "http://*/q/", chance.choice(pages)))
         rules.append(Rule(chance.random() < 0.3, "prefix", target))
     return tuple(rules)
+
+
+def _toggled(rules: tuple[Rule, ...], web: Web, chance: random.Random) -> tuple[Rule, ...]:
+    """The same rules, but for a host that goes or comes."""
+    host = chance.choice(list(web.sites)[1:])
+    forbid = Rule(False, "domain", host)
+    if forbid in rules:
+        return tuple(rule for rule in rules if rule != forbid)
+    return (forbid, *rules)
 
 
 def _global_rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:

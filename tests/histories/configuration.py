@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from tests.histories.web import HTML, PLAIN, Page, Web, host_of, path_of
 
 OUTSIDE, ELSEWHERE = 760, 761
-HOUR = 3600
+HOUR, DAY = 3600, 86_400
+LONGEST_CYCLE = 10 * HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class Configuration:
     @property
     def longest_wait(self) -> int:
         """Seconds after which everything known is due again, robots.txt too."""
-        return max(self.refresh_max, self.robots_ttl, self.cycle_minutes * 60, 2 * HOUR) + 60
+        return max(self.refresh_max, self.robots_ttl, LONGEST_CYCLE) + 60
 
     def most_deletions(self, indexed: int) -> int:
         """How many deletions at once are not too many."""

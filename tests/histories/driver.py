@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from crawlspace.opening import open_engine
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.upkeep import Made, Upkeep
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
@@ -55,8 +56,12 @@ class Fate:
     """Share of the batches that the index does not take."""
     stalls: bool = False
     """Now and then more time passes than a lease lasts."""
+    goes_on_for: float = 4000.0
+    """Seconds that a crawl without end goes on when nothing is left to do; more than a site is left alone for."""
     midway: Callable[[], str] | None = None
-    """Changes the web while it is being crawled."""
+    """Changes the web, or gives a command, while it is being crawled: once, or at the `moments` given."""
+    moments: list[float] = field(default_factory=list)
+    """Seconds from the start of a crawl that goes on for long, in order."""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,8 @@ class Run:
     fetched: int = 0
     held_for_rules: int | None = None
     """Deletions of a change of the rules that were held; None where the rules were as before."""
+    lasted: float = 0.0
+    """Seconds."""
     most_deletions: int = 0
     """Of the brake, at the start of the crawl."""
     changes: list[str] = field(default_factory=list)
@@ -111,10 +118,10 @@ class _Failing:
         self._share = share
         self._chance = chance
 
-    def send(self, orders: list[IndexOrder]) -> list[Refusal]:  # type: ignore[override]
+    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
-        return list(self._sink.send(orders))
+        return self._sink.send(orders)
 
     def close(self) -> None:
         self._sink.close()
@@ -125,6 +132,8 @@ class Machine:
 
     def __init__(self, folder: Path, web: Web, chance: random.Random, *, in_memory: bool) -> None:
         self.clock = FakeClock()
+        self.in_memory = in_memory
+        """The store is one that forgets when the process ends; it is one process here, and so it outlives a crawl, too."""
         self._folder = folder
         self._web = web
         self._chance = chance
@@ -177,6 +186,21 @@ class Machine:
             if killed and isinstance(store, SqliteStore):
                 store._let_go()
         return run
+
+    def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
+        """What a person may do beside a crawl, or between two; return what was done."""
+        with self.store() as store:
+            upkeep = Upkeep(store, clock=self.clock, crawled=crawled)
+            known = [state.id for url in urls if (state := store.get(url)) is not None]
+            commands: dict[str, Callable[[], Made]] = {
+                "approve": upkeep.approve,
+                "discard": upkeep.discard,
+                "clear-errors": upkeep.clear_errors,
+                "recrawl": lambda: upkeep.recrawl(known),
+                "forget": lambda: upkeep.forget(known),
+            }
+            made = commands[name]()
+        return f"{name} {' '.join(urls) if name in ('recrawl', 'forget') else ''}: {made.changed} changed"
 
     # --- what is left behind --------------------------------------------------------------------------------------
 
@@ -240,17 +264,20 @@ class Machine:
         engine = opening.engine
         run.held_for_rules = opening.plan.held if opening.plan is not None else None
         run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
-        midway = self._chance.randint(1, 40) if fate.midway is not None else -1
+        midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))
         commits = self._chance.choice((0.03, 0.2, 1.0))
+        began = self.clock.now()
         under_way: list[FetchPage | FetchRobots] = []
         for step in range(_ROUNDS):
             countdown.tick()
             if fate.stop_after is not None and step >= fate.stop_after:
                 run.ended = "stopped"
                 break
-            if step == midway and fate.midway is not None:
+            has_come = bool(fate.moments) and self.clock.now() - began >= fate.moments[0]
+            if fate.midway is not None and (has_come or step == midway):
                 run.changes.append(fate.midway())
+                del fate.moments[:1]
             if fate.stalls and self._chance.random() < 0.02:
                 self.clock.advance(collection.lease_s + 100)
             fetch = engine.next_fetch() if len(under_way) < width else None
@@ -267,15 +294,16 @@ class Machine:
             engine.commit()
             if engine.is_done():
                 break
-            if not self._wait(engine, countdown):
+            if not self._wait(engine, countdown, until=began + fate.goes_on_for):
                 break
         else:
             raise AssertionError(f"the crawl does not end: {store.counts()}")
+        run.lasted = self.clock.now() - began
         engine.close()
         while _drain_once(engine, countdown):
             pass
 
-    def _wait(self, engine: Engine, countdown: _Countdown) -> bool:
+    def _wait(self, engine: Engine, countdown: _Countdown, *, until: float) -> bool:
         """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
         if engine.waits_for_index:
             _drain_once(engine, countdown)
@@ -284,7 +312,7 @@ class Machine:
         wait = engine.frontier.wake_in()
         if wait is None:
             raise AssertionError("nothing to ask for, nothing under way, nothing to wait for, and not done")
-        if engine.collection.continuous and wait > 1800:
+        if engine.collection.continuous and wait > 1 and self.clock.now() + wait > until:
             return False
         self.clock.advance(max(wait, 0.01))
         return True

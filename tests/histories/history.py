@@ -15,12 +15,14 @@ from pathlib import Path
 
 from crawlspace.model import State, UrlState
 from tests.histories.changes import Changes, reconfigured
-from tests.histories.configuration import ELSEWHERE, HOUR, Configuration
+from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
 from tests.histories.driver import Fate, Machine, Run
 from tests.histories.oracle import Indexed, Oracle, Past, Remembered
 from tests.histories.web import Site, Web
 
 _SETTLE_EVERY = 7
+_MOST_ROUNDS = 10
+"""After failures a page needs so many fetches till all is well: its site's last ones have to be good, and what is broken is to be sure of."""
 
 
 @dataclass(slots=True)
@@ -60,14 +62,19 @@ class _History:
         self._configuration = Configuration(
             retry_times=chance.choice((0, 1, 2)),
             max_redirects=chance.choice((1, 2, 10)),
-            host_fetches=chance.choice((6, 20)),
+            host_fetches=chance.choice((4, 6, 20)),
             max_deletions=chance.choice((1, 2, 4)) if small_brake else 100,
             max_deletions_percent=chance.choice((0, 10)) if small_brake else 10,
+            continuous=chance.random() < 0.15,
         )
         self._machine = Machine(folder, self._web, chance, in_memory=chance.random() < 0.15)
+        if chance.random() < 0.5:
+            shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
+            self._configuration = replace(self._configuration, global_rules=shared)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
         self._told = Told(seed)
+        self._look()
         self._unsettled = False
         """A site or a page has failed since the last settled state."""
         self._clock_off = 0
@@ -94,22 +101,47 @@ class _History:
             self._say("; ".join(self._changes.change() for _ in range(chance.randint(1, 6))))
         elif what < 0.52:
             self._reconfigure()
+            if chance.random() < 0.4:
+                self._crawl(Fate(kill_after=chance.randint(2, 80)))
         elif what < 0.62:
             self._say(self._changes.outage())
             self._unsettled = True
-        elif what < 0.65:
+            for _ in range(chance.choice((0, 1, 2))):
+                self._machine.clock.advance(self._configuration.refresh_max + 1)
+                self._crawl(Fate())
+        elif what < 0.67:
+            self._say(self._command())
+        elif what < 0.7:
             back = chance.choice((HOUR, 72 * HOUR))
             self._machine.clock._now -= back
             self._clock_off = 2
             self._say(f"the clock is set back by {back} s")
         else:
-            self._machine.clock.advance(chance.choice((1, 600, HOUR, 3 * HOUR, self._configuration.longest_wait)))
+            due = self._configuration.refresh_max + 1
+            self._machine.clock.advance(chance.choice((1, 600, HOUR, due, due, self._configuration.longest_wait)))
             self._crawl(self._fate())
+
+    def _command(self, *, crawled: bool = False) -> str:
+        """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
+        name = self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))
+        if crawled:
+            self._look()
+        here = [url for url in sorted(self._known) if url not in self._elsewhere]
+        chosen = self._chance.sample(here, min(len(here), self._chance.randint(1, 4)))
+        self._index_before = None  # orders may wait now
+        if name == "approve":
+            held = {url for url, state in self._known.items() if state.held is not None}
+            self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
+        said = self._machine.command(name, chosen, crawled=crawled)
+        self._look()
+        return said
 
     def _reconfigure(self) -> None:
         before = self._configuration
         self._configuration = reconfigured(before, self._web, self._chance)
         self._note_elsewhere()
+        if self._configuration.refresh_max < before.refresh_max:
+            self._clock_off = max(1, self._clock_off)  # what was due later is due after the new interval, from the next start on
         changed = [
             f"{name} = {_shown(getattr(self._configuration, name))}"
             for name in Configuration.__slots__
@@ -125,13 +157,16 @@ class _History:
             fate.kill_after = round(2 ** chance.uniform(1, 10.5))
         elif what < 0.7:
             fate.stop_after = chance.randint(0, 60)
-        if chance.random() < 0.15:
+        midway = chance.random()
+        if midway < 0.15:
             fate.midway = self._changes.change
+        elif midway < 0.25 and not self._machine.in_memory:
+            fate.midway = lambda: self._command(crawled=True)
         return fate
 
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
-        before = self._states()
-        down = {site.host for site in self._web.sites.values() if site.outage and site.outage != "flaky"}
+        before = self._known
+        down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         run = self._machine.crawl(self._configuration, fate)
         told = self._told
         told.crawls += 1
@@ -142,11 +177,13 @@ class _History:
         if run.held_for_rules:
             told.met.update({"crawl that held a change of the rules"})
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
-        after = self._states()
+        self._look()
+        after = self._known
         index = self._machine.index()
         told.differences += [f"ERROR   {error}" for error in run.errors]
-        told.differences += self._always(before, after, run, down)
-        if run.ended != "killed" and not self._has_backlog():
+        if not run.changes:
+            told.differences += self._always(before, after, run, down)
+        if run.ended != "killed" and not self._counts.outbox:
             told.differences += self._at_rest(after, index)
             self._index_before = index
         else:
@@ -161,9 +198,11 @@ class _History:
             site.outage = ""
         rounds = 3
         if self._unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
-            rounds = 7 + self._configuration.max_temporary_errors
+            rounds = _MOST_ROUNDS
         self._say(f"all sites are well; {rounds} crawls to settle")
         self._unsettled = False
+        if self._configuration.continuous and self._chance.random() < 0.5:
+            rounds = self._settle_in_one(rounds)
         for _ in range(rounds + self._clock_off):
             everything_due = not self._clock_off
             self._clock_off = max(0, self._clock_off - 1)
@@ -174,7 +213,9 @@ class _History:
             if self._told.differences:
                 return
         self._told.checks += 1
-        states = self._states()
+        with self._machine.store() as store:
+            store.check()
+        states = self._known
         memory: dict[str, Remembered] = {url: (state.state.label, state.status) for url, state in states.items()}
         oracle, index, past = Oracle(self._web, self._configuration), self._machine.index(), self._past(states)
         self._told.differences += oracle.differences(index, memory, past)
@@ -183,6 +224,18 @@ class _History:
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdict(url) == ELSEWHERE}
         self._told.met.update(met)
+
+    def _settle_in_one(self, rounds: int) -> int:
+        """Have one crawl go on for as long as that takes, the web changing in its first days; return how many crawls are needed after it."""
+        if self._clock_off:
+            return rounds
+        longest = max(self._configuration.refresh_max, self._configuration.cycle_minutes * 60)
+        changes = self._chance.randint(0, 8)
+        moments = sorted(self._chance.uniform(0, changes * longest) for _ in range(changes))
+        settled_in = self._configuration.robots_ttl + max(rounds, _MOST_ROUNDS if changes else 0) * longest
+        self._crawl(Fate(goes_on_for=changes * longest + settled_in, moments=moments, midway=self._changes.change))
+        self._told.met["crawl that went on for days"] += 1
+        return 0
 
     def _say(self, step: str) -> None:
         self._told.steps.append(step)
@@ -196,13 +249,9 @@ class _History:
         for url in sorted(rows - index.keys()):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
-            # Another crawler had it; it is in the space again, and has not answered yet.
-            awaited = url in states and states[url].state in (State.PENDING, State.FAILED)
-            if oracle.verdict(url) != ELSEWHERE and not awaited:
+            if oracle.verdict(url) != ELSEWHERE and not _is_awaited(states.get(url)):
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
-        with self._machine.store() as store:
-            store.check()
-            counts = store.counts()
+        counts = self._counts
         found = {
             "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
             "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
@@ -228,19 +277,28 @@ class _History:
             if state.lease_until is not None:
                 yield f"LEASED  {url} after the end of the crawl"
 
-    def _always(self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: set[str]) -> Iterator[str]:
+    def _always(
+        self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
+    ) -> Iterator[str]:
         """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
         oracle = Oracle(self._web, self._configuration)
-        lost = []
+        lost: list[str] = []
+        failing: Counter[str] = Counter()
         for url, was in before.items():
             now = after.get(url)
             if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdict(url) is not None:
                 continue
-            if self._web.site_of(url).host in down and not self._configuration.bars(url, self._web):
-                yield f"LOST    {url}, though its site was down: {_row(was)}, now {_row(now)}"
+            host = self._web.site_of(url).host
+            if host in down and was.held is None and not self._configuration.bars(url, self._web):
+                failing[host] += 1
+                if down[host] != "mostly":
+                    yield f"LOST    {url}, though its site was down: {_row(was)}, now {_row(now)}"
             if was.indexed:
                 lost.append(url)
-        if run.ended != "killed" and len(lost) > run.most_deletions:
+        for host, number in failing.items():
+            if number > self._configuration.host_fetches // 2 + 1:
+                yield f"LOST    {number} documents of {host}, which mostly fails"
+        if run.lasted < DAY and run.ended != "killed" and len(lost) > run.most_deletions:
             yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
 
     # --- what the present doesn't tell ----------------------------------------------------------------------------
@@ -257,7 +315,7 @@ class _History:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""
         oracle = Oracle(self._web, self._configuration)
         index = self._index_before
-        known = {*(index or {}), *self._states()}
+        known = {*(index or {}), *self._known}
         there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and oracle.verdict(url) == ELSEWHERE}
         for url in [url for url in self._elsewhere if url not in there]:
             del self._elsewhere[url]
@@ -270,15 +328,16 @@ class _History:
     def _is_of_web(self, url: str) -> bool:
         return any(url.startswith(site.home) for site in self._web.sites.values())
 
-    def _states(self) -> dict[str, UrlState]:
-        if not self._told.crawls:
-            return {}
+    def _look(self) -> None:
+        """See what is remembered now."""
         with self._machine.store() as store:
-            return {state.url: replace(state) for state in store.urls()}
+            self._known = {state.url: state for state in store.urls()}
+            self._counts = store.counts()
 
-    def _has_backlog(self) -> bool:
-        with self._machine.store() as store:
-            return bool(store.counts().outbox)
+
+def _is_awaited(state: UrlState | None) -> bool:
+    """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
+    return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
 
 
 def _row(state: UrlState | None) -> str:

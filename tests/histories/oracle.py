@@ -59,6 +59,8 @@ class _Document:
     text: str
     canonical: str
     key: tuple[str, ...]
+    """Of its group."""
+    own_key: tuple[str, ...]
     least: int = 0
     """Redirects on the way to it."""
     most: int = 0
@@ -136,12 +138,12 @@ class Oracle:
         documents: dict[str, _Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
-            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, as_it_is=kept.key is None)
+            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
         for page in self._all_pages():
             if page.url not in documents and self._remembered(page) == {("done", 200)}:
                 key = self._configuration.content_key(page.title, page.text)
                 canonical = self._canonical(page)
-                documents[page.url] = _Document(page.url, page.title, page.text, canonical, key)
+                documents[page.url] = _Document(page.url, page.title, page.text, canonical, key, key)
         for document in documents.values():
             found = self._web.page(document.url)
             document.least = document.most = found.redirects if found is not None else 0
@@ -173,10 +175,7 @@ class Oracle:
             if url in kept:
                 continue
             has = memory.get(url, ABSENT)
-            if url in pages:
-                may = self._remembered(pages[url])
-            else:
-                may = self._of_nothing(url, linked=url in linked_dead)
+            may = self._remembered(pages[url]) if url in pages else self._of_nothing(url, linked=url in linked_dead)
             if has not in may:
                 yield f"STATE   {url}: {_state(has)}, must be {' or '.join(sorted(map(_state, may)))}: {self._shown(url)}"
 
@@ -274,7 +273,7 @@ def _rank(document: _Document, group: Sequence[_Document], redirects: int) -> tu
 
 
 def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Document]) -> Iterator[str]:
-    others = {other.url for other in group} - {document.url}
+    others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
     if has.duplicates != others:
         yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 HTML, PLAIN, IMAGE = "text/html", "text/plain", "image/png"
-OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky")
-"""What a whole site may do for a while: answer with that status, be busy (503 with Retry-After), or give no answer."""
+OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky", "mostly", "mostly")
+"""What a whole site may do for a while: answer with that status, be busy (503 with Retry-After), give no answer, do so now and then,
+or answer 500 for everything but its home page."""
 
 
 @dataclass(slots=True)
@@ -53,6 +54,8 @@ class Site:
     dead: list[str] = field(default_factory=list)
     """What its home page links although there is nothing."""
     outage: str = ""
+    robots_answers: bool = False
+    """Its robots.txt does also while the site fails."""
     stamp: int = 0
     number: int = 0
     """The next new page's."""
@@ -153,10 +156,11 @@ class Web:
         site = self.sites.get(host_of(url))
         if site is None:
             return Answer(failure="no host")
-        failed = self._failed(site)
-        if failed is not None:
+        is_robots = url == f"http://{site.host}/robots.txt"
+        failed = self._failed(site, url)
+        if failed is not None and not (is_robots and site.robots_answers):
             return failed
-        if url == f"http://{site.host}/robots.txt":
+        if is_robots:
             return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred))
         page = self.page(url)
         if page is None:
@@ -180,8 +184,10 @@ class Web:
         same = etag == new.etag if etag else last_modified == new.last_modified if last_modified else False
         return Answer(304) if same else new
 
-    def _failed(self, site: Site) -> Answer | None:
+    def _failed(self, site: Site, url: str) -> Answer | None:
         outage = site.outage
+        if outage == "mostly":
+            outage = "" if url in (site.home, f"{site.home}robots.txt") else "500"
         if outage == "flaky":
             outage = self._flakiness.choice(("", "500", "timeout"))
         if not outage:
