@@ -15,6 +15,7 @@ from http import HTTPStatus
 from crawlspace.admission import Admission, check_start_urls, start_candidates
 from crawlspace.brakes import Brakes
 from crawlspace.clock import Clock
+from crawlspace.clock_watch import ClockWatch
 from crawlspace.config import Collection
 from crawlspace.cycles import GENERATION, Cycles
 from crawlspace.decision import Reason
@@ -74,6 +75,10 @@ class Engine:
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
         self._cycles = Cycles(collection, store, clock)
+        longest_s = max(collection.policy.refresh_max_s, 2 * collection.refresh_cycle_s)
+        self._clock_watch = ClockWatch(store, clock, longest_s=longest_s)
+        self.hastened = self._clock_watch.look()
+        """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
         counts = store.counts()
         self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
         self._noted_before = Status.ROBOTS_UNAVAILABLE in counts.by_status
@@ -267,6 +272,7 @@ class Engine:
     def close(self) -> None:
         """Commit, and give back the leases of what was never asked for."""
         self.commit()
+        self._clock_watch.look()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
             self.store.release(list(self._leased))
@@ -322,6 +328,8 @@ class Engine:
             self.policy = self._cycles.policy()
             self.generation = int(self.store.get_meta(GENERATION) or 1)
             self._version = -1
+        if self._clock_watch.glance():
+            self.frontier.look_again()
         version = self.store.version()
         if version == self._version:
             return

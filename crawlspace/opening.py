@@ -20,10 +20,6 @@ from crawlspace.state.brake import Brake
 from crawlspace.state.store import Store
 
 CONTENT = "content_hash"
-SEEN_AT = "seen_at"
-LONGEST = "longest_interval"
-_SET_BACK_S = 60
-"""A clock that is that far behind has been set back; less is what time servers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +76,8 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         now=int(clock.now()),
     )
     _heed_content(store, collection)
-    hastened = _heed_clock(store, collection, now=int(clock.now()))
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
-    return Opening(engine, engine.seed(), plan, hastened)
+    return Opening(engine, engine.seed(), plan, engine.hastened)
 
 
 def _heed_content(store: Store, collection: Collection) -> None:
@@ -93,17 +88,3 @@ def _heed_content(store: Store, collection: Collection) -> None:
     if before is not None:
         store.set_meta(GENERATION, str(int(store.get_meta(GENERATION) or 1) + 1))
     store.set_meta(CONTENT, collection.content_hash)
-
-
-def _heed_clock(store: Store, collection: Collection, *, now: int) -> int:
-    """Have nothing be due later than the longest interval from now, where the clock or the setting has gone back."""
-    longest = collection.policy.refresh_max_s
-    seen_at, longest_before = store.get_meta(SEEN_AT), store.get_meta(LONGEST)
-    hastened = 0
-    set_back = seen_at is not None and now < int(seen_at) - _SET_BACK_S
-    shortened = longest_before is not None and longest < int(longest_before)
-    if set_back or shortened:
-        hastened = store.hasten(now + longest)
-    store.set_meta(LONGEST, str(longest))
-    store.set_meta(SEEN_AT, str(now))
-    return hastened

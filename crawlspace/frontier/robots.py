@@ -77,8 +77,8 @@ class Robots:
 
     def _keep(self, entry: RobotsEntry) -> _Parsed:
         rules = Protego.parse(entry.body) if entry.body.strip() else None
-        read_at = min(entry.fetched_at, self._clock.now())  # should the clock have been set back
-        parsed = _Parsed(rules, read_at + self._ttl_s)
+        ahead = entry.fetched_at > self._clock.now() + MOMENT_S  # the clock has been set back since: it is read again
+        parsed = _Parsed(rules, 0.0 if ahead else entry.fetched_at + self._ttl_s)
         self._parsed[entry.site, entry.scheme] = parsed
         while len(self._parsed) > _KEPT:
             self._parsed.popitem(last=False)

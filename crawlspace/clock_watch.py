@@ -1,0 +1,48 @@
+"""Notices that the clock was set back, or the longest interval made shorter: then nothing stays due later than that interval from now."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from crawlspace.clock import Clock
+
+SEEN_AT = "seen_at"
+"""Meta: what the clock showed when it was looked at last."""
+LONGEST = "longest_interval"
+"""Meta: the longest interval then, in seconds."""
+_SET_BACK_S = 60
+"""A clock that is that far behind has been set back; less is what time servers do."""
+_LOOK_EVERY_S = 300.0
+
+
+class DueTimes(Protocol):
+    def hasten(self, latest: int) -> int: ...
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class ClockWatch:
+    """Looks at the clock at a start, every few minutes of a crawl, and at its end."""
+
+    def __init__(self, store: DueTimes, clock: Clock, *, longest_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._longest_s = longest_s
+        self._looked_at = clock.monotonic()
+
+    def look(self) -> int:
+        """Have no URL be due later than the longest interval from now, if the clock or the setting has gone back; return how many were."""
+        now = int(self._clock.now())
+        seen_at, longest = self._store.get_meta(SEEN_AT), self._store.get_meta(LONGEST)
+        set_back = seen_at is not None and now < int(seen_at) - _SET_BACK_S
+        shortened = longest is not None and self._longest_s < int(longest)
+        hastened = self._store.hasten(now + self._longest_s) if set_back or shortened else 0
+        if longest != str(self._longest_s):
+            self._store.set_meta(LONGEST, str(self._longest_s))
+        self._store.set_meta(SEEN_AT, str(now))
+        self._looked_at = self._clock.monotonic()
+        return hastened
+
+    def glance(self) -> int:
+        """Look, if that was long ago."""
+        return self.look() if self._clock.monotonic() - self._looked_at >= _LOOK_EVERY_S else 0
