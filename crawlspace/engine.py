@@ -131,6 +131,9 @@ class Engine:
             if state is None:
                 self._look_around()
                 return None
+            if state.id in self._leased:  # a command beside the crawl has ended its lease: it is being fetched all the same
+                self.frontier.skip(state)
+                continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
                 here = refused_by_domain_only(decision) and self._in_global_space(state)
