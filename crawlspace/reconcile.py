@@ -37,6 +37,7 @@ OTHERS = "(others)"
 """Stands for all hosts but those with the most changes."""
 
 _BATCH = 5_000
+_AT_ONCE = 50_000
 _EXAMPLES = 5
 _HOSTS = 20
 
@@ -215,12 +216,16 @@ class Survey:
     def parts(self, *, hold: bool) -> Iterator[Reclassified]:
         """What to do, in portions for one transaction each.
 
-        First what has nothing in the index: else it would be pushed there when the page goes that stands for it, and leave next.
+        What is left to another crawler goes at once, as far as a transaction bears it: of equal pages that all go, none is to be deleted
+        because one has gone before. Of the others, first what has nothing in the index: else it would be pushed there when the page
+        goes that stands for it, and leave next.
         """
-        for excluded, given_up, returned in _portions(self.excluded, self.given_up, self.returned):
-            yield Reclassified(excluded=excluded, given_up=given_up, returned=returned)
-        for deletions, kept in _portions(self.deletions, self.kept):
-            yield Reclassified(held=deletions, given_up=kept) if hold else Reclassified(excluded=deletions, given_up=kept)
+        for kept, given_up in _portions(self.kept, self.given_up, size=_AT_ONCE):
+            yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
+        for excluded, returned in _portions(self.excluded, self.returned, size=_BATCH):
+            yield Reclassified(excluded=excluded, returned=returned)
+        for (deletions,) in _portions(self.deletions, size=_BATCH):
+            yield Reclassified(held=deletions) if hold else Reclassified(excluded=deletions)
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
@@ -316,8 +321,8 @@ def _ranked(kinds: Mapping[str, Counter[str]], most: int | None = None) -> list[
     return sorted(dict.fromkeys(names), key=lambda name: (-number(name), name))[:most]
 
 
-def _portions(*kinds: array[int]) -> Iterator[list[array[int]]]:
+def _portions(*kinds: array[int], size: int) -> Iterator[list[array[int]]]:
     """Divide ids in the order of ids, whatever their kinds, for what is near to each other in a file is written at once."""
     ordered = merge(*(zip(ids, repeat(kind)) for kind, ids in enumerate(kinds)))
-    while portion := list(islice(ordered, _BATCH)):
+    while portion := list(islice(ordered, size)):
         yield [array("q", (id for id, own in portion if own == kind)) for kind in range(len(kinds))]

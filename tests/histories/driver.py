@@ -44,6 +44,10 @@ class Killed(BaseException):
     """The process is no more. Nothing of ours may handle it."""
 
 
+class Stuck(Exception):
+    """The crawl would never end."""
+
+
 @dataclass(slots=True)
 class Fate:
     """What is to happen to a crawl."""
@@ -69,7 +73,7 @@ class Run:
     """How a crawl went."""
 
     ended: str = "finished"
-    """Or "stopped", "killed"."""
+    """Or "stopped", "killed", "broken"."""
     fetched: int = 0
     held_for_rules: int | None = None
     """Deletions of a change of the rules that were held; None where the rules were as before."""
@@ -180,6 +184,10 @@ class Machine:
         except Killed:
             killed = True
             run.ended = "killed"
+        except Exception as error:  # noqa: BLE001 - whatever the crawler does wrong is told with the history that led to it
+            killed = True
+            run.ended = "broken"
+            run.errors.append(f"{type(error).__name__}: {error}")
         finally:
             logger.removeHandler(errors)
             sink.close()
@@ -297,7 +305,7 @@ class Machine:
             if not self._wait(engine, countdown, until=began + fate.goes_on_for):
                 break
         else:
-            raise AssertionError(f"the crawl does not end: {store.counts()}")
+            raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted = self.clock.now() - began
         engine.close()
         while _drain_once(engine, countdown):
@@ -311,7 +319,7 @@ class Machine:
             return True
         wait = engine.frontier.wake_in()
         if wait is None:
-            raise AssertionError("nothing to ask for, nothing under way, nothing to wait for, and not done")
+            raise Stuck("nothing to ask for, nothing under way, nothing to wait for, and not done")
         if engine.collection.continuous and wait > 1 and self.clock.now() + wait > until:
             return False
         self.clock.advance(max(wait, 0.01))
@@ -341,14 +349,10 @@ class Machine:
             failed.host_failure = bool(answer.failure)
             failed.retry_after_s = answer.retry_after_s
             return failed
-        if status == 304:
-            same = outcome(OutcomeKind.UNCHANGED)
-            same.conditional = conditional
-            return same
         if 300 <= status < 400:
-            redirected = outcome(OutcomeKind.REDIRECTED)
-            redirected.redirect_to = answer.location
-            return redirected
+            answered = outcome(OutcomeKind.UNCHANGED if status == 304 else OutcomeKind.REDIRECTED)
+            answered.conditional, answered.redirect_to = conditional, answer.location or None
+            return answered
         collection = engine.collection
         if status == 200 and not engine.space.at_headers(answer.type, conclusive=True).admitted:
             return outcome(OutcomeKind.EXCLUDED, Status.WRONG_TYPE, Reason.MIME_TYPE)

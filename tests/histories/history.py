@@ -134,6 +134,7 @@ class _History:
             self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
+        self._note_unknown()
         return said
 
     def _reconfigure(self) -> None:
@@ -183,7 +184,7 @@ class _History:
         told.differences += [f"ERROR   {error}" for error in run.errors]
         if not run.changes:
             told.differences += self._always(before, after, run, down)
-        if run.ended != "killed" and not self._counts.outbox:
+        if run.ended not in ("killed", "broken") and not self._counts.outbox:
             told.differences += self._at_rest(after, index)
             self._index_before = index
         else:
@@ -324,6 +325,13 @@ class _History:
                 self._elsewhere[url] = None
             elif url in index:
                 self._elsewhere[url] = index[url]
+
+    def _note_unknown(self) -> None:
+        """A command may have had another of equal pages pushed, before the next start gives it up to another crawler."""
+        oracle = Oracle(self._web, self._configuration)
+        for url in self._known:
+            if url not in self._elsewhere and self._is_of_web(url) and oracle.verdict(url) == ELSEWHERE:
+                self._elsewhere[url] = None
 
     def _is_of_web(self, url: str) -> bool:
         return any(url.startswith(site.home) for site in self._web.sites.values())

@@ -194,7 +194,7 @@ def test_the_first_urls_of_a_host_stay() -> None:
 GROUPS = [
     # a page, what has the same content, and where there are orders then
     (f"{PRIVATE}1", [f"{PRIVATE}22", f"{SALES}a-longer-path"], [("delete", f"{PRIVATE}1")]),
-    (f"{SALES}1", [f"{SALES}22"], [("push", f"{SALES}1")]),  # once more, for it has one duplicate less
+    (f"{SALES}1", [f"{SALES}22"], []),
     (f"{PRIVATE}1", [f"{IN}a-longer-path"], [("delete", f"{PRIVATE}1"), ("push", f"{IN}a-longer-path")]),
 ]
 
@@ -209,6 +209,20 @@ def test_what_goes_too_is_not_pushed_first(
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == orders
 
 
+def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_one_has_gone_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shorter path stays here; the other one stands for the group because a third one names it, and is taken over with that one."""
+    monkeypatch.setattr(module, "_BATCH", 1)
+    store = known((f"{SALES}333", DUPLICATE), (f"{IN}1", DUPLICATE), (f"{SALES}22", DOCUMENT), alike=True)
+    named = get(store, f"{SALES}22").key
+    store.record([Change(replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)
+    assert get(store, f"{SALES}22").indexed
+    store.acknowledge("index", store.orders("index", 9, now=NOW))
+    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == [("push", f"{IN}1")]
+
+
 # --- killed --------------------------------------------------------------------------------------------------------
 
 
@@ -216,6 +230,7 @@ def test_what_goes_too_is_not_pushed_first(
 @pytest.mark.parametrize("lost", [True, False], ids=["before the write", "after it"])
 def test_a_kill_at_any_point_changes_nothing_of_the_end(brake: Brake, lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
     whole = everything()
     reconcile(whole, verdicts(), hash="new", brake=brake, now=LATER)
     assert metas(whole) == ("new", "", "2")
@@ -240,9 +255,12 @@ def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
 def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three deletions were too many; the two that are left would not be."""
     monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
     brake = Brake(0, 2)
     store = everything()
-    kill(store, 2 + 8 + 1, brake=brake)  # after the metas, what has nothing in the index or returns, and one deletion
+    kill(
+        store, 2 + 9 + 1, brake=brake
+    )  # after the metas, what is left to others, has nothing in the index or returns, and one deletion
     assert store.counts().held == 1 + 1
     store.record([Change(get(store, f"{PRIVATE}1"), forget=True)], now=NOW)
     found = plan(store, verdicts(), hash="new", brake=brake)
@@ -254,9 +272,10 @@ def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("back", [True, False], ids=["back to the old rules", "to others"])
 def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
     store = everything()
     store.set_meta(RULES_HASH, "old")
-    kill(store, 2 + 8 + 1, brake=SHUT)
+    kill(store, 2 + 9 + 1, brake=SHUT)
     other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
     assert plan(store, verdicts(rules), hash=other, brake=OPEN).changed
     reconcile(store, verdicts(rules), hash=other, brake=OPEN, now=LATER)
