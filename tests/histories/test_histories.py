@@ -5,6 +5,9 @@ A failure shows the seed, all steps, and what is MISSING or EXTRA; `python -m be
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,16 +15,24 @@ import pytest
 from tests.histories.history import run_history
 
 SEEDS_A_TEST = 10
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """In memory where the system has that: the stores flush thousands of times, and what is killed here is a process and no machine."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as made:
+        yield Path(made)
 
 
 @pytest.mark.parametrize("first", range(0, 100, SEEDS_A_TEST))
-def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_says(tmp_path: Path, first: int) -> None:
+def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_says(folder: Path, first: int) -> None:
     for seed in range(first, first + SEEDS_A_TEST):
-        told = run_history(seed, tmp_path / str(seed), steps=20)
+        told = run_history(seed, folder / str(seed), steps=20)
         assert not told.differences, str(told)
         assert told.checks >= 2
 
 
-def test_a_history_is_the_same_each_time(tmp_path: Path) -> None:
-    once, again = (run_history(7, tmp_path / name, steps=20) for name in ("once", "again"))
+def test_a_history_is_the_same_each_time(folder: Path) -> None:
+    once, again = (run_history(7, folder / name, steps=20) for name in ("once", "again"))
     assert once.steps == again.steps
