@@ -1,8 +1,9 @@
 """A site that is down for a week, kind after kind of failure, and then returns: as it was, and with most of its pages really gone.
 
-    python -m benchmarks.outage --pages 5000
+    python -m benchmarks.outage --pages 5000 --real 1000
 
-Real crawls over HTTP, one a simulated day: between two of them everything is made due, as its interval would.
+Once with the real engine and store over a simulated web, whose clock goes on a month between two crawls; and once, with fewer pages, as
+real crawls over HTTP, between which everything is made due, as its interval would.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from pathlib import Path
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Row, finish, say
 from benchmarks.serve import free_port
+from crawlspace.engine import SINK
+from crawlspace.model import Status
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.upkeep import Upkeep
 from tests.sites import Reply, Request, Site, drop, page, serve, status
+from tests.unit.test_engine_life import HOME, Web
 
 _WEEK = ("503", "503", "refuses", "refuses", "refuses", "resets", "resets")
 _A_HUB = 100
@@ -29,9 +34,79 @@ _A_HUB = 100
 
 def main(arguments: list[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="See what an outage of a week costs.")
-    parser.add_argument("--pages", type=int, default=5_000)
+    parser.add_argument("--pages", type=int, default=5_000, help="of the simulated web")
+    parser.add_argument("--real", type=int, default=1_000, help="pages that are really served")
     options = parser.parse_args(arguments)
-    pages: int = options.pages
+    return [*_simulated(options.pages), *_served(options.real)]
+
+
+def _simulated(pages: int) -> list[Row]:
+    """The engine over SQLite, with a clock and a transport of ours."""
+    codes = {"503": 503, "refuses": int(Status.CONNECT_ERROR), "resets": int(Status.CONNECT_ERROR)}
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-outage-") as temp,
+        contextlib.closing(SqliteStore(Path(temp, "state.db"), sinks=(SINK,))) as store,
+    ):
+        web = Web(Path(temp), store)
+        names = [f"{HOME}{number}" for number in range(pages - 1)]
+        well: dict[str, str | int] = {HOME: "home", **{name: name for name in names}}
+        web.links = {HOME: names}
+        web.pages = dict(well)
+        web.crawl()
+        lost = _week(web, codes, well, pages)
+        held = store.counts().held
+        web.pages = dict(well)
+        web.crawl(after=31)
+        back, held_after = len(web.indexed), store.counts().held
+        _week(web, codes, well, pages)
+        gone = set(random.Random(1).sample(names, round(0.6 * pages)))
+        web.pages = {url: what for url, what in well.items() if url not in gone}
+        web.crawl(after=31)
+        left, waiting = pages - len(web.indexed), store.counts().held
+        Upkeep(store, clock=web.clock).approve()
+        web.crawl()
+        finally_left = {HOME + name for name in {url.removeprefix(HOME) for url in well} - web.indexed}
+    benchmark, most = "outage", max(100, pages // 10)
+    return [
+        Row(benchmark, "simulated: pages; a week of 503, refusals and resets", str(pages)),
+        Row(benchmark, "documents lost during the week", str(lost), "0", lost == 0),
+        Row(benchmark, "deletions held at its end", str(held)),
+        Row(
+            benchmark,
+            "documents lost, held after the return",
+            f"{pages - back}, {held_after}",
+            "0, 0",
+            (back, held_after) == (pages, 0),
+        ),
+        Row(
+            benchmark,
+            f"{len(gone)} pages really gone: left at once, held as too many",
+            f"{left}, {waiting}",
+            f"{most}, {len(gone) - most}",
+            (left, waiting) == (most, len(gone) - most),
+        ),
+        Row(
+            benchmark,
+            "left when approved: gone pages, others",
+            f"{len(finally_left & gone)}, {len(finally_left - gone)}",
+            f"{len(gone)}, 0",
+            finally_left == gone,
+        ),
+    ]
+
+
+def _week(web: Web, codes: dict[str, int], well: dict[str, str | int], pages: int) -> int:
+    """Seven crawls while the site fails; return the most documents that were missing after one."""
+    lost = 0
+    for how in _WEEK:
+        web.pages = dict.fromkeys(well, codes[how])
+        web.crawl(after=31)
+        lost = max(lost, pages - len(web.indexed))
+    return lost
+
+
+def _served(pages: int) -> list[Row]:
+    """Real crawls over HTTP."""
     with tempfile.TemporaryDirectory(prefix="bench-outage-") as temp:
         run = _Outage(BenchCollection(Path(temp)), pages)
         run.crawl("well")
@@ -57,7 +132,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     benchmark = "outage"
     exact = left <= gone and len(left) == most and waiting == len(gone) - most
     return [
-        Row(benchmark, "pages; a week of 503, refusals and resets", str(pages)),
+        Row(benchmark, "served: pages; a week of 503, refusals and resets", str(pages)),
         Row(benchmark, "documents lost during the week", str(lost), "0", lost == 0),
         Row(benchmark, "deletions held at its end", str(held)),
         Row(

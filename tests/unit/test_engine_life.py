@@ -82,7 +82,7 @@ class Web:
         url = fetch.state.url
         content = self.pages.get(url, 404)
         if isinstance(content, int):
-            kind = OutcomeKind.FAILED if content in (Status.TIMEOUT, 429) else OutcomeKind.GONE
+            kind = OutcomeKind.FAILED if content in (Status.TIMEOUT, Status.CONNECT_ERROR, 429) else OutcomeKind.GONE
             return Outcome(fetch.state.id, url, kind, content, host_failure=content >= 500)
         if fetch.conditional and fetch.state.etag == content:
             return Outcome(fetch.state.id, url, OutcomeKind.UNCHANGED, 304, conditional=True)
