@@ -98,11 +98,39 @@ class Step(NamedTuple):
     rule: RuleRef | None = None
 
 
+class Applied(NamedTuple):
+    """One action rule that matched a URL: what it changed, in words like `index off`, and what it set to what it was already."""
+
+    rule: RuleRef
+    changed: tuple[str, ...]
+    without_effect: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What action rules say of a URL, and which of them said it. `rule` is the one that decided `accept`, if any did."""
+
+    accept: bool = True
+    index: bool = True
+    follow: bool = True
+    shift: int = 0
+    rule: RuleRef | None = None
+    label: str = ""
+    """The name that `Source` gives the document."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """What `AddMeta` adds to the document: name and value, in the order of their names."""
+    applied: tuple[Applied, ...] = ()
+    """All rules that matched, in their order."""
+
+
+NOTHING_SAID = Actions()
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Everything known about why a candidate is in the crawl space or not.
 
-    `index`, `follow`, `shift` and `label` are what the rules say of an admitted URL; for a refused one they are without meaning.
+    `index`, `follow`, `shift` and what `said` adds are what the rules say of an admitted URL; for a refused one they are without meaning.
     """
 
     reason: Reason
@@ -111,6 +139,7 @@ class Decision:
     index: bool = True
     follow: bool = True
     shift: int = 0
+    said: Actions = NOTHING_SAID
 
     @property
     def admitted(self) -> bool:

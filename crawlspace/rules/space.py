@@ -11,11 +11,11 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
-from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
+from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule, Rule
 from crawlspace.rules.domain import DomainMatcher
@@ -37,17 +37,6 @@ logger = logging.getLogger(__name__)
 
 WELL_FORMED = "well_formed"
 """The name of the first check in a trace; the others are named like their reasons."""
-
-
-@dataclass(frozen=True, slots=True)
-class Actions:
-    """What action rules say of a URL. `rule` is the one that decided `accept`, if any did."""
-
-    accept: bool = True
-    index: bool = True
-    follow: bool = True
-    shift: int = 0
-    rule: RuleRef | None = None
 
 
 class ActionRules(Protocol):
@@ -178,7 +167,7 @@ class CrawlSpace:
             trace = (*trace, Step(refusal, Verdict.REFUSE if refused else Verdict.PASS))
             if refused and reason is Reason.ADMITTED:
                 reason, rule = refusal, None
-        return Decision(reason, rule, trace, decision.index, decision.follow, decision.shift)
+        return Decision(reason, rule, trace, decision.index, decision.follow, decision.shift, decision.said)
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made to an address that a host has resolved to.
@@ -235,7 +224,7 @@ class _Trial:
         self._url = url
         self._reason = Reason.ADMITTED
         self._rule: RuleRef | None = None
-        self._said = _NOTHING_SAID
+        self._said = NOTHING_SAID
         self._steps = [_READ]
 
     def limits(self, limits: Sequence[_Limit]) -> None:
@@ -274,7 +263,7 @@ class _Trial:
 
     def decision(self) -> Decision:
         said = self._said
-        return Decision(self._reason, self._rule, tuple(self._steps), said.index, said.follow, said.shift)
+        return Decision(self._reason, self._rule, tuple(self._steps), said.index, said.follow, said.shift, said)
 
     def _pass(self, step: Step) -> None:
         self._steps.append(step)
@@ -291,7 +280,6 @@ class _Trial:
         self._refuse(Reason.CHECK_FAILED, Step(check, Verdict.REFUSE))
 
 
-_NOTHING_SAID = Actions()
 _READ = Step(WELL_FORMED, Verdict.PASS)
 _NO_RULE = {reason: Step(reason, Verdict.PASS) for reason in (Reason.DOMAIN, Reason.PREFIX)}
 # Where a link has a host of its own: behind two slashes, with http or https or the base's scheme.

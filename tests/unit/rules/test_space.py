@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlspace.decision import Decision, Reason, RuleRef, Verdict
+from crawlspace.decision import Actions, Decision, Reason, RuleRef, Verdict
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import Actions, CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.urls import Url, parse
 
 IN = Reason.ADMITTED

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawlspace.decision import Reason, RuleRef
+from crawlspace.decision import Actions, Reason, RuleRef
 from crawlspace.model import Status
 from crawlspace.rules import verdicts as module
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import Actions, CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.rules.verdicts import Verdict, Verdicts
 from crawlspace.site_table import SiteLimitTable, SiteSettings, SiteTable
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
