@@ -45,7 +45,7 @@ def crawled(collection: Collection, store: Store | None) -> Crawled:
     """Read a collection's hosts from its store, which is not changed; it takes time by sites and not by URLs, but for those with 761."""
     if store is None:
         return Crawled(collection)
-    hosts = {_host(site.site) for site in store.sites() if site.pending or site.next_due is not None}
+    hosts = {_host(site.site) for site in store.sites() if site.pending or site.due}
     given_up: set[Host] = set()
     if store.counts().by_status.get(Status.EXCLUDED_HERE):
         given_up = {_host(state.site) for state in islice(store.urls(status=Status.EXCLUDED_HERE), MOST_LEFT)}

@@ -11,6 +11,7 @@ from crawlspace.config import Collection, StartUrl
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.errors import ConfigError
+from crawlspace.handing import added_by, packed
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.run import Refused, describe_refusal
@@ -51,7 +52,11 @@ class Admission:
         keys: Sequence[int] | None = None
         if outcome.links is not None:
             found = self._discovery.links(
-                outcome.links, base=outcome.base or state.url, base_host_as_written=state.host_as_written, depth=state.depth + 1
+                outcome.links,
+                base=outcome.base or state.url,
+                base_host_as_written=state.host_as_written,
+                depth=state.depth + 1,
+                handed=packed(outcome.hands) if outcome.hands else None,
             )
             keys, new = found.keys, found.new
         if outcome.redirect_to is not None:
@@ -107,6 +112,7 @@ class Admission:
             base_host_as_written=state.host_as_written,
             depth=state.depth,
             redirects=state.redirects + 1,
+            handed=packed(added_by(self._discovery.recheck(state).said, state.handed).items()),
         )
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None and state.source is Source.USER:

@@ -82,6 +82,11 @@ def _is_failure(outcome: Outcome) -> bool:
     return outcome.host_failure or outcome.kind is OutcomeKind.FAILED or outcome.status in _BUSY
 
 
+def site_failed(outcome: Outcome) -> bool | None:
+    """Return whether a site failed to answer; None where it was not asked."""
+    return _is_failure(outcome) if _was_asked(outcome) else None
+
+
 def _was_asked(outcome: Outcome) -> bool:
     """The site was really asked; what the rules, the addresses or robots.txt keep out says nothing of it."""
     return outcome.status not in (Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME)

@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.readers import words
+from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.rules_xml import MAX_SIZE, parse_rules_xml
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 GLOBAL_RULES = "global.rules"
+RULES_XML = "rules.xml"
 _CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
 
 
@@ -26,22 +29,28 @@ class StartUrl:
     where: str
 
 
-class BothRules(NamedTuple):
-    """The rules of a collection and those of its global crawl space, each with its file; None where there is no file."""
+class AllRules(NamedTuple):
+    """The rules of a collection and those of its global crawl space; None where there is no file."""
 
     rules: CrawlRules
     rules_file: Path | None
     global_rules: CrawlRules | None
     global_file: Path | None
+    action_rules: ActionRuleSet | None
 
 
-def read_both_rules(folder: Path, settings: Mapping[str, object]) -> BothRules:
-    """Read crawl.rules and global.rules. Raises RuleFileError with every mistake of both, and what reading one of them raises."""
+def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
+    """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with every mistake of all, and what reading one of them raises."""
     mistakes: list[Mistake] = []
+    action_rules: ActionRuleSet | None = None
     rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
     global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
     try:
         rules = read_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    try:
+        action_rules = read_action_rules(folder)
     except RuleFileError as error:
         mistakes += error.mistakes
     try:
@@ -50,7 +59,7 @@ def read_both_rules(folder: Path, settings: Mapping[str, object]) -> BothRules:
         mistakes += error.mistakes
     if mistakes:
         raise RuleFileError(mistakes)
-    return BothRules(*rules, *global_rules)
+    return AllRules(*rules, *global_rules, action_rules)
 
 
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
@@ -59,6 +68,19 @@ def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
     if not _is_there(path):
         return CrawlRules(), None
     return parse_crawl_rules(_read_text(path), file=path.name), path
+
+
+def read_action_rules(folder: Path) -> ActionRuleSet | None:
+    """Read rules.xml; None where there is none. Raises RuleFileError, ConfigError."""
+    path = folder / RULES_XML
+    if not _is_there(path):
+        return None
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_SIZE + 1)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    return parse_rules_xml(data, file=path.name)
 
 
 def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules | None, Path | None]:

@@ -16,10 +16,15 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.collection_files import StartUrl, read_both_rules, read_start_urls
+from crawlspace.collection_files import StartUrl, read_all_rules, read_start_urls
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
+from crawlspace.frontier.politeness import Backoff
+from crawlspace.frontier.sources import NAME as SOURCE_WEIGHTS
+from crawlspace.frontier.sources import read_weights
+from crawlspace.frontier.timetable import Timetable, read_timetable, read_zone
+from crawlspace.model import Source
 from crawlspace.readers import (
     boolean,
     choice_of,
@@ -31,6 +36,8 @@ from crawlspace.readers import (
     text,
     words,
 )
+from crawlspace.rules.action_rules import ActionRuleSet
+from crawlspace.rules.actions import CompiledActions
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.site_table import SiteTable, read_sites
@@ -86,6 +93,8 @@ class Collection:
     global_rules: CrawlRules | None
     """The global crawl space: domain rules only. None where there is no such file, which is not the same as one without rules."""
     global_file: Path | None
+    action_rules: CompiledActions | None
+    """Those of rules.xml; None where there are none and every URL is accepted, indexed and followed."""
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
@@ -108,15 +117,18 @@ class Collection:
     lease_s: int
     max_redirects: int
     max_backlog: int
+    weights: Mapping[Source, int]
+    timetable: Timetable | None
+    """Delays by the time of the week."""
+    max_sites: int | None
+    robots_delay_max_s: float
+    backoff: Backoff
+    max_site_failures: int
+    metadata_along_links: bool
 
     @property
     def store_file(self) -> Path:
         return self.data_folder / "state.db"
-
-    @property
-    def host_fetches(self) -> int:
-        """The last fetches of a site that tell whether the site itself fails."""
-        return self.policy.host_fetches
 
     @property
     def content_hash(self) -> str:
@@ -184,8 +196,8 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     refuse_unknown_names(settings)
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
-    rules, rules_file, global_rules, global_file = read_both_rules(folder, settings)
-    limits = _limits(settings)
+    rules, rules_file, global_rules, global_file, action_rules = read_all_rules(folder, settings)
+    limits = read_limits(settings)
     _check_scrapys(settings)
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
@@ -199,6 +211,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         rules_file=rules_file,
         global_rules=global_rules,
         global_file=global_file,
+        action_rules=compile_actions(action_rules, settings),
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=read_sites(settings, limits),
@@ -225,6 +238,20 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         lease_s=round(duration("CRAWLSPACE_LEASE_S", settings["CRAWLSPACE_LEASE_S"], low=10)),
         max_redirects=_redirects(settings),
         max_backlog=integer("CRAWLSPACE_MAX_BACKLOG", settings["CRAWLSPACE_MAX_BACKLOG"], low=100),
+        weights=read_weights(settings[SOURCE_WEIGHTS]),
+        timetable=read_timetable(
+            "CRAWLSPACE_VARIABLE_DELAY",
+            settings["CRAWLSPACE_VARIABLE_DELAY"],
+            zone=read_zone("CRAWLSPACE_TIMEZONE", settings["CRAWLSPACE_TIMEZONE"]),
+        ),
+        max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
+        robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
+        backoff=Backoff(
+            duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
+            duration("CRAWLSPACE_BACKOFF_MAX", settings["CRAWLSPACE_BACKOFF_MAX"], low=0),
+        ),
+        max_site_failures=integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
+        metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
     )
 
 
@@ -265,6 +292,14 @@ def _name_of(component: object) -> str:
     )
 
 
+def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object]) -> CompiledActions | None:
+    names = ("CRAWLSPACE_DEFAULT_ACCEPT", "CRAWLSPACE_DEFAULT_INDEX", "CRAWLSPACE_DEFAULT_FOLLOW")
+    accept, index, follow = (boolean(name, settings[name]) for name in names)
+    if rules is None and accept and index and follow:
+        return None
+    return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow)
+
+
 def _redirects(settings: Mapping[str, object]) -> int:
     most = integer("REDIRECT_MAX_TIMES", settings["REDIRECT_MAX_TIMES"], low=0)
     return most if boolean("REDIRECT_ENABLED", settings.get("REDIRECT_ENABLED", True)) else 0
@@ -275,7 +310,7 @@ def _robots_agent(settings: Mapping[str, object]) -> str:
     return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
 
 
-def _limits(settings: Mapping[str, object]) -> Limits:
+def read_limits(settings: Mapping[str, object]) -> Limits:
     extensions = words("CRAWLSPACE_EXCLUDE_EXTENSIONS", settings["CRAWLSPACE_EXCLUDE_EXTENSIONS"], separators="|, ")
     if not extensions:
         excluded = DEFAULT_EXCLUDED_EXTENSIONS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config import Collection, RefreshMode
@@ -15,11 +14,6 @@ BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
 GENERATION = "rules_generation"
 _BATCH = 2_000
-
-
-class Worked(Protocol):
-    def is_done(self) -> bool:
-        """Whether nothing is left to do."""
 
 
 class Cycles:
@@ -72,8 +66,7 @@ class Cycles:
 
 
 def _first(state: UrlState) -> Change | None:
-    """Of what is due, what is due longest goes first."""
-    return Change(replace(state, next_fetch=0)) if state.next_fetch is not None else None
+    return Change(replace(state, asked=True)) if state.next_fetch is not None else None
 
 
 def _forgotten(state: UrlState) -> Change | None:

@@ -122,6 +122,14 @@ class Actions:
     applied: tuple[Applied, ...] = ()
     """All rules that matched, in their order."""
 
+    @property
+    def index_rule(self) -> RuleRef | None:
+        """The rule that took the URL out of the index, or let it in; None when none did."""
+        for one in reversed(self.applied):
+            if any(change.startswith("index ") for change in one.changed):
+                return one.rule
+        return None
+
 
 NOTHING_SAID = Actions()
 

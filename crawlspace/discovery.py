@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import Candidate, NewUrl, Source, UrlState
+from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, url_key
 
@@ -82,13 +82,15 @@ class Discovery:
         self._space = space
         self._targets: Recent[tuple[str, str], Target] = Recent(memory)
         self._known: Recent[int, int] = Recent(4 * memory)
+        self._handed: Recent[int, int] = Recent(4 * memory)
+        """Keys of URLs to which something has been handed."""
         self._admitted: Recent[int, Decision] = Recent(memory)
         self.refused: Counter[Reason] = Counter()
 
     def links(
-        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, source: Source | None = None
+        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, handed: str | None = None
     ) -> Found:
-        """Check the links of a page at `base` that lie at `depth` (the page's own plus one)."""
+        """Check the links of a page at `base` that lie at `depth` (the page's own plus one); `handed` is what the page hands along."""
         folder, origin = _folder_and_origin(base)
         if base_host_as_written is not None:
             folder, origin = f"{folder} {base_host_as_written}", f"{origin} {base_host_as_written}"
@@ -121,9 +123,13 @@ class Discovery:
             keys.append(target.key)
             least = known.get(target.key)
             if least is not None and least - 1 <= depth:
-                continue
-            known.put(target.key, depth + 1)  # one more, so that no value is 0
-            new.append(_new_url(url, target, depth=depth, redirects=0, source=source))
+                if handed is None or self._handed.get(target.key):
+                    continue
+            else:
+                known.put(target.key, depth + 1)  # one more, so that no value is 0
+            if handed is not None:
+                self._handed.put(target.key, 1)
+            new.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
         return Found(keys, new, depth_refused)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
@@ -136,7 +142,9 @@ class Discovery:
             return None, url, decision
         target = Target(decision, url.key, url)
         self._known.put(target.key, candidate.depth + 1)
-        new = _new_url(url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source)
+        new = _new_url(
+            url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, handed=candidate.handed
+        )
         if candidate.shift:
             new = replace(new, shift=candidate.shift)
         return new, url, decision
@@ -155,10 +163,12 @@ class Discovery:
     def forget(self, key: int) -> None:
         """The store does not know that URL any more."""
         self._known.drop(key)
+        self._handed.drop(key)
 
     def forget_known(self) -> None:
         """The store may know less than is remembered here."""
         self._known.clear()
+        self._handed.clear()
 
     def _resolve(self, href: str, base: str, host_as_written: str | None) -> Target:
         url, decision = self._space.decide(href, base=base, base_host_as_written=host_as_written)
@@ -166,19 +176,10 @@ class Discovery:
             return Target(decision)
         key = url_key(url.text)
         self._admitted.put(key, decision)
-        return Target(decision, key, url, source_of(decision))
+        return Target(decision, key, url, source_of(index=decision.index, follow=decision.follow))
 
 
-def source_of(decision: Decision) -> Source:
-    """The source an admitted link waits in, by what the rules say of it."""
-    if not decision.follow and decision.index:
-        return Source.INDEX
-    if decision.index:
-        return Source.INDEX_FOLLOW
-    return Source.FOLLOW
-
-
-def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: Source | None) -> NewUrl:
+def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: Source | None, handed: str | None) -> NewUrl:
     written = url.host_as_written if url.host_as_written != url.host else None
     return NewUrl(
         key=target.key,
@@ -190,6 +191,7 @@ def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: So
         redirects=redirects,
         path_length=len(url.text) - url.text.index("/", 8),  # the query counts: of two equal pages the plain one is the better
         host_as_written=written,
+        handed=handed,
     )
 
 

@@ -7,13 +7,12 @@ The engine decides nothing itself: it asks the rules, the lifecycle and the fron
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 from crawlspace.admission import Admission, check_start_urls, start_candidates
-from crawlspace.brakes import Brakes
+from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
 from crawlspace.config import Collection
@@ -22,15 +21,17 @@ from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
 from crawlspace.frontier.robots import Answer, Robots
+from crawlspace.handing import mark_of
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.nearer import fetched_again
+from crawlspace.paces import SitePaces
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
+from crawlspace.silences import Silences
 from crawlspace.state.brake import Brake
 from crawlspace.state.recrawl import retry_wait, site_wait
 from crawlspace.state.store import Change, Effects, Store
@@ -81,25 +82,39 @@ class Engine:
         """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
         counts = store.counts()
         self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
-        self._noted_before = Status.ROBOTS_UNAVAILABLE in counts.by_status
-        """Sites of an earlier run gave no robots.txt, and their URLs say so."""
         if self._cycles.is_time() and not (self._cycles.waits_for_the_end and _has_work(counts.by_state)):
             self._cycles.begin()
         self.policy = policy = self._cycles.policy()
         self.generation = int(store.get_meta(GENERATION) or 1)
         """Of the rule set; a page fetched under another one is asked for whole."""
         longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
+        self.robots = Robots(
+            store,
+            clock=clock,
+            user_agent=collection.robots_agent,
+            ttl_s=collection.robots_ttl_s,
+            longest_delay_s=collection.robots_delay_max_s,
+        )
+        self.paces = SitePaces(collection, clock, self.robots)
         self.frontier = Frontier(
             store,
             clock=clock,
-            pace_of=self.pace_of,
+            paces=self.paces,
             lease_s=collection.lease_s,
+            weights=collection.weights,
+            max_sites=collection.max_sites,
+            backoff=collection.backoff,
             retries_until=clock.now() + longest if counts.retrying else 0.0,
             longest_wait_s=policy.retry_after_max_s,
         )
-        self.robots = Robots(store, clock=clock, user_agent=collection.robots_agent, ttl_s=collection.robots_ttl_s)
+        self._silences = Silences(
+            self.frontier,
+            self.robots,
+            store,
+            continuous=collection.continuous,
+            noted_before=Status.ROBOTS_UNAVAILABLE in counts.by_status,
+        )
         self._leased: dict[int, UrlState] = {}
-        self._robots_tries: Counter[str] = Counter()
         self._batch = _Batch()
         self._version = store.version()
 
@@ -157,31 +172,16 @@ class Engine:
 
     def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
         """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
-        site = fetch.site
-        if status in (Status.NO_SUCH_HOST, Status.EXCLUDED):  # there is no one to ask, as each of its URLs will say for itself
-            self.robots.pass_over(site, fetch.scheme)
-            self.frontier.unhold(site)
-            return
-        if self.robots.save(site, fetch.scheme, status=status, body=body):
-            self._robots_tries.pop(site, None)
-            if self._noted_before:
-                self.store.note_pending(site, None)
-            self.frontier.unhold(site)
-            return
-        self._robots_tries[site] += 1
-        tries = self._robots_tries[site]
-        if tries <= self.policy.retry_times:
-            self.frontier.wait_site(site, retry_wait(tries, retry_after_s=retry_after_s, policy=self.policy))
-        else:
-            self._give_up(site, status)
-        self.frontier.unhold(site)
+        self._silences.robots_read(fetch, status=status, body=body, retry_after_s=retry_after_s, policy=self.policy)
 
     def fetched(self, outcome: Outcome) -> bool:
         """Take the outcome of a FetchPage into the batch; `commit` makes it lasting. False when it is not awaited any more."""
         state = self._leased.get(outcome.id)
         if state is None:
             return False
-        self.frontier.finished(state, sent_ago_s=outcome.sent_ago_s)
+        failures = self.frontier.finished(state, sent_ago_s=outcome.sent_ago_s, failed=site_failed(outcome))
+        if failures >= self.collection.max_site_failures:
+            self._silences.failed(state.site, failures, self.policy)
         if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
         self.progress.fetched += 1
@@ -213,19 +213,20 @@ class Engine:
             effects = self._record_singly(batch)
         self._batch = _Batch()
         self.admission.adding.clear()
+        self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
             state = change.state
             if not change.forget and state.next_fetch is not None:
-                self.frontier.due(state.site, state.next_fetch, retry=state.retries > 0)
-        self._discovered(batch.new, effects)
+                self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
+        self._discovered(_queues(batch.new), effects)
         again = fetched_again(
             effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
         )
         if again:
-            self._discovered([], self.store.record(again, now=self._now()))
+            self._discovered([(one.state.site, one.state.queue) for one in again], self.store.record(again, now=self._now()))
             for change in again:
                 if change.state.next_fetch is not None:
-                    self.frontier.due(change.state.site, change.state.next_fetch, retry=True)
+                    self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
         self.backlog += effects.pushes + effects.deletes
         self._look_around()
         return effects
@@ -293,31 +294,6 @@ class Engine:
         url = parse(state.url, host_as_written=state.host_as_written)
         return self.global_space is not None and self.global_space.allows(url) is not None
 
-    def pace_of(self, site: str) -> Pace:
-        """How fast a site (`host:port`) may be asked."""
-        host, _, port = site.rpartition(":")
-        settings = self.collection.sites.of(host, int(port))
-        return Pace(settings.delay_s, settings.concurrency)
-
-    def _give_up(self, site: str, status: int) -> None:
-        """Leave a site alone that gives no robots.txt: for this run, or for an hour where the crawl goes on."""
-        if self.collection.continuous:
-            self._robots_tries.pop(site, None)
-            self.frontier.wait_site(site, self.policy.retry_after_max_s)
-            until = "for the next hour"
-        else:
-            self.frontier.give_up(site)
-            until = "until the next start"
-        self.store.note_pending(site, Status.ROBOTS_UNAVAILABLE)
-        self._noted_before = True
-        logger.warning(
-            "%s gives no robots.txt (%s: %s): nothing of it is fetched, its URLs stay pending (741) %s",
-            site,
-            status,
-            Status(status).sentence if status in list(Status) else "HTTP status",
-            until,
-        )
-
     def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
         """A URL just handed out is not to be asked for."""
         self.frontier.skip(state)
@@ -346,14 +322,14 @@ class Engine:
 
     def _enter(self, new: Sequence[NewUrl]) -> None:
         if new:
-            self._discovered(new, self.store.discover(new, now=self._now()))
+            self._discovered(_queues(new), self.store.discover(new, now=self._now()))
 
-    def _discovered(self, new: Sequence[NewUrl], effects: Effects) -> None:
+    def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered
         self.progress.pushes += effects.pushes
         self.progress.deletes += effects.deletes
         if effects.pending_sites:
-            self.frontier.discovered(new, effects.pending_sites)
+            self.frontier.discovered(where)
 
     def _take(self, outcome: Outcome) -> None:
         """Turn an outcome into the change it makes."""
@@ -366,6 +342,9 @@ class Engine:
         if outcome.kind is OutcomeKind.DOCUMENT and after.checksum is not None:
             after.canonical = self.admission.canonical_key(state, outcome)
         wanted = transition.order is not None or after.canonical != state.canonical
+        if outcome.document is not None and after.checksum is not None:
+            after.fields_mark = mark_of(outcome.added)
+            wanted = wanted or after.fields_mark != state.fields_mark
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._batch.unchanged.append(state.id)
@@ -391,6 +370,10 @@ class Engine:
             self.store.count_refusals({reason.value: count for reason, count in refused.items()})
             self.progress.refused.update({reason.value: count for reason, count in refused.items()})
             refused.clear()
+
+
+def _queues(new: Iterable[NewUrl]) -> Iterable[tuple[str, Queue]]:
+    return {(one.site, Queue(one.source, one.shift)) for one in new}
 
 
 def _has_work(by_state: Mapping[str, int]) -> bool:

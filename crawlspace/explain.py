@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
-from crawlspace.discovery import source_of
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots import Answer, Robots
-from crawlspace.model import Source, State, UrlState, priority
+from crawlspace.model import Source, State, UrlState, priority, source_of
 from crawlspace.reports import Known, known
 from crawlspace.rules.address import address_value
 from crawlspace.rules.space import CrawlSpace
@@ -141,7 +140,7 @@ def _queue(url: Url, decision: Decision, collection: Collection, *, state: UrlSt
     for start in collection.start_urls:
         if start.url.text == url.text:
             return Source.USER, start.shift or decision.shift
-    return Source.REDIR if page.redirected else source_of(decision), decision.shift
+    return Source.REDIR if page.redirected else source_of(index=decision.index, follow=decision.follow), decision.shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def _check_robots(case: _Case) -> Decision | None:
         return None
     answer = Answer.UNKNOWN
     if case.store is not None:
-        robots = Robots(case.store, clock=case.clock, user_agent=case.collection.user_agent, ttl_s=math.inf)
+        robots = Robots(case.store, clock=case.clock, user_agent=case.collection.robots_agent, ttl_s=math.inf)
         answer = robots.ask(case.url.text, site=case.url.site)
     if answer is Answer.UNKNOWN:
         case.leave_out("robots.txt (not read yet)")

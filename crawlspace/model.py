@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
 from crawlspace.decision import Reason
 
 
 class Source(IntEnum):
-    """The queue a URL waits in; a smaller number is picked first."""
+    """What a URL waits as; the frontier picks among them by weight."""
 
     USER = 0
     REDIR = 1
@@ -21,6 +22,20 @@ class Source(IntEnum):
     @property
     def label(self) -> str:
         return self.name.lower()
+
+
+class Queue(NamedTuple):
+    """Where a URL waits within its site: by source, and in it by shift, -2 first."""
+
+    source: Source
+    shift: int = 0
+
+
+def source_of(*, index: bool, follow: bool) -> Source:
+    """Return the source that a link waits in, by what the rules say of it."""
+    if index:
+        return Source.INDEX_FOLLOW if follow else Source.INDEX
+    return Source.FOLLOW
 
 
 PRIORITY_BASE = {
@@ -145,6 +160,8 @@ class Candidate:
     depth: int = 0
     redirects: int = 0
     shift: int = 0
+    handed: str | None = None
+    """See NewUrl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,8 @@ class NewUrl:
     path_length: int
     host_as_written: str | None = None
     """Only where it differs from the host in the normal form."""
+    handed: str | None = None
+    """Fields for its document that the page hands over which leads to it, as a JSON object."""
 
 
 @dataclass(slots=True)
@@ -207,7 +226,23 @@ class UrlState:
     held: Held | None = None
     """Its deletion from the index is held, or its being forgotten; what is known of it stays meanwhile."""
     held_mark: int = 0
-    """How often its site had answered normally when a deletion was held for the host's sake."""
+    """How often its site had answered normally when a deletion was held for the host's sake; 1 for a document that the rules
+    want out of the index although its URL stays in the crawl space."""
+    asked: bool = False
+    """A person asks for it: until its next round is over, it waits in source user."""
+    handed: str | None = None
+    """Fields for its document that the first page handed over which had any, as a JSON object."""
+    fields_mark: int = 0
+    """Differs where the fields differ that rules added to its document when that was stored; 0: none."""
+
+    @property
+    def queue(self) -> Queue:
+        """Where it waits, or would wait if it were due."""
+        if self.state is State.PENDING:
+            return Queue(self.source, self.shift)
+        if self.asked:
+            return Queue(Source.USER, self.shift)
+        return Queue(self.source if self.retries > 0 else Source.REFRESH, self.shift)
 
 
 @dataclass(slots=True)
@@ -271,6 +306,10 @@ class Outcome:
     canonical: str | None = None
     """As the page names it, absolute or relative to `base`."""
     checksum: bytes | None = None
+    added: dict[str, str] = field(default_factory=dict)
+    """The fields of the document that rules have added."""
+    hands: tuple[tuple[str, str], ...] = ()
+    """Fields that the page hands to those it leads to."""
     etag: str | None = None
     last_modified: str | None = None
     conditional: bool = False

@@ -40,6 +40,7 @@ def build_space(collection: Collection) -> CrawlSpace:
         collection.limits,
         [start.url for start in collection.start_urls],
         host_case_sensitive=collection.host_case_sensitive,
+        actions=collection.action_rules,
         site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
     )
 

@@ -20,7 +20,8 @@ from itertools import chain, islice, repeat
 from typing import Protocol
 
 from crawlspace.cycles import GENERATION
-from crawlspace.model import Held, Status
+from crawlspace.decision import Actions, Reason
+from crawlspace.model import Held, Queue, Source, Status, source_of
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdict, Verdicts
@@ -29,10 +30,12 @@ from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
 
 RULES_HASH = "rules_hash"
 """Meta: the rules that the store is in line with."""
+ACTIONS_HASH = "actions_hash"
+"""Meta: the action rules that the store is in line with; empty without any."""
 RECONCILING = "reconciling"
 """Meta: what was decided about the change under way; empty when there is none."""
 
-EXCLUDED, KEPT, RETURNED, DELETIONS = "excluded", "kept", "returned", "deletions"
+EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned", "unindexed", "deletions"
 OTHERS = "(others)"
 """Stands for all hosts but those with the most changes."""
 
@@ -54,6 +57,7 @@ class Changeable(Known, Protocol):
     """And a way to change them."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
+    def drop_handed(self) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -82,11 +86,13 @@ class Plan:
     """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
     examples: Mapping[str, Sequence[str]]
     """The first few URLs of each kind."""
+    unindexed: int = 0
+    """Stay in the crawl space and are not to be indexed any more (2004), deletions included."""
 
     @property
     def has_effect(self) -> bool:
         """Whether any known URL is concerned."""
-        return bool(self.excluded or self.kept or self.returned)
+        return bool(self.excluded or self.kept or self.returned or self.unindexed)
 
     def sentence(self) -> str:
         """Return what happens to the known URLs, in a line."""
@@ -98,6 +104,7 @@ class Plan:
         return [
             (self.excluded, f"excluded ({int(Status.EXCLUDED)})"),
             (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
+            (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
             (self.deletions, documents),
         ]
@@ -111,6 +118,7 @@ class Plan:
             EXCLUDED: self.excluded,
             KEPT: self.kept,
             RETURNED: self.returned,
+            UNINDEXED: self.unindexed,
             DELETIONS: self.deletions,
             "held": self.held,
             "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},
@@ -136,7 +144,7 @@ def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan: 
     if work is None and store.get_meta(RULES_HASH) == hash:
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
     found = survey(store, verdicts)
-    hold = work.hold if work is not None and work.hash == hash else not brake.allows(len(found.deletions), indexed=counts.indexed)
+    hold = work.hold if work is not None and work.hash == hash else not brake.allows(found.leaving, indexed=counts.indexed)
     return _plan(found, indexed=counts.indexed, hold=hold, changed=True)
 
 
@@ -159,17 +167,21 @@ def reconcile(
     generation = int(store.get_meta(GENERATION) or 1)
     if work is None and before is None and not store.scan(0, 1):
         store.set_meta(GENERATION, str(generation))
+        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
         store.set_meta(RULES_HASH, hash)
         return None
     indexed = store.counts().indexed
     found = survey(store, verdicts)
     if work is None or work.hash != hash:
-        work = _Work(hash, not brake.allows(len(found.deletions), indexed=indexed), generation + 1)
+        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), generation + 1)
         store.set_meta(RECONCILING, work.written())
     if generation < work.generation:  # before a page is pending again that must be fetched whole
         store.set_meta(GENERATION, str(work.generation))
     for part in found.parts(hold=work.hold):
         store.reclassify(part, now=now)
+    if found.actions_changed:
+        store.drop_handed()
+        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")
     return _plan(found, indexed=indexed, hold=work.hold, changed=True)
@@ -189,6 +201,13 @@ class Survey:
     kept: array[int] = field(default_factory=lambda: array("q"))
     """Become 761; their documents stay in the index."""
     returned: array[int] = field(default_factory=lambda: array("q"))
+    unindexed: array[int] = field(default_factory=lambda: array("q"))
+    """Become 2004 and have nothing in the index."""
+    unindexed_deletions: array[int] = field(default_factory=lambda: array("q"))
+    """Become 2004; their documents leave the index."""
+    moved: list[tuple[int, Queue]] = field(default_factory=list)
+    """Wait elsewhere from now on."""
+    actions_changed: bool = False
     rules: dict[str, Counter[str]] = field(default_factory=dict)
     """Numbers by rule for each kind; so are `hosts`."""
     hosts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -208,6 +227,30 @@ class Survey:
         else:
             self.excluded.append(known.id)
 
+    @property
+    def leaving(self) -> int:
+        """Documents that leave the index."""
+        return len(self.deletions) + len(self.unindexed_deletions)
+
+    def unindex(self, known: KnownUrl, said: Actions) -> None:
+        """Note a document that the rules want out of the index, though not out of the crawl space."""
+        by = str(said.index_rule) if said.index_rule is not None else Reason.NOINDEX.value
+        self._count(UNINDEXED, known, by)
+        if known.indexed:
+            self.unindexed_deletions.append(known.id)
+            self._count(DELETIONS, known, by)
+        else:
+            self.unindexed.append(known.id)
+
+    def move(self, known: KnownUrl, said: Actions) -> None:
+        """Note where a URL waits from now on, if that is elsewhere."""
+        if known.source == Source.USER:
+            return
+        links = known.source != Source.REDIR
+        source = source_of(index=said.index, follow=said.follow) if links else Source.REDIR
+        if (known.source, known.shift) != (source, said.shift):
+            self.moved.append((known.id, Queue(source, said.shift)))
+
     def come_back(self, known: KnownUrl) -> None:
         """Note a URL that is in the crawl space again."""
         self.returned.append(known.id)
@@ -224,8 +267,14 @@ class Survey:
             yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
         for excluded, returned in _portions(self.excluded, self.returned, size=_BATCH):
             yield Reclassified(excluded=excluded, returned=returned)
+        for (unindexed,) in _portions(self.unindexed, size=_BATCH):
+            yield Reclassified(unindexed=unindexed)
         for (deletions,) in _portions(self.deletions, size=_BATCH):
             yield Reclassified(held=deletions) if hold else Reclassified(excluded=deletions)
+        for (deletions,) in _portions(self.unindexed_deletions, size=_BATCH):
+            yield Reclassified(held_unindexed=deletions) if hold else Reclassified(unindexed=deletions)
+        for first in range(0, len(self.moved), _BATCH):
+            yield Reclassified(moved=self.moved[first : first + _BATCH])
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
@@ -238,17 +287,28 @@ class Survey:
 
 def survey(store: Known, verdicts: Verdicts) -> Survey:
     """Return what the rules as they are now mean for each known URL that is not as they would have it. Reads only."""
-    found = Survey()
+    before = store.get_meta(ACTIONS_HASH) or ""
+    found = Survey(actions_changed=before != verdicts.actions_hash)
+    acts = bool(before or verdicts.actions_hash)
     verdicts.begin()
     last = 0
     while page := store.scan(last, _BATCH):
         for known in page:
-            _, url, site, _, status, depth, host_as_written, _, _, held, asleep = known
+            _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _ = known
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written)
             if verdict is not None:
                 if status != verdict.status:
                     found.leave(known, verdict)
-            elif asleep or held == Held.RULES or status in _OUTSIDE:
+                continue
+            again = asleep or held == Held.RULES or status in _OUTSIDE
+            if acts:
+                said = verdicts.said(url, host_as_written=host_as_written)
+                found.move(known, said)
+                if has_document and not said.index:
+                    found.unindex(known, said)
+                    continue
+                again = again or (found.actions_changed and said.index and status == Status.NOINDEX)
+            if again:
                 found.come_back(known)
         found.known += len(page)
         last = page[-1].id
@@ -279,12 +339,12 @@ def _unfinished(store: Known) -> _Work | None:
 
 
 def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
-    deletions = len(found.deletions)
+    deletions = found.leaving
     return Plan(
         changed=changed,
         known=found.known,
         indexed=indexed,
-        excluded=len(found.excluded) + deletions,
+        excluded=len(found.excluded) + len(found.deletions),
         kept=len(found.given_up) + len(found.kept),
         returned=len(found.returned),
         deletions=deletions,
@@ -292,6 +352,7 @@ def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
         by_rule={rule: _numbers(found.rules, rule) for rule in _ranked(found.rules)},
         by_host=_by_host(found.hosts),
         examples=found.examples,
+        unindexed=len(found.unindexed) + len(found.unindexed_deletions),
     )
 
 

@@ -13,6 +13,7 @@ from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
 from crawlspace.rules.lint import Finding, lint_rules
+from crawlspace.rules.lint_actions import Usage, lint_action_rules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
@@ -97,6 +98,8 @@ def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iter
     )
     if collection.global_rules is not None:
         yield from _global_doubts(collection, collection.global_rules)
+    if collection.action_rules is not None:
+        yield from lint_action_rules(collection.action_rules.rules, accept=collection.action_rules.accept)
     if store is not None:
         yield from _without_effect(collection, store)
 
@@ -109,21 +112,31 @@ def _global_doubts(collection: Collection, rules: CrawlRules) -> Iterator[Findin
 
 
 def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
-    """Allow rules that let in none of the URLs found so far. Only once everything found is crawled, for before that it says nothing."""
+    """Allow rules that let in none of the URLs found so far, and action rules that change nothing for them.
+
+    Only once everything found is crawled, for before that it says nothing.
+    """
     by_state = store.counts().by_state
     total = sum(by_state.values())
     listed: tuple[DomainRule | PrefixRule, ...] = (*collection.rules.domain, *collection.rules.prefix)
     rules = [rule for rule in listed if rule.action is Action.ALLOW]
-    if not rules or not 0 < total <= MOST_URLS or by_state.keys() & {"pending", "leased"}:
+    actions = collection.action_rules
+    if not (rules or actions) or not 0 < total <= MOST_URLS or by_state.keys() & {"pending", "leased"}:
         return
     space = CrawlSpace(collection.rules, collection.limits, [], host_case_sensitive=collection.host_case_sensitive)
     unused = {rule.ref: rule for rule in rules}
+    usage = Usage(actions.rules) if actions is not None else None
     for state in store.urls():
-        for step in space.decide_static(parse(state.url, host_as_written=state.host_as_written)).trace:
+        url = parse(state.url, host_as_written=state.host_as_written)
+        for step in space.decide_static(url).trace:
             if step.rule is not None:
                 unused.pop(step.rule, None)
-        if not unused:
+        if actions is not None and usage is not None:
+            usage.see(actions.evaluate(url))
+        elif not unused:
             return
+    if usage is not None:
+        yield from usage.findings()
     for ref, rule in unused.items():
         message = f"{ref.text!r} has let in none of the {total:,} known URLs"
         yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)

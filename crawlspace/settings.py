@@ -132,6 +132,28 @@ CRAWLSPACE_SITES = {}
 CRAWLSPACE_META_ROBOTS = None
 # How long a robots.txt is believed.
 CRAWLSPACE_ROBOTS_TTL = "1d"
+# The longest delay between two requests that a robots.txt may ask for (Crawl-delay, Request-rate).
+CRAWLSPACE_ROBOTS_DELAY_MAX = "60s"
+# Delays by the time of the week: {"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}; outside them DOWNLOAD_DELAY holds.
+CRAWLSPACE_VARIABLE_DELAY = {}
+# Time zone of those times, such as "Europe/Berlin"; empty = this machine's.
+CRAWLSPACE_TIMEZONE = ""
+# Sites that are crawled at a time; None = all that there are.
+CRAWLSPACE_MAX_SITES = None
+# From the third failure in a row on, a site rests for CRAWLSPACE_RETRY_WAIT, twice as long with each further one, up to this.
+CRAWLSPACE_BACKOFF_MAX = "60s"
+# Failures in a row after which a site is left alone until the next start, or for an hour where the crawl goes on.
+CRAWLSPACE_MAX_SITE_FAILURES = 20
+# How often each source is picked from, in proportion: {"refresh": 10}; 0 pauses a source, what is not named keeps its weight.
+CRAWLSPACE_SOURCE_WEIGHTS = {}
+
+# --- rules.xml ----------------------------------------------------------------------------------------------------
+# What holds for a URL before the first rule of rules.xml: whether it is crawled, indexed, and its links followed.
+CRAWLSPACE_DEFAULT_ACCEPT = True
+CRAWLSPACE_DEFAULT_INDEX = True
+CRAWLSPACE_DEFAULT_FOLLOW = True
+# Whether the fields that rules add to a page (AddMeta) are handed to the pages it links to, one link far.
+CRAWLSPACE_METADATA_ALONG_LINKS = True
 
 # --- the life of a URL --------------------------------------------------------------------------------------------
 # Seconds a URL may be out for fetching before it comes back by itself.

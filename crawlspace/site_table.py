@@ -24,6 +24,8 @@ class SiteSettings:
     delay_s: float
     concurrency: int
     limits: Limits
+    own_delay: bool = False
+    """The delay is this site's own, not the collection's."""
 
 
 class SiteTable:
@@ -91,6 +93,7 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
     urls = optional_integer(f"{where}['max_urls_per_host']", values.get("max_urls_per_host", limits.max_urls_per_host), low=1)
     queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
     return SiteSettings(
+        own_delay="delay" in values,
         delay_s=delay,
         concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
         limits=replace(

@@ -42,7 +42,7 @@ class Left(StrEnum):
 
     FETCHED_NOW = "are being fetched at this moment, which decides; run it again afterwards"
     OUTSIDE = "are outside the crawl space, and are left as they are"
-    PENDING = "wait to be fetched for the first time, and are due anyhow"
+    PENDING = "wait to be fetched for the first time, in source user, and are due anyhow"
 
 
 @dataclass(slots=True)
@@ -107,7 +107,7 @@ class Upkeep:
         def sent(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
                 return None
-            transition = approved(state)
+            transition = approved(state, now=self._now)
             return Change(transition.state, forget=transition.forget)
 
         made = Made()
@@ -135,14 +135,14 @@ class Upkeep:
         return self._revise(self._held(reason), dropped)
 
     def recrawl(self, ids: Sequence[int]) -> Made:
-        """Have URLs be due now and fetched whole; where they wait stays. What is outside the crawl space is left alone."""
+        """Have URLs be due now, in source user, and fetched whole. What is outside the crawl space is left alone."""
 
         def due(state: UrlState) -> Change | Left:
             if is_outside(state):
                 return Left.OUTSIDE
             if state.state is State.PENDING:
-                return Left.PENDING
-            return Change(replace(state, rules=0, next_fetch=self._now))
+                return Left.PENDING if state.source is Source.USER else Change(replace(state, source=Source.USER))
+            return Change(replace(state, rules=0, next_fetch=self._now, asked=True))
 
         return self._revise(ids, due)
 

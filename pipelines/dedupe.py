@@ -28,6 +28,8 @@ class Fingerprint:
             if isinstance(item.item, dict):
                 item.item.setdefault("url", outcome.url)  # an export without it would be of little use
             document = document_of(item.item, url=outcome.url)
+            if outcome.added:
+                document.fields = {**document.fields, **outcome.added}
             outcome.document = document
             outcome.checksum = checksum(
                 document.text,

@@ -27,6 +27,7 @@ from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, pa
 from crawlspace.content.text import extract_text_document
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
+from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.failures import meaning_of
 from crawlspace.runtime.items import Fetched
@@ -227,6 +228,11 @@ class CollectionSpider(scrapy.Spider):
             etag=_header(response, b"ETag"),
             last_modified=_header(response, b"Last-Modified"),
         )
+        said = decision.said
+        if said.fields and session.collection.metadata_along_links:
+            outcome.hands = said.fields
+        if item is not None:
+            outcome.added = added_by(said, state.handed)
         if item is None:
             outcome.kind = OutcomeKind.EXCLUDED
             outcome.status = int(Status.NOINDEX)

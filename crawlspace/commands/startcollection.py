@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 
 class Command(CollectionCommand):
-    """A new collection: start_urls.txt, crawl.rules and settings.py, each with comments that say what can stand there."""
+    """A new collection: start_urls.txt, crawl.rules, rules.xml and settings.py, each with comments that say what can stand there."""
 
     def syntax(self) -> str:
         return "[options] <collection> <url> [<url> ...]"
@@ -26,7 +26,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Make a folder for a new collection that crawls the hosts of the given start URLs, each in full and nothing beside them: "
-            "start_urls.txt, crawl.rules and settings.py, commented, to be edited. The name may have letters, digits, - and _. "
+            "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. The name may have letters, digits, - and _. "
             "Exit status: 0 made, 1 the folder cannot be written, 2 wrong use or the collection exists."
         )
 
@@ -40,8 +40,9 @@ class Command(CollectionCommand):
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
         if folder.exists():
             raise UsageError(f"{folder} exists already: take another name, or edit the files in it")
-        _write(folder, {"start_urls.txt": _starts(urls), "crawl.rules": _rules(urls), "settings.py": _SETTINGS})
-        print(f"{folder} is ready: edit start_urls.txt, crawl.rules and settings.py in it. Then:")
+        files = {"start_urls.txt": _starts(urls), "crawl.rules": _rules(urls), "rules.xml": _RULES_XML, "settings.py": _SETTINGS}
+        _write(folder, files)
+        print(f"{folder} is ready: edit start_urls.txt, crawl.rules, rules.xml and settings.py in it. Then:")
         print(f"  scrapy lint {name}")
         print(f"  scrapy crawl {name}")
         return 0
@@ -98,6 +99,46 @@ _RULES = """\
 #allow  address 2001:db8::/32
 #forbid address 0.0.0.0 0.0.0.0
 #forbid address ::/0
+"""
+
+_RULES_XML = r"""<?xml version="1.0" encoding="UTF-8"?>
+<!--
+  What becomes of the URLs that crawl.rules lets in. Every rule is applied, in order, and a later one overrides what an earlier one set.
+  Without a rule a URL is crawled, its document indexed and its links followed. Take a rule out of its comment to have it.
+  In a value, a backslash gives one of ^$.*+?[](){}| its meaning in a regular expression. docs/rules_xml.md tells the rest.
+-->
+<Rules>
+
+  <!-- Lists: their links are followed, and they are not found themselves.
+  <Rule>
+    <Or> <Path val="/archive/"/> <InQuery val="page="/> </Or>
+    <NoIndex/>
+  </Rule>
+  -->
+
+  <!-- Not crawled at all: years of empty calendar, and what a log-in leaves in URLs.
+  <Rule>
+    <Or> <Path val="/calendar/\[0-9\]\{4\}/"/> <InQuery val="sessionid="/> <Length field="url" val="[500:]"/> </Or>
+    <Ignore/>
+  </Rule>
+  -->
+
+  <!-- A label and a field for the documents of a host and all hosts below it.
+  <Rule>
+    <Domain val="example.com"/>
+    <Source name="website"/>
+    <AddMeta name="department" value="sales"/>
+  </Rule>
+  -->
+
+  <!-- News first: -2 is the highest priority, 2 the lowest.
+  <Rule>
+    <Path val="/news/"/>
+    <Priority shift="-2"/>
+  </Rule>
+  -->
+
+</Rules>
 """
 
 _SETTINGS = """\

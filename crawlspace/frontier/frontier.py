@@ -1,35 +1,50 @@
 """Which URL is fetched next: every site that may be asked is kept busy, and none is asked too soon.
 
-The store holds the queue; here are only the sites, and for each a handful of leased URLs, so memory grows with sites being crawled
-and not with URLs. Among the sites that may be asked now, the one whose first URL has the smallest (source, shift, order of discovery) goes first.
+The store holds the queues; here are only the sites that have something to do, and for some of them a handful of leased URLs. The source
+is picked by weight; in it, the lowest shift goes first, and of the sites that have such a URL and may be asked now, the one that has
+waited longest. Each pick costs the same, however many URLs wait.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
+from itertools import count
+from math import inf
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.politeness import Pace, Place, Rank, SiteTurns, rank_of
-from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.frontier.politeness import LANES, Backoff, Pace, SiteTurns, lane_of, lanes_in, lanes_of, queue_of
+from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
+from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.store import Site
 
 BATCH = 64
 """URLs leased at a time from a site without a delay."""
 POLITE_BATCH = 8
-SITES_AT_HAND = 1000
-"""Sites that hold leased URLs at a time."""
+MOST_AT_HAND = 8_000
+"""Leased URLs that wait here; beyond that no more are leased than are asked for at once."""
+FAR_S = 60.0
+"""A site that may not be asked for longer than this makes place for another."""
 
 
 class LeaseStore(Protocol):
     def sites(self) -> Iterator[Site]: ...
-    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]: ...
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]: ...
     def release(self, ids: Iterable[int]) -> None: ...
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]: ...
-    def next_due(self, site: str) -> int | None: ...
+    def due(self, site: str) -> list[tuple[Queue, int]]: ...
     def wait_site(self, site: str, until: int | None) -> None: ...
+
+
+class Paces(Protocol):
+    """How fast sites may be asked at present."""
+
+    def of(self, site: str) -> Pace: ...
+
+    def change_at(self) -> float:
+        """When a pace may become another, in seconds since 1970; infinite where none will."""
 
 
 class Frontier:
@@ -40,37 +55,47 @@ class Frontier:
         store: LeaseStore,
         *,
         clock: Clock,
-        pace_of: Callable[[str], Pace],
+        paces: Paces,
         lease_s: int,
+        weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
+        max_sites: int | None = None,
+        backoff: Backoff | None = None,
         retries_until: float = 0.0,
         longest_wait_s: float = 3600.0,
     ) -> None:
-        """`longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
+        """`max_sites` are crawled at a time. `longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
         self._store = store
         self._clock = clock
-        self._pace_of = pace_of
+        self._paces = paces
         self._lease_s = lease_s
+        self._sources = WeightedSources(weights)
+        self._running = sum(1 << lane for source in self._sources.running for lane in lanes_of(source))
+        self._places = inf if max_sites is None else max_sites
+        """Left for sites to be crawled at a time."""
+        self._backoff = backoff or Backoff(0.0, 0.0)
         self._sites: dict[str, SiteTurns] = {}
-        self._idle: deque[SiteTurns] = deque()
-        self._ready: list[tuple[Rank, SiteTurns]] = []
-        self._waiting: list[tuple[float, str, SiteTurns]] = []
-        self._later: list[tuple[int, str, SiteTurns]] = []
+        self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
+        """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
+        self._outside: deque[SiteTurns] = deque()
+        self._waiting: list[tuple[float, int, SiteTurns]] = []
+        self._later: list[tuple[int, int, SiteTurns, int]] = []
+        self._order = count()
+        self._working = 0
         self._at_hand = 0
         self._held: set[int] = set()
-        """Ids leased by this process, at hand or under way."""
+        """Ids leased by this process: at hand, under way or not yet recorded."""
         self.under_way = 0
         self._retries_until = retries_until
         """Until when retries of this run are outstanding; what is due before then is waited for."""
         self.silent: set[str] = set()
         """Sites given up for this run."""
+        self._repace_at = paces.change_at()
         now = round(clock.now())
         for known in store.sites():
             turns = self._turns(known.site)
-            turns.more = known.pending
-            turns.due_at = known.next_due
             if known.wait_until and known.wait_until > now:
-                turns.next_turn = clock.monotonic() + min(known.wait_until - now, longest_wait_s)
-            self._put(turns)
+                turns.not_before = clock.monotonic() + min(known.wait_until - now, longest_wait_s)
+            self._learn(turns, known.pending, known.due)
         self._next_reclaim = clock.monotonic() + lease_s / 4
 
     def next(self) -> UrlState | None:
@@ -79,145 +104,119 @@ class Frontier:
         if now >= self._next_reclaim:
             self._reclaim(now)
         self._wake(now)
-        while True:
-            self._fill(now)
-            if not self._ready:
-                return None
-            _, turns = heappop(self._ready)
-            turns.place = Place.NOWHERE
-            if not turns.has_room:
-                continue
-            for source in sorted(
-                turns.urgent
-            ):  # only what goes before the rest, so that little more is at hand than can be asked for
-                self._lease(turns, POLITE_BATCH, source)
-            turns.urgent.clear()
-            if turns.at_hand and turns.next_turn <= now:
-                return self._take(turns, now)
-            self._put(turns)
+        for source in self._sources.order():
+            for lane in lanes_of(source):
+                state = self._next_in(lane, now)
+                if state is not None:
+                    self._sources.picked(source)
+                    return state
+        return None
 
-    def finished(self, state: UrlState, *, sent_ago_s: float = 0.0) -> None:
+    def finished(self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None) -> int:
         """The request for a URL is over, whatever came of it; `sent_ago_s` is how long ago it was really sent.
 
-        Between handing out and sending, time may pass in a busy process: the delay is kept from the sending.
+        Between handing out and sending, time may pass in a busy process: the delay is kept from the sending. `failed`: whether the
+        site failed to answer; None where it was not asked. Returns how often it has failed in a row.
         """
-        self._held.discard(state.id)
-        self._asked(self._sites[state.site], sent_ago_s)
+        turns = self._sites[state.site]
+        if failed is not None:
+            turns.failures = turns.failures + 1 if failed else 0
+            turns.rest_s = self._backoff.rest_s(turns.failures)
+        self._asked(turns, sent_ago_s)
+        return turns.failures
 
-    def _asked(self, turns: SiteTurns, sent_ago_s: float) -> None:
-        if turns.pace.delay_s > 0:
-            turns.next_turn = max(turns.next_turn, self._clock.monotonic() - sent_ago_s + turns.pace.delay_s)
-        self._over(turns)
-
-    def _over(self, turns: SiteTurns) -> None:
-        turns.under_way -= 1
-        self.under_way -= 1
-        self._put_if_nowhere(turns)
+    def recorded(self, ids: Iterable[int]) -> None:
+        """The store has what came of these URLs: their leases are over."""
+        self._held.difference_update(ids)
 
     def put_back(self, state: UrlState) -> None:
         """Take back a URL just handed out that was not asked for; the turn is given back too."""
         turns = self._sites[state.site]
-        turns.next_turn = turns.turn_before
-        heappush(turns.at_hand, (rank_of(state), state))
+        turns.asked_at = turns.asked_before
+        turns.at_hand.setdefault(lane_of(state.queue), deque()).appendleft(state)
         self._at_hand += 1
         self._over(turns)
 
     def skip(self, state: UrlState) -> None:
         """A URL just handed out turned out to need no request; the turn is given back."""
         turns = self._sites[state.site]
-        turns.next_turn = turns.turn_before
-        self._held.discard(state.id)
+        turns.asked_at = turns.asked_before
         self._over(turns)
 
     def hold(self, site: str) -> None:
         """Hand out nothing of the site until `unhold`; one request to it (its robots.txt) is under way from now."""
         turns = self._sites[site]
         turns.held = True
-        turns.turn_before = turns.next_turn
-        turns.next_turn = self._clock.monotonic() + turns.pace.delay_s
+        turns.asked_before, turns.asked_at = turns.asked_at, self._clock.monotonic()
         turns.under_way += 1
         self.under_way += 1
 
     def unhold(self, site: str) -> None:
-        """The request that `hold` stands for is over."""
+        """The request that `hold` stands for is over; the site's pace may be another now."""
         turns = self._sites[site]
         turns.held = False
+        self._set_pace(turns)
         self._asked(turns, 0.0)
 
-    def discovered(self, urls: Iterable[NewUrl], pending_sites: Mapping[str, int]) -> None:
-        """New URLs are in the store: `pending_sites` of them by site, all among `urls`."""
-        for site in pending_sites:
+    def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:
+        """URLs of these sites may have become pending, in these queues."""
+        for site, queue in found:
             turns = self._turns(site)
-            turns.more = True
-            self._put_if_nowhere(turns)
-        for url in urls:
-            known = self._sites.get(url.site)
-            if known is not None and known.at_hand and (url.source, url.shift) < known.at_hand[0][0][:2]:
-                known.urgent.add(url.source)
+            bit = 1 << lane_of(queue)
+            if not turns.more & bit and site not in self.silent:
+                turns.more |= bit
+                self._settle(turns)
 
-    def due(self, site: str, at: int, *, retry: bool = False) -> None:
+    def due(self, site: str, queue: Queue, at: int, *, retry: bool = False) -> None:
         """A known URL of the site is due at that time (seconds since 1970); a retry is waited for before the crawl is done."""
-        turns = self._turns(site)
         if site in self.silent:
             return
         if retry:
             self._retries_until = max(self._retries_until, at)
-        if turns.due_at is None or at < turns.due_at:
-            turns.due_at = at
-            if turns.place in (Place.NOWHERE, Place.DUE_LATER):
-                turns.place = Place.NOWHERE
-                self._put(turns)
+        self._due(self._turns(site), lane_of(queue), at)
 
     def look_again(self) -> None:
         """Another process has written to the store: see which sites have something now."""
         for known in self._store.sites():
-            if known.site in self.silent:
-                continue
-            turns = self._turns(known.site)
-            turns.more = turns.more or known.pending
-            if known.next_due is not None and (turns.due_at is None or known.next_due < turns.due_at):
-                turns.due_at = known.next_due
-                if turns.place is Place.DUE_LATER:
-                    turns.place = Place.NOWHERE
-            self._put_if_nowhere(turns)
+            if known.site not in self.silent:
+                self._learn(self._turns(known.site), known.pending, known.due)
 
     def wait_site(self, site: str, seconds: float) -> None:
         """Ask the site for nothing during that time; remembered across restarts."""
         turns = self._turns(site)
-        turns.next_turn = max(turns.next_turn, self._clock.monotonic() + seconds)
+        turns.not_before = max(turns.not_before, self._clock.monotonic() + seconds)
         self._store.wait_site(site, round(self._clock.now() + seconds))
         self._give_back(turns)
-        self._put_if_nowhere(turns)
+        self._settle(turns)
 
     def give_up(self, site: str) -> None:
-        """Ask the site for nothing more in this run; its URLs stay pending."""
+        """Ask the site for nothing more in this run; its URLs stay as they are."""
         turns = self._turns(site)
         self.silent.add(site)
         self._give_back(turns)
-        turns.more = False
-        turns.due_at = None
-        if turns.place is Place.DUE_LATER:
-            turns.place = Place.NOWHERE
+        turns.more = 0
+        turns.due.clear()
+        self._settle(turns)
 
     def wake_in(self) -> float | None:
         """Seconds until `next` may have something again; None when that depends on what is under way."""
+        if any(self._lines[lane] for lane in lanes_in(self._running)):
+            return 0.0
         moments = []
-        if self._idle and self._at_hand_sites_left():
-            moments.append(0.0)
-        if self._ready:
-            moments.append(0.0)
         if self._waiting:
             moments.append(self._waiting[0][0] - self._clock.monotonic())
         if self._later:
             moments.append(self._later[0][0] - self._clock.now())
+        if self._working and self._repace_at < inf:
+            moments.append(self._repace_at - self._clock.now())
         return max(0.0, min(moments)) if moments else None
 
     def is_done(self) -> bool:
-        """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites do not count."""
-        if self.under_way or self._at_hand or self._idle or self._ready or self._waiting:
+        """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
+        if self.under_way or self._working:
             return False
         later = self._later
-        while later and (later[0][2].place is not Place.DUE_LATER or later[0][2].due_at != later[0][0]):
+        while later and (later[0][2].due.get(later[0][3]) != later[0][0] or not self._running >> later[0][3] & 1):
             heappop(later)
         return not later or later[0][0] > max(self._clock.now(), self._retries_until)
 
@@ -226,109 +225,176 @@ class Frontier:
         for turns in self._sites.values():
             self._give_back(turns)
 
-    # --- moving sites between places ------------------------------------------------------------------------------
+    # --- where a site stands --------------------------------------------------------------------------------------
 
     def _turns(self, site: str) -> SiteTurns:
         turns = self._sites.get(site)
         if turns is None:
-            pace = self._pace_of(site)
-            batch = BATCH
-            if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
-                batch = max(1, min(POLITE_BATCH, int(self._lease_s / 2 / pace.delay_s)))
-            turns = self._sites[site] = SiteTurns(site, pace, max(batch, min(pace.concurrency, BATCH)))
+            turns = self._sites[site] = SiteTurns(site, Pace(0.0, 1), 1)
+            self._set_pace(turns)
         return turns
 
-    def _put_if_nowhere(self, turns: SiteTurns) -> None:
-        if turns.place is Place.NOWHERE or (turns.place is Place.DUE_LATER and (turns.at_hand or turns.more)):
-            self._put(turns)
+    def _set_pace(self, turns: SiteTurns) -> None:
+        pace = turns.pace = self._paces.of(turns.site)
+        batch = BATCH
+        if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
+            batch = max(1, min(POLITE_BATCH, int(self._lease_s / 2 / pace.delay_s)))
+        turns.batch = max(batch, min(pace.concurrency, BATCH))
 
-    def _put(self, turns: SiteTurns) -> None:
-        turns.place = Place.NOWHERE
-        if not turns.has_room or turns.site in self.silent:
+    def _learn(self, turns: SiteTurns, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
+        for queue in pending:
+            turns.more |= 1 << lane_of(queue)
+        for queue, at in due:
+            self._due(turns, lane_of(queue), at)
+        self._settle(turns)
+
+    def _due(self, turns: SiteTurns, lane: int, at: int) -> None:
+        before = turns.due.get(lane)
+        if before is None or at < before:
+            turns.due[lane] = at
+            heappush(self._later, (at, next(self._order), turns, lane))
+
+    def _settle(self, turns: SiteTurns) -> None:
+        """Put a site where it belongs, after anything has changed."""
+        works = turns.site not in self.silent and bool(turns.at_hand or turns.more & self._running)
+        if works != turns.works:
+            turns.works = works
+            self._working += 1 if works else -1
+        if turns.under_way and not (works and turns.has_room):
             return
-        if turns.at_hand:
-            if turns.next_turn > self._clock.monotonic():
-                turns.place = Place.WAITING
-                heappush(self._waiting, (turns.next_turn, turns.site, turns))
-            else:
-                turns.place = Place.READY
-                heappush(self._ready, (turns.at_hand[0][0], turns))
-        elif turns.more:
-            turns.place = Place.IDLE
-            self._idle.append(turns)
-        elif turns.due_at is not None:
-            turns.place = Place.DUE_LATER
-            heappush(self._later, (turns.due_at, turns.site, turns))
+        now = self._clock.monotonic()
+        next_turn = turns.next_turn
+        if not works:
+            self._leave(turns)
+            if next_turn <= now and not turns.due and turns.site not in self.silent:
+                if self._sites.get(turns.site) is turns:
+                    del self._sites[turns.site]
+            elif next_turn > now and not turns.due:
+                self._wait(turns, next_turn)  # until then its delay must be remembered
+        elif next_turn > now:
+            if next_turn > now + FAR_S and not turns.under_way:
+                self._give_back(turns)
+                self._leave(turns)
+            self._wait(turns, next_turn)
+        elif turns.has_room and self._has_place(turns):
+            self._line_up(turns)
+
+    def _line_up(self, turns: SiteTurns) -> None:
+        new = (turns.more & self._running | sum(1 << lane for lane in turns.at_hand)) & ~turns.lined_up
+        turns.lined_up |= new
+        for lane in lanes_in(new):
+            self._lines[lane].append(turns)
+
+    def _wait(self, turns: SiteTurns, until: float) -> None:
+        if until != turns.wakes_at:
+            turns.wakes_at = until
+            heappush(self._waiting, (until, next(self._order), turns))
+
+    def _has_place(self, turns: SiteTurns) -> bool:
+        """Whether the site is one of those crawled at present; if not, it waits to be."""
+        if not turns.placed and self._places > 0:
+            self._places -= 1
+            turns.placed = True
+        elif not (turns.placed or turns.outside):
+            turns.outside = True
+            self._outside.append(turns)
+        return turns.placed
+
+    def _leave(self, turns: SiteTurns) -> None:
+        """Make place for another site."""
+        if not turns.placed:
+            return
+        turns.placed = False
+        self._places += 1
+        while self._places > 0 and self._outside:
+            following = self._outside.popleft()
+            following.outside = False
+            if following.works:
+                self._settle(following)
 
     def _wake(self, now: float) -> None:
+        wall = self._clock.now()
+        if wall >= self._repace_at:
+            self._repace_at = self._paces.change_at()
+            for turns in list(self._sites.values()):
+                self._set_pace(turns)
+                self._settle(turns)
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
-            self._put(heappop(waiting)[2])
+            at, _, turns = heappop(waiting)
+            if turns.wakes_at == at:
+                turns.wakes_at = None
+                self._settle(turns)
         later = self._later
-        if later and later[0][0] <= self._clock.now():
-            wall = self._clock.now()
-            while later and later[0][0] <= wall:
-                at, _, turns = heappop(later)
-                if turns.place is Place.DUE_LATER and turns.due_at == at:
-                    turns.due_at = None
-                    turns.more = True
-                    self._put(turns)
+        while later and later[0][0] <= wall:
+            due_at, _, turns, lane = heappop(later)
+            if turns.due.get(lane) == due_at:
+                del turns.due[lane]
+                turns.more |= 1 << lane
+                self._settle(turns)
 
-    def _fill(self, now: float) -> None:
-        """Lease for sites that have nothing at hand, a few each time, or until one is ready."""
-        few = 4
-        while self._idle and self._at_hand_sites_left() and (few > 0 or not self._ready):
-            turns = self._idle.popleft()
-            turns.place = Place.NOWHERE
-            if turns.site in self.silent:
-                continue
-            if turns.next_turn > now + self._lease_s / 2:  # silent for long: its URLs stay in the store till then
-                turns.place = Place.WAITING
-                heappush(self._waiting, (turns.next_turn, turns.site, turns))
-                continue
-            self._lease(turns, turns.batch)
-            self._put(turns)
-            few -= 1
+    # --- handing out ----------------------------------------------------------------------------------------------
+    def _next_in(self, lane: int, now: float) -> UrlState | None:
+        line = self._lines[lane]
+        while line:
+            turns = line.popleft()
+            turns.lined_up &= ~(1 << lane)
+            if not turns.works or not turns.has_room or not turns.placed or turns.next_turn > now:
+                continue  # it is lined up again once it may be asked
+            if lane not in turns.at_hand:
+                self._lease(turns, lane)
+            if lane in turns.at_hand:
+                return self._take(turns, lane, now)
+            self._settle(turns)
+        return None
 
-    def _at_hand_sites_left(self) -> bool:
-        return self._at_hand < SITES_AT_HAND * POLITE_BATCH
-
-    def _lease(self, turns: SiteTurns, limit: int, source: Source | None = None) -> None:
+    def _lease(self, turns: SiteTurns, lane: int) -> None:
         now = round(self._clock.now())
-        got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, source=source)
-        for state in got:
-            heappush(turns.at_hand, (rank_of(state), state))
-            self._held.add(state.id)
-        self._at_hand += len(got)
-        if len(got) < limit and source is None:
-            turns.more = False
-            turns.due_at = self._store.next_due(turns.site)
+        limit = turns.batch if self._at_hand < MOST_AT_HAND else 1
+        got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, queue=queue_of(lane))
+        if got:
+            turns.at_hand[lane] = deque(got)
+            self._held.update(state.id for state in got)
+            self._at_hand += len(got)
+        if len(got) < limit:
+            turns.more &= ~(1 << lane)
+            turns.due.pop(lane, None)
+            for queue, at in self._store.due(turns.site):
+                if lane_of(queue) == lane:
+                    self._due(turns, lane, at)
 
-    def _take(self, turns: SiteTurns, now: float) -> UrlState:
-        state = heappop(turns.at_hand)[1]
+    def _take(self, turns: SiteTurns, lane: int, now: float) -> UrlState:
+        hand = turns.at_hand[lane]
+        state = hand.popleft()
+        if not hand:
+            del turns.at_hand[lane]
         self._at_hand -= 1
         turns.under_way += 1
         self.under_way += 1
-        turns.turn_before = turns.next_turn
-        turns.next_turn = now + turns.pace.delay_s
-        soon = turns.next_turn <= now + self._lease_s / 2
-        if not turns.at_hand and turns.more and soon and (not self._idle or self._at_hand_sites_left()):
-            self._lease(turns, turns.batch)  # else the site goes to the end of those that wait for a place
-        self._put(turns)
+        turns.asked_before, turns.asked_at = turns.asked_at, now
+        self._settle(turns)
         return state
 
+    def _asked(self, turns: SiteTurns, sent_ago_s: float) -> None:
+        turns.asked_at = max(turns.asked_at, self._clock.monotonic() - sent_ago_s)
+        self._over(turns)
+
+    def _over(self, turns: SiteTurns) -> None:
+        turns.under_way -= 1
+        self.under_way -= 1
+        self._settle(turns)
+
     def _give_back(self, turns: SiteTurns) -> None:
-        if turns.at_hand:
-            ids = [state.id for _, state in turns.at_hand]
+        for lane, hand in turns.at_hand.items():
+            ids = [state.id for state in hand]
             self._store.release(ids)
             self._held.difference_update(ids)
-            self._at_hand -= len(turns.at_hand)
-            turns.at_hand.clear()
-            turns.more = True
+            self._at_hand -= len(hand)
+            turns.more |= 1 << lane
+        turns.at_hand.clear()
 
     def _reclaim(self, now: float) -> None:
         self._next_reclaim = now + self._lease_s / 4
-        for site in self._store.reclaim(now=round(self._clock.now()), keep=self._held):
-            turns = self._turns(site)
-            turns.more = True
-            self._put_if_nowhere(turns)
+        ended = self._store.reclaim(now=round(self._clock.now()), keep=self._held)
+        if ended:
+            self.look_again()

@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum, auto
+from math import inf
 
-from crawlspace.model import Source, State, UrlState
+from crawlspace.model import Queue, Source, UrlState
+
+_SHIFTS = 5
+LANES = len(Source) * _SHIFTS
+"""A lane is the number of a Queue: by source, and in it by shift."""
+
+
+def lane_of(queue: Queue) -> int:
+    return queue.source * _SHIFTS + max(-2, min(2, queue.shift)) + 2
+
+
+def queue_of(lane: int) -> Queue:
+    source, shift = divmod(lane, _SHIFTS)
+    return Queue(Source(source), shift - 2)
+
+
+def lanes_of(source: Source) -> range:
+    """The lanes of a source, shift -2 first."""
+    return range(source * _SHIFTS, (source + 1) * _SHIFTS)
+
+
+def lanes_in(mask: int) -> Iterator[int]:
+    """The lanes whose bits are set."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,56 +42,67 @@ class Pace:
 
     delay_s: float
     concurrency: int
+    suspended: bool = False
+    """Nothing may be asked until the pace changes."""
 
 
-class Place(Enum):
-    """Where the frontier keeps a site; it is in exactly one place."""
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How failures in a row slow a site down: from the third one on it rests for `first_s`, doubled with each, up to `longest_s`."""
 
-    NOWHERE = auto()
-    """Nothing to do, or as many requests under way as it bears."""
-    IDLE = auto()
-    """Has work in the store and none at hand."""
-    READY = auto()
-    """May be asked now."""
-    WAITING = auto()
-    """Has work at hand; its next turn is in the future."""
-    DUE_LATER = auto()
-    """Known URLs of it are due in the future."""
+    first_s: float
+    longest_s: float
+
+    def rest_s(self, failures: int) -> float:
+        return 0.0 if failures < _BORNE else min(self.longest_s, self.first_s * 2.0 ** min(failures - _BORNE, 60))
 
 
-Rank = tuple[int, int, int]
-"""Source, shift, order of discovery: smaller goes first."""
+_BORNE = 3
+"""A page or two may fail by themselves."""
 
 
-def rank_of(state: UrlState) -> Rank:
-    """Return the place of a URL that is to be fetched; one that is due again waits behind what is new, whatever its source was."""
-    is_new = state.state is State.PENDING or state.retries > 0
-    return (state.source if is_new else Source.REFRESH, state.shift, state.id)
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class SiteTurns:
-    """One site's turns: what is at hand, under way, and when the next request may start."""
+    """One site's turns: what is at hand, under way, and when the next request may start. Times are on the monotonic clock."""
 
     site: str
     pace: Pace
     batch: int
     """URLs leased at a time."""
-    at_hand: list[tuple[Rank, UrlState]] = field(default_factory=list)
-    """A heap of leased URLs."""
+    at_hand: dict[int, deque[UrlState]] = field(default_factory=dict)
+    """Leased URLs by lane, in the order in which they are to be asked for."""
+    more: int = 0
+    """Bits of the lanes of which the store may have more that is ready."""
+    lined_up: int = 0
+    """Bits of the lanes in whose line it stands."""
+    due: dict[int, int] = field(default_factory=dict)
+    """When the first known URL is due, by lane, in seconds since 1970."""
     under_way: int = 0
-    next_turn: float = 0.0
-    """On the monotonic clock."""
-    turn_before: float = 0.0
-    more: bool = False
-    """The store may have more that is ready."""
-    due_at: int | None = None
-    urgent: set[Source] = field(default_factory=set)
-    """Sources in which something that goes before what is at hand has come into the store."""
+    asked_at: float = -inf
+    asked_before: float = -inf
+    not_before: float = -inf
+    failures: int = 0
+    """In a row."""
+    rest_s: float = 0.0
+    """What they add up to: its delay while it fails."""
     held: bool = False
     """Nothing is handed out until robots.txt has come."""
-    place: Place = Place.NOWHERE
+    works: bool = False
+    """It has something to ask for."""
+    placed: bool = False
+    """It is one of the sites crawled at present."""
+    outside: bool = False
+    """It waits to be one of them."""
+    wakes_at: float | None = None
 
     @property
     def has_room(self) -> bool:
-        return self.under_way < self.pace.concurrency and not self.held
+        return self.under_way < self.pace.concurrency and not self.held and not self.pace.suspended
+
+    @property
+    def delay_s(self) -> float:
+        return max(self.pace.delay_s, self.rest_s)
+
+    @property
+    def next_turn(self) -> float:
+        return max(self.asked_at + self.delay_s, self.not_before)

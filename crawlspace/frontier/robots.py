@@ -1,7 +1,13 @@
-"""What a site's robots.txt says, as last read (RFC 9309): kept in the store, parsed once, asked for again after its time to live."""
+"""What a site's robots.txt says, as last read (RFC 9309): kept in the store, parsed once, asked for again after its time to live.
+
+Which lines of a file speak to us is found here, by the product token; what the lines mean is Protego's affair. A file comes from
+whoever runs the site, so it is brought to a size first that can't hold up the crawl.
+"""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections import OrderedDict
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -12,11 +18,26 @@ from protego import Protego
 from crawlspace.clock import Clock
 from crawlspace.state.store import RobotsEntry
 
+logger = logging.getLogger(__name__)
+
 MAX_SIZE = 500 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 asks for at least 500 KiB."""
+MAX_WILDCARD_TEXT = 64 * 1024
+"""Characters of rules with `*` or `$` that count.
+
+Protego tries such rules one after the other, for each URL. 500 KiB of them, made for it, take a quarter of a second a URL; of 64 KiB
+it is some hundredths. There is room for some 2,000 rules, far more than sites have.
+"""
 MAX_REDIRECTS = 5
 MOMENT_S = 5.0
-_KEPT = 2000
+UNASKED_S = 3600.0
+"""So long what has just been read may wait for its first question, whatever its time to live."""
+ABSURD_S = 366 * 86_400
+"""A longer pause between two requests can't be meant."""
+_KEPT_TEXT = 2 * 1024 * 1024
+"""Characters of rules that are kept parsed, all sites together. Parsed they take 10 to 60 times as many bytes."""
+_ENTRY_TEXT = 32
+"""What a site without rules counts."""
 
 
 class RobotsStore(Protocol):
@@ -31,55 +52,208 @@ class Answer(Enum):
     """robots.txt must be read first."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Parsed:
     rules: Protego | None
-    """None: no limits."""
+    """Those of our group alone, for agent `*`. None: no limits."""
+    delay_s: float
+    size: int
+    read_at: float
     expires_at: float
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether it may be believed. Where the clock has been set back since it was read, its age is not known any more."""
+        return self.read_at - MOMENT_S <= now < self.expires_at
 
 
 class Robots:
-    """Answers whether a URL may be fetched, for one user agent."""
+    """Answers for one user agent whether a URL may be fetched, and how fast a site may be asked."""
 
-    def __init__(self, store: RobotsStore, *, clock: Clock, user_agent: str, ttl_s: float) -> None:
+    def __init__(self, store: RobotsStore, *, clock: Clock, user_agent: str, ttl_s: float, longest_delay_s: float = 60.0) -> None:
         self._store = store
         self._clock = clock
-        self._user_agent = user_agent
+        self._token = product_token(user_agent)
         self._ttl_s = ttl_s
+        self._longest_delay_s = longest_delay_s
         self._parsed: OrderedDict[tuple[str, str], _Parsed] = OrderedDict()
+        """What was asked for last stands last."""
+        self._size = 0
+        self._unasked: set[tuple[str, str]] = set()
+        """What has been read since the last question. However long a site has to wait then, it answers one: else one with a delay
+        above the time to live would be asked for nothing but its robots.txt."""
 
     def ask(self, url: str, *, site: str) -> Answer:
         """Whether the URL of that site may be fetched, as far as its robots.txt is known and fresh."""
         scheme = url.split(":", 1)[0]
-        parsed = self._parsed.get((site, scheme)) or self._load(site, scheme)
-        if parsed is None or parsed.expires_at <= self._clock.now():
+        now = self._clock.now()
+        parsed = self._get(site, scheme)
+        if parsed is not None and not parsed.is_fresh(now):
+            parsed = self._load(site, scheme, known=parsed)  # another process may have read it meanwhile
+        unasked = (site, scheme) in self._unasked
+        self._unasked.discard((site, scheme))
+        if parsed is None or not (parsed.is_fresh(now) or (unasked and -MOMENT_S <= now - parsed.read_at < UNASKED_S)):
             return Answer.UNKNOWN
-        if parsed.rules is None or parsed.rules.can_fetch(url, self._user_agent):
+        if parsed.rules is None or parsed.rules.can_fetch(url, "*"):
             return Answer.ALLOWED
         return Answer.FORBIDDEN
 
+    def delay_of(self, site: str, scheme: str) -> float:
+        """Return the seconds between two requests that robots.txt asks for, up to the longest delay; 0.0 where it asks for nothing.
+
+        That is the larger of Crawl-delay and Request-rate. A Request-rate for some hours of the day holds all day, which is the
+        politer reading. What was read last goes on counting after its time to live.
+        """
+        parsed = self._get(site, scheme)
+        return parsed.delay_s if parsed is not None else 0.0
+
     def save(self, site: str, scheme: str, *, status: int, body: str) -> bool:
-        """Keep what was read. Returns False when the site must wait: a server error, or no answer (status 741)."""
-        if not (200 <= status < 300 or 400 <= status < 500) or status == 429:
+        """Keep what was read. Returns False when the site must wait: a server error, or no answer (status 741).
+
+        A redirect that comes here was one too many, or led nowhere. It means no limits, as 4xx does (RFC 9309, 2.3.1.2 and 2.3.1.3);
+        429 asks to wait.
+        """
+        if not 200 <= status < 500 or status == 429:
             return False
-        entry = RobotsEntry(site, scheme, status, body[:MAX_SIZE] if status < 300 else "", round(self._clock.now()))
+        text = whole_lines(body, MAX_SIZE) if status < 300 else ""
+        entry = RobotsEntry(site, scheme, status, text, round(self._clock.now()))
         self._store.save_robots(entry)
-        self._keep(entry)
+        self._keep(entry, warn=True)
+        self._unasked.add((site, scheme))
         return True
 
     def pass_over(self, site: str, scheme: str) -> None:
         """There is no host to ask. Not kept: after a moment it is asked again."""
-        self._parsed[site, scheme] = _Parsed(None, self._clock.now() + MOMENT_S)
+        now = self._clock.now()
+        self._unasked.add((site, scheme))
+        self._put((site, scheme), _Parsed(None, 0.0, _ENTRY_TEXT, now, now + MOMENT_S))
 
-    def _load(self, site: str, scheme: str) -> _Parsed | None:
-        entry = self._store.robots(site, scheme)
-        return self._keep(entry) if entry is not None else None
-
-    def _keep(self, entry: RobotsEntry) -> _Parsed:
-        rules = Protego.parse(entry.body) if entry.body.strip() else None
-        ahead = entry.fetched_at > self._clock.now() + MOMENT_S  # the clock has been set back since: it is read again
-        parsed = _Parsed(rules, 0.0 if ahead else entry.fetched_at + self._ttl_s)
-        self._parsed[entry.site, entry.scheme] = parsed
-        while len(self._parsed) > _KEPT:
-            self._parsed.popitem(last=False)
+    def _get(self, site: str, scheme: str) -> _Parsed | None:
+        key = (site, scheme)
+        parsed = self._parsed.get(key)
+        if parsed is None:
+            return self._load(site, scheme)
+        self._parsed.move_to_end(key)
         return parsed
+
+    def _load(self, site: str, scheme: str, *, known: _Parsed | None = None) -> _Parsed | None:
+        entry = self._store.robots(site, scheme)
+        if entry is None or (known is not None and entry.fetched_at == known.read_at):
+            return known
+        return self._keep(entry)
+
+    def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _Parsed:
+        ours, left_out = bounded(lines_for(self._token, entry.body))
+        if left_out and warn:
+            logger.warning(
+                "the robots.txt of %s has more than %d characters of rules with * or $: %d of them are not obeyed",
+                entry.site,
+                MAX_WILDCARD_TEXT,
+                left_out,
+            )
+        text = "\n".join(ours)
+        rules = Protego.parse(f"User-agent: *\n{text}") if ours else None
+        delay_s = min(_delay_asked(rules), self._longest_delay_s) if rules is not None else 0.0
+        parsed = _Parsed(rules, delay_s, _ENTRY_TEXT + len(text), entry.fetched_at, entry.fetched_at + self._ttl_s)
+        self._put((entry.site, entry.scheme), parsed)
+        return parsed
+
+    def _put(self, key: tuple[str, str], parsed: _Parsed) -> None:
+        before = self._parsed.pop(key, None)
+        self._size += parsed.size - (before.size if before is not None else 0)
+        self._parsed[key] = parsed
+        while self._size > _KEPT_TEXT and len(self._parsed) > 1:
+            self._size -= self._parsed.popitem(last=False)[1].size
+
+
+# --- what of a file counts ----------------------------------------------------------------------------------------
+
+_PRODUCT = re.compile(r"[A-Za-z0-9_-]+")
+_COMPATIBLE = re.compile(r"Mozilla/\S*\s+\(compatible;\s*([A-Za-z0-9_-]+)", re.IGNORECASE)
+_AGENT_LINE = re.compile(r"user(?:-|\s*)agent\s*(?::|\s|$)\s*(.*)", re.IGNORECASE)
+_RULE = re.compile(
+    r"(?:allow|di[as]\w{3,5}w|crawl(?:-|\s+)delay|request(?:-|\s+)rate|visit(?:-|\s+)time)\s*(?::|\s)", re.IGNORECASE
+)
+"""In all the spellings that Protego reads."""
+_SPECIAL = re.compile(r"[*$]")
+
+
+def product_token(user_agent: str) -> str:
+    """Return the name that robots.txt speaks to us by, in small letters: what stands before the version; empty if there is none.
+
+    `crawlspace` of `crawlspace/0.1 (+http://…)`, and of `Mozilla/5.0 (compatible; crawlspace/0.1)` too. RFC 9309 (2.2.1) has letters,
+    `_` and `-` in it; digits are taken for a part of the name, so that `bot1` and `bot2` are two.
+    """
+    text = user_agent.strip()
+    found = _COMPATIBLE.match(text)
+    token = found[1] if found is not None else _leading_token(text)
+    return token.lower()
+
+
+def whole_lines(body: str, most: int) -> str:
+    """Return a body without its byte order mark, as many whole lines as go into so many bytes of UTF-8: half a line is another rule."""
+    raw = body.removeprefix("\ufeff").encode("utf-8", "replace")
+    if len(raw) > most:
+        head = raw[: most + 1]  # one more: the last line may end just there
+        raw = head[: max(head.rfind(b"\n"), head.rfind(b"\r"), 0)]
+    return raw.decode("utf-8")
+
+
+def lines_for(token: str, body: str) -> list[str]:
+    """Return the rules of all groups for a product token; if there is none, of those for `*` (RFC 9309, 2.2.1).
+
+    Lines that are no rules, such as Sitemap, don't end the names that a group begins with (2.2.4). The names are compared as wholes, without their capitals
+    and versions. That a group is chosen here, not by Protego, has a reason beside this: it keeps each rule once for each name of a
+    group, and ten thousand names before ten thousand rules would fill the memory.
+    """
+    ours: list[str] = []
+    everyones: list[str] = []
+    named = False
+    for_us = for_everyone = False
+    heading = False
+    for raw in body.removeprefix("\ufeff").splitlines():
+        line = raw.partition("#")[0].strip()
+        if not line:
+            continue
+        agent = _AGENT_LINE.match(line)
+        if agent is not None:
+            if not heading:
+                for_us = for_everyone = False
+            heading = True
+            for_everyone |= agent[1].split(maxsplit=1)[:1] == ["*"]
+            if token and _leading_token(agent[1].replace("*", "")).lower() == token:
+                for_us = named = True
+            continue
+        if not _RULE.match(line):
+            continue
+        heading = False
+        if for_us:
+            ours.append(line)
+        if for_everyone:
+            everyones.append(line)
+    return ours if named else everyones
+
+
+def bounded(lines: list[str]) -> tuple[list[str], int]:
+    """Return the lines without the rules with wildcards that are too many, and how many were left out."""
+    kept: list[str] = []
+    room = MAX_WILDCARD_TEXT
+    for line in lines:
+        if _SPECIAL.search(line):
+            if len(line) > room:
+                continue
+            room -= len(line)
+        kept.append(line)
+    return kept, len(lines) - len(kept)
+
+
+def _leading_token(text: str) -> str:
+    found = _PRODUCT.match(text)
+    return found[0] if found is not None else ""
+
+
+def _delay_asked(rules: Protego) -> float:
+    delay = rules.crawl_delay("*") or 0.0
+    rate = rules.request_rate("*")
+    # Whole numbers of any length come from the file: one that is too long for a float must not be divided.
+    pause = 0.0 if rate is None or rate.seconds > ABSURD_S * rate.requests else rate.seconds / rate.requests
+    return max(seconds if 0.0 <= seconds <= ABSURD_S else 0.0 for seconds in (delay, pause))

@@ -11,7 +11,7 @@ import logging
 import re
 from typing import NamedTuple
 
-from crawlspace.decision import Reason, RuleRef
+from crawlspace.decision import NOTHING_SAID, Actions, Reason, RuleRef
 from crawlspace.model import Status
 from crawlspace.rules.crawl_rules import Action
 from crawlspace.rules.domain import GlobalSpace
@@ -50,6 +50,22 @@ class Verdicts:
     def begin(self) -> None:
         """Begin another pass: no host has a URL yet."""
         self._admitted.clear()
+
+    @property
+    def actions_hash(self) -> str:
+        """That of the action rules; empty without any."""
+        return "" if self._parts.actions is None else self._parts.actions.content_hash
+
+    def said(self, url: str, *, host_as_written: str | None) -> Actions:
+        """Return what the action rules say of a URL in normal form that is in the crawl space."""
+        actions = self._parts.actions
+        if actions is None:
+            return NOTHING_SAID
+        origin = self._origin_of(url, host_as_written)
+        if origin is None:
+            return actions.evaluate(parse(url, host_as_written=host_as_written))
+        mark = url.find("?", origin.length)
+        return actions.evaluate(_url(url, url[origin.length :] if mark < 0 else url[origin.length : mark], origin))
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None) -> Verdict | None:
         """Return why a URL is outside; None where it is in the crawl space.

@@ -121,7 +121,7 @@ class FrontierScheduler(BaseScheduler):
         """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
         robots = request.meta.get(ROBOTS)
         if robots is not None:  # a redirect of a robots.txt: it waits as long as a turn of that site does
-            pause = self._engine.pace_of(robots.target_site).delay_s
+            pause = self._engine.paces.of(robots.target_site).delay_s
             heappush(self._robots_next, (monotonic() + pause, next(self._robots_order), robots))
             return True
         if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):

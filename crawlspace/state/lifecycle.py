@@ -67,8 +67,10 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     )
 
 
-def approved(state: UrlState) -> Transition:
+def approved(state: UrlState, *, now: int) -> Transition:
     """Return what follows when a person approves a held deletion."""
+    if state.held is Held.RULES and state.held_mark:
+        return Transition(unindexed(state, now), Op.DELETE)
     if state.held is Held.RULES:
         return Transition(excluded(state, Status.EXCLUDED), Op.DELETE)
     forget = state.held is Held.HOST or state.state in (State.GONE, State.FAILED)
@@ -98,7 +100,15 @@ def excluded(state: UrlState, status: Status) -> UrlState:
         canonical=None,
         held=None,
         held_mark=0,
+        asked=False,
+        fields_mark=0,
     )
+
+
+def unindexed(state: UrlState, now: int) -> UrlState:
+    """Return the state of a URL whose document the rules want out of the index; it is due, for its links."""
+    new = excluded(state, Status.NOINDEX)
+    return replace(new, next_fetch=now, rules=0)
 
 
 def pending_again(state: UrlState) -> UrlState:
@@ -202,6 +212,7 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
         lease_until=None,
         held=None,
         held_mark=0,
+        asked=False,
     )
 
 

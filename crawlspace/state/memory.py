@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crawlspace.model import Held, IndexOrder, NewUrl, Op, Source, State, Status, UrlState
+from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.lifecycle import excluded
+from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory_groups import Before, MemoryGroups
 from crawlspace.state.memory_outbox import MemoryOutbox
-from crawlspace.state.queue_order import is_ready, may_be_due, queue_place, waits_in
+from crawlspace.state.queue_order import is_ready, may_be_due, queue_place
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 
 
@@ -58,13 +58,13 @@ class MemoryStore:
     def sites(self) -> Iterator[Site]:
         for site in sorted(self._sites.keys() | self._waits.keys()):
             free = [row for row in self._rows(site) if row.lease_until is None]
-            sources = {row.source for row in free if row.state is State.PENDING}
-            due, wait = self.next_due(site), self._waits.get(site)
-            if sources or due is not None or wait is not None:
-                yield Site(site, bool(sources), due, wait, tuple(sorted(sources)))
+            pending = {row.queue for row in free if row.state is State.PENDING}
+            due, wait = self.due(site), self._waits.get(site)
+            if pending or due or wait is not None:
+                yield Site(site, tuple(sorted(pending)), tuple(due), wait)
 
-    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
-        ready = [row for row in self._rows(site) if is_ready(row, now) and source in (None, waits_in(row))]
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
         ready.sort(key=queue_place)
         for row in ready[:limit]:
             row.lease_until = until
@@ -83,8 +83,12 @@ class MemoryStore:
                 ended[row.site] += 1
         return dict(ended)
 
-    def next_due(self, site: str) -> int | None:
-        return min((row.next_fetch for row in self._rows(site) if row.next_fetch is not None and may_be_due(row)), default=None)
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        first: dict[Queue, int] = {}
+        for row in self._rows(site):
+            if row.next_fetch is not None and may_be_due(row):
+                first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
+        return sorted(first.items())
 
     def wait_site(self, site: str, until: int | None) -> None:
         if until is None:
@@ -116,12 +120,18 @@ class MemoryStore:
         return self.record([made for state in states if (made := change(state)) is not None], now=now)
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
-        batch = _Batch(self._groups.before(self._stored([*found.excluded, *found.given_up])))
-        for ids, status in ((found.excluded, Status.EXCLUDED), (found.given_up, Status.EXCLUDED_HERE)):
-            for row in self._stored(ids):
-                here = status is Status.EXCLUDED_HERE
-                self._apply(Change(excluded(row, status), keep_in_index=here), batch)
-        others = [replace(row, held=Held.RULES, held_mark=0, next_fetch=None, retries=0) for row in self._stored(found.held)]
+        batch = _Batch(self._groups.before(self._stored([*found.excluded, *found.given_up, *found.unindexed])))
+        for row in self._stored(found.excluded):
+            self._apply(Change(excluded(row, Status.EXCLUDED)), batch)
+        for row in self._stored(found.given_up):
+            self._apply(Change(excluded(row, Status.EXCLUDED_HERE), keep_in_index=True), batch)
+        for row in self._stored(found.unindexed):
+            self._apply(Change(unindexed(row, now)), batch)
+        others = [
+            replace(row, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            for mark, ids in enumerate((found.held, found.held_unindexed))
+            for row in self._stored(ids)
+        ]
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
                 others.append(replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0))
@@ -129,8 +139,15 @@ class MemoryStore:
                 others.append(replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
         for row in others:  # what they have in the index stays, whatever that is
             self._apply(Change(row, keep_in_index=True), batch)
+        for id, queue in found.moved:
+            if id in self._urls:
+                self._urls[id].source, self._urls[id].shift = queue
         self._groups.settle(batch.before, batch.effects)
         return batch.effects
+
+    def drop_handed(self) -> None:
+        for row in self._urls.values():
+            row.handed = None
 
     def hasten(self, latest: int) -> int:
         late = [
@@ -164,6 +181,8 @@ class MemoryStore:
                 indexed=row.indexed,
                 held=row.held,
                 asleep=row.state is not State.PENDING and row.next_fetch is None,
+                source=row.source,
+                shift=row.shift,
             )
             for row in rows
         ]
@@ -284,6 +303,7 @@ class MemoryStore:
                 continue
             if row.state is State.PENDING and new.source < row.source:
                 row.source = new.source
+            row.handed = row.handed or new.handed
             if new.depth < row.depth:
                 batch.nearer.setdefault(row.id, row.depth)
                 row.depth = new.depth
@@ -302,6 +322,7 @@ class MemoryStore:
             path_length=new.path_length,
             host_as_written=new.host_as_written,
             discovered_at=now,
+            handed=new.handed,
         )
         self._ids[new.url] = self._last_id
         self._keys[new.key].add(self._last_id)
@@ -322,6 +343,7 @@ class MemoryStore:
             path_length=old.path_length,
             host_as_written=old.host_as_written,
             discovered_at=old.discovered_at,
+            handed=old.handed,
             depth=min(old.depth, change.state.depth),
             lease_until=None,
             checksum=checksum,

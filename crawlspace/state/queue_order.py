@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crawlspace.model import Source, State, UrlState
+from crawlspace.model import State, UrlState
 
 
 def may_be_due(row: UrlState) -> bool:
@@ -15,11 +15,8 @@ def is_ready(row: UrlState, now: int) -> bool:
     return may_be_due(row) and row.next_fetch is not None and row.next_fetch <= now
 
 
-def waits_in(row: UrlState) -> Source:
-    return row.source if row.state is State.PENDING or row.retries else Source.REFRESH
-
-
-def queue_place(row: UrlState) -> tuple[int, int, int, int]:
+def queue_place(row: UrlState) -> tuple[int, int, int, int, int]:
+    """By source and shift; in it what is pending in order of discovery, then what is due, earliest first."""
     if row.state is State.PENDING:
-        return (0, row.source, row.shift, row.id)
-    return (1, waits_in(row), row.next_fetch or 0, row.id)
+        return (*row.queue, 0, 0, row.id)
+    return (*row.queue, 1, row.next_fetch or 0, row.id)

@@ -14,7 +14,7 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import IndexOrder, NewUrl, Op, Source, State, UrlState
+from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state import sqlite_look, sqlite_outbox, sqlite_queue, sqlite_reclassify, sqlite_record, sqlite_tally
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.sqlite_discovery import SiteIds, discover
@@ -75,12 +75,12 @@ class SqliteStore:
             found = list(sqlite_queue.sites(db))
         yield from found
 
-    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         if limit <= 0:
             return []
         with self._writing() as db:
             site_id = self._sites.find(db, site)
-            return [] if site_id is None else sqlite_queue.lease(db, site_id, limit, now=now, until=until, source=source)
+            return [] if site_id is None else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue)
 
     def release(self, ids: Iterable[int]) -> None:
         with self._writing() as db:
@@ -90,9 +90,10 @@ class SqliteStore:
         with self._writing() as db:
             return sqlite_queue.reclaim(db, now=now, keep=keep)
 
-    def next_due(self, site: str) -> int | None:
+    def due(self, site: str) -> list[tuple[Queue, int]]:
         with self._file.snapshot() as db:
-            return sqlite_queue.next_due(db, self._sites.find(db, site))
+            site_id = self._sites.find(db, site)
+            return [] if site_id is None else sqlite_queue.due(db, site_id)
 
     def wait_site(self, site: str, until: int | None) -> None:
         with self._writing() as db:
@@ -127,6 +128,10 @@ class SqliteStore:
                     db, found, sites=self._sites, now=now, tally=tally, effects=effects
                 ),
             )
+
+    def drop_handed(self) -> None:
+        with self._writing() as db:
+            sqlite_queue.drop_handed(db)
 
     def hasten(self, latest: int) -> int:
         with self._writing() as db:

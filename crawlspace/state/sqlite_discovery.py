@@ -61,6 +61,7 @@ class _Known:
     depth: int
     state: int
     source: int
+    handed: str | None
     changed: bool = False
 
 
@@ -69,6 +70,7 @@ class _Fresh:
     new: NewUrl
     depth: int
     source: int
+    handed: str | None
 
 
 class Discovery:
@@ -93,12 +95,13 @@ class Discovery:
                 continue
             twin = fresh.get(new.url)
             if twin is None:
-                fresh[new.url] = _Fresh(new, new.depth, new.source)
+                fresh[new.url] = _Fresh(new, new.depth, new.source, new.handed)
             else:
                 twin.depth, twin.source = min(twin.depth, new.depth), min(twin.source, new.source)
+                twin.handed = twin.handed or new.handed
         self._db.executemany(
-            "UPDATE url SET depth = ?, source = ? WHERE id = ?",
-            [(row.depth, row.source, row.id) for row in known.values() if row.changed],
+            "UPDATE url SET depth = ?, source = ?, handed = ? WHERE id = ?",
+            [(row.depth, row.source, row.handed, row.id) for row in known.values() if row.changed],
         )
         if fresh:
             self._insert(fresh.values(), now)
@@ -132,18 +135,21 @@ class Discovery:
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(
-            "SELECT url.url, url.id, depth, state, source FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+            "SELECT url.url, url.id, depth, state, source, handed FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
             " ON url.key = wanted.value",
             (integers([new.key for new in urls]),),
         )
         known = {}
-        for text, id, depth, state, source in rows:
-            known[text] = _Known(id, depth, state, source)
+        for text, id, depth, state, source, handed in rows:
+            known[text] = _Known(id, depth, state, source, handed)
         return known
 
     def _find_again(self, row: _Known, new: NewUrl) -> None:
         if row.state == State.PENDING and new.source < row.source:
             row.source = new.source
+            row.changed = True
+        if new.handed is not None and row.handed is None:
+            row.handed = new.handed
             row.changed = True
         if new.depth < row.depth:
             self.nearer.setdefault(row.id, row.depth)
@@ -156,8 +162,8 @@ class Discovery:
         by_site = Counter(row.new.site for row in rows)
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
-            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at,"
+            " handed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     id,
@@ -171,6 +177,7 @@ class Discovery:
                     row.new.path_length,
                     row.new.host_as_written,
                     now,
+                    row.handed,
                 )
                 for id, row in enumerate(rows, first)
             ],

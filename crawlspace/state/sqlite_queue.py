@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import apsw
 
-from crawlspace.model import Source, UrlState
+from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state import sqlite_tally
 from crawlspace.state.sqlite_rows import URL_COLUMNS, integers, url_states
 from crawlspace.state.sqlite_tally import Tally
@@ -18,30 +18,41 @@ from crawlspace.state.store import Site
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
 _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
 
-# From one pair of site and source straight to the next one: as many looks into an index as there are pairs, not URLs.
-_NEXT_PENDING = f"SELECT site, source, 0 FROM {_PENDING} AND (site, source) > (?, ?) ORDER BY site, source LIMIT 1"
-_NEXT_DUE = (
-    f"SELECT site, due_source, next_fetch FROM {_DUE} AND (site, due_source) > (?, ?)"
-    " ORDER BY site, due_source, next_fetch LIMIT 1"
+# From one queue of a site straight to the next one: as many looks into an index as there are queues, not URLs.
+_NEXT_PENDING = (
+    f"SELECT site, source, shift, 0 FROM {_PENDING} AND (site, source, shift) > (?, ?, ?) ORDER BY site, source, shift LIMIT 1"
 )
+_NEXT_DUE = (
+    f"SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND (site, waits_in, shift) > (?, ?, ?)"
+    " ORDER BY site, waits_in, shift, next_fetch LIMIT 1"
+)
+_SOURCES = tuple(Source)
+_FIRST = (-1, -9)
+"""Before every source and shift."""
 
 
 def sites(db: apsw.Connection) -> Iterator[Site]:
     """Every site that has something pending, due or asked to wait."""
     rows = list(db.execute("SELECT id, site, wait_until FROM site ORDER BY site"))
-    pending: dict[int, tuple[Source, ...]] = {}
-    for site_id, source, _ in _leap(db, _NEXT_PENDING):
-        pending[site_id] = (*pending.get(site_id, ()), Source(source))
-    due: dict[int, int] = {}
-    for site_id, _, next_fetch in _leap(db, _NEXT_DUE):
-        due[site_id] = min(due.get(site_id, next_fetch), next_fetch)
+    pending: dict[int, tuple[Queue, ...]] = {}
+    for site_id, queue, _ in _leap(db, _NEXT_PENDING):
+        pending[site_id] = (*pending.get(site_id, ()), queue)
+    later: dict[int, tuple[tuple[Queue, int], ...]] = {}
+    for site_id, queue, next_fetch in _leap(db, _NEXT_DUE):
+        later[site_id] = (*later.get(site_id, ()), (queue, next_fetch))
     for site_id, site, wait_until in rows:
-        if site_id in pending or site_id in due or wait_until is not None:
-            yield Site(site, site_id in pending, due.get(site_id), wait_until, pending.get(site_id, ()))
+        if site_id in pending or site_id in later or wait_until is not None:
+            yield Site(site, pending.get(site_id, ()), later.get(site_id, ()), wait_until)
 
 
-def lease(db: apsw.Connection, site: int, limit: int, *, now: int, until: int, source: Source | None) -> list[UrlState]:
-    ids = _ready(db, site, limit, now, source)
+def lease(db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None) -> list[UrlState]:
+    if queue is not None:
+        ids = _ready(db, site, limit, now, queue)
+    else:
+        waiting = {*(found for _, found, _ in _leap(db, _NEXT_PENDING, site)), *(found for found, _ in due(db, site))}
+        ids = []
+        for each in sorted(waiting):
+            ids += _ready(db, site, limit - len(ids), now, each)
     if not ids:
         return []
     db.execute("UPDATE url SET lease_until = ? WHERE id IN (SELECT value FROM carray(?))", (until, integers(ids)))
@@ -79,11 +90,8 @@ def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str
     return ended
 
 
-def next_due(db: apsw.Connection, site: int | None) -> int | None:
-    firsts = [
-        db.execute(f"SELECT min(next_fetch) FROM {_DUE} AND site = ? AND due_source = ?", (site, source)).get for source in Source
-    ]
-    return min((first for first in firsts if first is not None), default=None)
+def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
+    return [(queue, next_fetch) for _, queue, next_fetch in _leap(db, _NEXT_DUE, site)]
 
 
 def note_pending(db: apsw.Connection, site: int, status: int | None) -> None:
@@ -108,27 +116,34 @@ def hasten(db: apsw.Connection, latest: int) -> int:
     return db.changes()
 
 
-def _ready(db: apsw.Connection, site: int, limit: int, now: int, source: Source | None) -> list[int]:
+def drop_handed(db: apsw.Connection) -> None:
+    db.execute("UPDATE url INDEXED BY url_handed SET handed = NULL WHERE handed IS NOT NULL")
+
+
+def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -> list[int]:
     """Ids in the order in which they are to be leased."""
-    only = "" if source is None else f" AND source = {int(source)}"
     ids = [
         id
-        for (id,) in db.execute(f"SELECT id FROM {_PENDING} AND site = ?{only} ORDER BY source, shift, id LIMIT ?", (site, limit))
-    ]
-    for waits_in in Source if source is None else (source,):
-        if len(ids) >= limit:
-            break
-        due = db.execute(
-            f"SELECT id FROM {_DUE} AND site = ? AND due_source = ? AND next_fetch <= ? ORDER BY next_fetch, id LIMIT ?",
-            (site, waits_in, now, limit - len(ids)),
+        for (id,) in db.execute(
+            f"SELECT id FROM {_PENDING} AND site = ? AND source = ? AND shift = ? ORDER BY id LIMIT ?", (site, *queue, limit)
         )
-        ids.extend(id for (id,) in due)
+    ]
+    if len(ids) < limit:
+        ids += (
+            id
+            for (id,) in db.execute(
+                f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch <= ?"
+                " ORDER BY next_fetch, id LIMIT ?",
+                (site, *queue, now, limit - len(ids)),
+            )
+        )
     return ids
 
 
-def _leap(db: apsw.Connection, statement: str) -> Iterator[tuple[int, int, int]]:
-    """Run a statement that finds the next pair of site and source, until there is none."""
-    row = db.execute(statement, (0, -1)).fetchone()
-    while row:
-        yield row
-        row = db.execute(statement, row[:2]).fetchone()
+def _leap(db: apsw.Connection, statement: str, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:
+    """Run a statement that finds the next queue of a site, until there is none; of one site only, where it is named."""
+    row = db.execute(statement, (site or 0, *_FIRST)).fetchone()
+    while row and site in (None, row[0]):
+        found, source, shift, value = row
+        yield found, Queue(_SOURCES[source], shift), value
+        row = db.execute(statement, (found, source, shift)).fetchone()

@@ -14,7 +14,7 @@ import apsw
 from crawlspace.model import Held, State, Status
 from crawlspace.state import sqlite_outbox, sqlite_record
 from crawlspace.state.groups import Settlement
-from crawlspace.state.lifecycle import excluded
+from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_look import by_ids
 from crawlspace.state.sqlite_outbox import Outgoing
@@ -29,19 +29,21 @@ _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url
 
 def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now: int, tally: Tally, effects: Effects) -> Outgoing:
     """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
-    shared = {
-        status: _sharing(db, ids) for status, ids in ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up))
-    }
-    delete, names = _exclude(db, found.excluded, shared[Status.EXCLUDED], Status.EXCLUDED, tally)
-    _exclude(db, found.given_up, shared[Status.EXCLUDED_HERE], Status.EXCLUDED_HERE, tally)
-    changes = [
-        Change(excluded(state, status), keep_in_index=status is Status.EXCLUDED_HERE)
-        for status, ids in shared.items()
-        for state in by_ids(db, ids)
-    ]
-    _hold(db, found.held, tally, effects)
+    kinds = ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up), (Status.NOINDEX, found.unindexed))
+    shared = {status: _sharing(db, ids) for status, ids in kinds}
+    names: dict[int, tuple[int, str]] = {}
+    changes: list[Change] = []
+    for status, ids in kinds:
+        names.update(_exclude(db, ids, shared[status], status, now, tally))
+        for state in by_ids(db, shared[status]):
+            after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
+            changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
+    delete = list(names)
+    _hold(db, found.held, 0, tally, effects)
+    _hold(db, found.held_unindexed, 1, tally, effects)
     _return(db, found.returned, now, tally, effects)
     settlement, others = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects)
+    db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted(settlement.delete + delete)), {**others, **names}
 
 
@@ -51,13 +53,13 @@ def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
 
 
 def _exclude(
-    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], status: Status, tally: Tally
-) -> tuple[list[int], dict[int, tuple[int, str]]]:
-    """Exclude URLs whose group has no other members; return whose document is to be deleted from the index."""
+    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], status: Status, now: int, tally: Tally
+) -> dict[int, tuple[int, str]]:
+    """Exclude URLs whose group has no other members; return key and URL of those whose document is to be deleted from the index."""
     left_out = set(but)
     chosen = [id for id in ids if id not in left_out] if left_out else ids
     alone = integers(chosen)
-    stays = status is Status.EXCLUDED_HERE
+    stays, due = status is Status.EXCLUDED_HERE, status is Status.NOINDEX
     names: dict[int, tuple[int, str]] = {}
     if stays:
         sqlite_outbox.keep(db, chosen)
@@ -77,22 +79,22 @@ def _exclude(
         (alone,),
     )
     db.execute(
-        f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = NULL, interval_s = NULL, retries = 0, errors = 0,"
+        f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = ?2, interval_s = NULL, retries = 0, errors = 0,"
         " lease_until = NULL, etag = NULL, last_modified = NULL, checksum = NULL, canonical = NULL, grp = NULL, aside = 0,"
-        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0, held = NULL, held_mark = 0"
-        f" WHERE {_IDS}",
-        (alone,),
+        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0, held = NULL, held_mark = 0,"
+        f" asked = 0, fields_mark = 0, rules = {'0' if due else 'rules'} WHERE {_IDS}",
+        (alone, now if due else None),
     )
-    return sorted(names), names
+    return names
 
 
-def _hold(db: apsw.Connection, ids: Sequence[int], tally: Tally, effects: Effects) -> None:
+def _hold(db: apsw.Connection, ids: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
     bound = integers(ids)
     tally["retrying"] -= int(db.execute(f"SELECT count(*) FROM url WHERE {_IDS} AND retries > 0", (bound,)).get)
     _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
     db.execute(
-        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = 0, next_fetch = NULL, retries = 0, lease_until = NULL WHERE {_IDS}",
-        (bound,),
+        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL WHERE {_IDS}",
+        (bound, mark),
     )
 
 

@@ -160,6 +160,8 @@ class _Batch:
                     row.named,
                     new.held,
                     new.held_mark,
+                    new.asked,
+                    new.fields_mark,
                     row.group,
                     row.aside,
                     row.left,
@@ -169,8 +171,8 @@ class _Batch:
         self._db.executemany(
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, redirects = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
-            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, grp = ?, aside = ?,"
-            " left_behind = ? WHERE id = ?",
+            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
+            " grp = ?, aside = ?, left_behind = ? WHERE id = ?",
             updates,
         )
         self._write_bystanders(groups)

@@ -24,7 +24,7 @@ URL_COLUMNS = """
         SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
         ORDER BY best.aside, best.named DESC, best.redirects, best.path_length, best.id LIMIT 1
     ) END,
-    url.held, url.held_mark
+    url.held, url.held_mark, url.asked, url.handed, url.fields_mark
 """
 """What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
 
@@ -38,6 +38,7 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
         state.source = _SOURCES[row[6]]
         state.indexed = bool(row[24])
         state.held = _HELD[row[26] or 0]
+        state.asked = bool(row[28])
         states.append(state)
     return states
 

@@ -132,5 +132,22 @@ ALTER TABLE site ADD COLUMN recent INTEGER NOT NULL DEFAULT 1;
 ALTER TABLE outbox ADD COLUMN document BLOB;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST, SECOND)
+THIRD = """
+-- 1 while a person asks for it, so that it waits in source user
+ALTER TABLE url ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
+-- Fields for its document that came with a link to it, as a JSON object.
+ALTER TABLE url ADD COLUMN handed TEXT;
+-- Over the fields that rules added to its document
+ALTER TABLE url ADD COLUMN fields_mark INTEGER NOT NULL DEFAULT 0;
+
+DROP INDEX url_due;
+ALTER TABLE url DROP COLUMN due_source;
+-- the source a known URL waits in once it is due
+ALTER TABLE url ADD COLUMN waits_in INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL;
+CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
+    WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;
+CREATE INDEX url_handed ON url (id) WHERE handed IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD)
 """The n-th one (counted from 1) leads to `PRAGMA user_version` n."""

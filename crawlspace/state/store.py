@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State, UrlState
+from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, Source, State, UrlState
 from crawlspace.state.health import Health
 
 
@@ -27,7 +27,7 @@ class Change:
     """The effect of one outcome, to be made as a whole.
 
     `state` replaces the stored row of that id (`held` and `held_mark` too), but for what the store owns: `indexed`,
-    `duplicate_of` and the depth, of which the smaller is kept; and for what a URL is born with: key, url, site, path_length,
+    `duplicate_of`, `handed` and the depth, of which the smaller is kept; and for what a URL is born with: key, url, site, path_length,
     host_as_written, discovered_at. `state.checksum` says whether the document is wanted in the index, and in which group: None
     takes it out, a new one comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and
     canonical stay, because what they stand for stays.
@@ -74,14 +74,17 @@ class Site:
     """What the frontier must know of a site before it leases from it."""
 
     site: str
-    pending: bool
-    """Has pending URLs that are not leased."""
-    next_due: int | None
-    """When its first known URL is due (refresh or retry), if any."""
+    pending: tuple[Queue, ...] = ()
+    """The queues in which URLs are pending that are not leased."""
+    due: tuple[tuple[Queue, int], ...] = ()
+    """The queues in which known URLs are due, now or later, and when the first one is."""
     wait_until: int | None = None
     """The host asked for silence until then (Retry-After, robots.txt unavailable)."""
-    sources: tuple[Source, ...] = ()
-    """The sources in which URLs are pending that are not leased."""
+
+    @property
+    def next_due(self) -> int | None:
+        """When its first known URL is due, if any."""
+        return min((at for _, at in self.due), default=None)
 
 
 class KnownUrl(NamedTuple):
@@ -100,6 +103,8 @@ class KnownUrl(NamedTuple):
     held: int | None
     asleep: bool
     """It is not pending and is never due."""
+    source: int = Source.INDEX_FOLLOW
+    shift: int = 0
 
 
 @dataclass(slots=True)
@@ -116,6 +121,12 @@ class Reclassified:
     returned: Sequence[int] = ()
     """Those with status 760 or 761 become pending as if they were new; the others lose their hold and are due at once,
     to be fetched unconditionally (`rules` 0)."""
+    unindexed: Sequence[int] = ()
+    """Become excluded with status 2004 and are due at once, for their links; their documents leave the index."""
+    held_unindexed: Sequence[int] = ()
+    """As `held`; when that is approved they become as `unindexed`."""
+    moved: Sequence[tuple[int, Queue]] = ()
+    """Ids with the source and the shift they have from now on; they may stand in another list too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,18 +167,20 @@ class Store(Protocol):
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         """Insert the unknown among `urls` as pending, in their order; lower the depth of known ones that were found nearer.
 
-        A known URL keeps its source and shift, except that a pending one takes a smaller source number.
+        A known URL keeps its source and shift, except that a pending one takes a smaller source number; and it keeps what was
+        handed to it, if anything was.
         """
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
         """Every site that has something pending, due in the future, or asked to wait. Costs time by sites, not by URLs."""
 
-    def lease(self, site: str, limit: int, *, now: int, until: int, source: Source | None = None) -> list[UrlState]:
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         """Hand out up to `limit` URLs of a site until the deadline, in order: source, shift, first discovered.
 
-        First the pending ones; a known URL whose `next_fetch` has come waits in its own source while a retry is
-        outstanding, and in source refresh otherwise, earliest due first. With `source`, only URLs that wait in that one.
+        In a queue first the pending ones, then known ones whose `next_fetch` has come, earliest due first: such a URL waits in its own
+        source while a retry is outstanding, in source user where a person asked for it, and in source refresh otherwise.
+        With `queue`, only URLs that wait in that one.
         """
 
     def release(self, ids: Iterable[int]) -> None:
@@ -176,8 +189,8 @@ class Store(Protocol):
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         """End the leases whose deadline has passed, but for ids that the caller still holds; return how many by site."""
 
-    def next_due(self, site: str) -> int | None:
-        """When the first known URL of a site that is not leased is due, if any."""
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        """The queues of a site in which known URLs that are not leased are due, now or later, and when the first one is."""
 
     def wait_site(self, site: str, until: int | None) -> None:
         """Remember that a site asked for silence until then; None ends it."""
@@ -207,6 +220,9 @@ class Store(Protocol):
 
         Ids that are not stored are passed over. Leases of the URLs end.
         """
+
+    def drop_handed(self) -> None:
+        """Forget what pages have handed to the URLs they lead to."""
 
     def hasten(self, latest: int) -> int:
         """Have every known URL that is due later than that be due then; return how many."""
@@ -297,6 +313,5 @@ __all__ = [
     "Reclassified",
     "RobotsEntry",
     "Site",
-    "Source",
     "Store",
 ]

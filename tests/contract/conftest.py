@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Effects, Store
@@ -80,8 +80,8 @@ class Known:
     def orders(self, sink: str = "index") -> list[tuple[str, str]]:
         return [(order.op.value, short(order.url)) for order in self.store.orders(sink, 10_000, now=NOW)]
 
-    def leased(self, site: str, limit: int = 100, *, now: int = NOW, source: Source | None = None) -> list[str]:
-        return [short(state.url) for state in self.store.lease(f"{site}:80", limit, now=now, until=now + 300, source=source)]
+    def leased(self, site: str, limit: int = 100, *, now: int = NOW, queue: Queue | None = None) -> list[str]:
+        return [short(state.url) for state in self.store.lease(f"{site}:80", limit, now=now, until=now + 300, queue=queue)]
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -124,7 +124,7 @@ def test_a_revision_that_breaks_changes_nothing(known: Known, store: Store) -> N
 
 
 def reclassified(known: Known, **urls: list[str]) -> Effects:
-    found = Reclassified(**{kind: [known.get(url).id for url in them] for kind, them in urls.items()})
+    found = Reclassified(**{kind: [known.get(url).id for url in them] for kind, them in urls.items()})  # type: ignore[arg-type]
     return known.store.reclassify(found, now=NOW + 5)
 
 

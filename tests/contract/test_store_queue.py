@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from crawlspace.model import Source, State
+from crawlspace.model import Queue, Source, State
 from crawlspace.state.store import Site, Store
 from tests.contract.conftest import NOW, Known, full, key, new, short
 
@@ -96,18 +96,42 @@ DUE = [
 ]
 
 
-def test_due_ones_come_after_the_pending_ones_and_retries_before_refreshes(known: Known, store: Store) -> None:
+def test_due_ones_wait_in_refresh_and_retries_in_their_own_source(known: Known, store: Store) -> None:
     known.discover(*(new(url, source=source) for url, source, _, _ in DUE))
     known.record(
         *(known.change(url, retries=retries, next_fetch=None if due is None else NOW + due) for url, _, retries, due in DUE)
     )
     known.discover(new("a.example/new", source=Source.FOLLOW))
-    assert store.next_due("a.example:80") == NOW - 50
-    assert known.leased("a.example", source=REFRESH, limit=1) == ["a.example/early"]
-    assert known.leased("a.example", source=INDEX) == []
-    assert known.leased("a.example") == ["a.example/new", "a.example/user", "a.example/retry", "a.example/late"]
-    assert store.next_due("a.example:80") == NOW + 1
-    assert store.next_due("nobody.example:80") is None
+    assert store.due("a.example:80") == [(Queue(USER), NOW), (Queue(FOLLOWED), NOW - 1), (Queue(REFRESH), NOW - 50)]
+    assert known.leased("a.example", queue=Queue(REFRESH), limit=1) == ["a.example/early"]
+    assert known.leased("a.example", queue=Queue(INDEX)) == []
+    assert known.leased("a.example") == ["a.example/user", "a.example/retry", "a.example/new", "a.example/late"]
+    assert store.due("a.example:80") == [(Queue(REFRESH), NOW + 1)]
+    assert store.due("nobody.example:80") == []
+
+
+def test_what_a_person_asks_for_waits_in_source_user(known: Known, store: Store) -> None:
+    known.discover("a.example/1", "a.example/2", new("a.example/3", shift=-1))
+    known.record(
+        known.change("a.example/1", next_fetch=NOW - 9),
+        known.change("a.example/2", next_fetch=NOW, asked=True),
+        known.change("a.example/3", next_fetch=NOW - 1),
+    )
+    assert store.due("a.example:80") == [(Queue(USER), NOW), (Queue(REFRESH, -1), NOW - 1), (Queue(REFRESH), NOW - 9)]
+    assert known.leased("a.example") == ["a.example/2", "a.example/3", "a.example/1"]
+
+
+def test_what_is_handed_to_a_url_stays_until_it_is_dropped(known: Known, store: Store) -> None:
+    url = new("a.example/1")
+    store.discover([url], now=NOW)
+    for handed, expected in (('{"a":"1"}', '{"a":"1"}'), ('{"a":"2"}', '{"a":"1"}')):
+        store.discover([replace(url, handed=handed)], now=NOW)
+        assert known.get("a.example/1").handed == expected
+    known.record(known.change("a.example/1"))
+    assert known.get("a.example/1").handed == '{"a":"1"}'
+    store.drop_handed()
+    store.discover([replace(url, handed='{"a":"2"}')], now=NOW)
+    assert known.get("a.example/1").handed == '{"a":"2"}'
 
 
 def test_a_lease_is_given_back_or_runs_out(known: Known, store: Store) -> None:
@@ -138,9 +162,9 @@ def test_sites_that_have_something_to_do(known: Known, store: Store) -> None:
     store.wait_site("silent.example:80", NOW + 5)
     store.wait_site("full.example:80", NOW + 7)
     assert sorted(store.sites(), key=lambda site: site.site) == [
-        Site("due.example:80", pending=False, next_due=NOW + 60),
-        Site("full.example:80", pending=True, next_due=None, wait_until=NOW + 7, sources=(USER, FOLLOWED)),
-        Site("silent.example:80", pending=False, next_due=None, wait_until=NOW + 5),
+        Site("due.example:80", due=((Queue(REFRESH), NOW + 60),)),
+        Site("full.example:80", pending=(Queue(USER), Queue(FOLLOWED)), wait_until=NOW + 7),
+        Site("silent.example:80", wait_until=NOW + 5),
     ]
     store.wait_site("silent.example:80", None)
     assert "silent.example:80" not in {site.site for site in store.sites()}
@@ -220,7 +244,7 @@ def test_links_stay_unless_new_ones_come(known: Known) -> None:
 
 def test_waiting_for_a_site_that_was_never_seen(store: Store) -> None:
     store.wait_site("a.example:80", NOW)
-    assert list(store.sites()) == [Site("a.example:80", pending=False, next_due=None, wait_until=NOW)]
+    assert list(store.sites()) == [Site("a.example:80", wait_until=NOW)]
     assert (store.host_count("a.example"), store.counts().hosts) == (0, 0)
     assert store.get(full("a.example/")) is None
 

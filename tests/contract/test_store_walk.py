@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from crawlspace.model import Document, Held, IndexOrder, NewUrl, Source, State, UrlState
+from crawlspace.model import Document, Held, IndexOrder, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
@@ -32,6 +32,7 @@ SITES = sorted({new(place).site for place in PLACES})
 
 places = st.sampled_from(PLACES)
 sources = st.sampled_from(list(Source))
+queues = st.builds(Queue, sources, st.integers(-1, 1))
 new_urls = st.one_of(
     st.just(TWIN),
     st.builds(
@@ -73,6 +74,9 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "interval_s": draw(st.none() | st.just(60)),
         "rules": draw(st.integers(0, 2)),
         "errors": draw(st.integers(0, 2)),
+        "shift": draw(st.integers(-1, 1)),
+        "asked": draw(st.booleans()),
+        "fields_mark": draw(st.integers(0, 2)),
     }
 
 
@@ -100,9 +104,9 @@ class StoreWalk(RuleBasedStateMachine):
     def discover(self, urls: list[NewUrl], now: int) -> None:
         self.both(lambda store: store.discover(urls, now=now))
 
-    @rule(site=st.sampled_from(SITES), limit=st.integers(1, 4), now=times, source=st.none() | sources)
-    def lease(self, site: str, limit: int, now: int, source: Source | None) -> None:
-        self.both(lambda store: store.lease(site, limit, now=now, until=now + 10, source=source))
+    @rule(site=st.sampled_from(SITES), limit=st.integers(1, 4), now=times, queue=st.none() | queues)
+    def lease(self, site: str, limit: int, now: int, queue: Queue | None) -> None:
+        self.both(lambda store: store.lease(site, limit, now=now, until=now + 10, queue=queue))
 
     @rule(ids=st.lists(st.integers(1, 15), max_size=4))
     def release(self, ids: list[int]) -> None:
@@ -159,12 +163,16 @@ class StoreWalk(RuleBasedStateMachine):
 
         self.both(lambda store: store.revise([4711, *made], change, now=now))
 
-    @rule(kinds=st.dictionaries(st.integers(0, 15), st.integers(0, 3), max_size=8), now=times)
-    def reclassify(self, kinds: dict[int, int], now: int) -> None:
-        ids: list[list[int]] = [[], [], [], [4711]]
+    @rule(kinds=st.dictionaries(st.integers(0, 15), st.integers(0, 6), max_size=8), queue=queues, now=times)
+    def reclassify(self, kinds: dict[int, int], queue: Queue, now: int) -> None:
+        ids: list[list[int]] = [[], [], [], [4711], [], [], []]
         for id, kind in self.known_ids(kinds).items():
             ids[kind].append(id)
-        self.both(lambda store: store.reclassify(Reclassified(*ids), now=now))
+        excluded, given_up, held, returned, unindexed, held_unindexed, moved = ids
+        found = Reclassified(
+            excluded, given_up, held, returned, unindexed, held_unindexed, moved=[(id, queue) for id in (*moved, *returned)]
+        )
+        self.both(lambda store: store.reclassify(found, now=now))
 
     @rule(
         pages=st.lists(
@@ -238,7 +246,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: list(store.urls(held=True)))
         self.both(lambda store: list(store.sites()))
         self.both(lambda store: store.counts())
-        self.both(lambda store: [(store.next_due(site), store.health(site)) for site in (*SITES, "new.example:80")])
+        self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
         self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
         self.both(lambda store: store.lost_links([state.id for state in store.urls()]))

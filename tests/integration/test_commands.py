@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +23,8 @@ from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.rules.action_rules import ActionRuleSet
+from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
@@ -115,6 +118,27 @@ def test_a_collection_made_by_command(demo: Project, run: Run) -> None:
         lines = (shop / file).read_text(encoding="utf-8").splitlines()
         (shop / file).write_text("".join(line.removeprefix("#") + "\n" for line in lines if not line.startswith("# ")))
     assert " error" not in run("lint", "shop").stdout
+
+
+def test_the_rules_xml_of_a_new_collection(demo: Project, run: Run) -> None:
+    run("startcollection", "shop", "http://shop.example/").succeeded()
+    written = (demo.collections / "shop" / "rules.xml").read_bytes()
+    assert parse_rules_xml(written, file="rules.xml") == ActionRuleSet()
+    # each rule that is proposed must load, alone and with the others
+    proposed = re.findall(rb"(<!--[^<>]*)(<Rule>.*?</Rule>)(\s*-->)", written, re.DOTALL)
+    said = [
+        [rule.ref.text for rule in parse_rules_xml(written.replace(b"".join(parts), parts[1]), file="rules.xml").rules]
+        for parts in proposed
+    ]
+    assert said == [
+        ["Or(Path /archive/, InQuery page=): NoIndex"],
+        [r"Or(Path /calendar/\[0-9\]\{4\}/, InQuery sessionid=, Length url [500:]): Ignore"],
+        ["Domain example.com: Source website, AddMeta department=sales"],
+        ["Path /news/: Priority -2"],
+    ]
+    for before, rule, behind in proposed:
+        written = written.replace(before + rule + behind, rule)
+    assert len(parse_rules_xml(written, file="rules.xml").rules) == len(proposed)
 
 
 # arguments -> a part of the sentence; nothing is made

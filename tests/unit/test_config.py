@@ -11,6 +11,7 @@ from crawlspace import settings as defaults
 from crawlspace.config import RefreshMode, collection_names, known_names, load_collection, read_settings_file
 from crawlspace.content import soft_errors
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError, UnknownCollection
+from crawlspace.frontier import sources
 from crawlspace.readers import duration, integer
 from crawlspace.state import error_rules
 from crawlspace.state.error_rules import ErrorRule
@@ -52,7 +53,7 @@ def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
     demo = load_collection("demo", settings(collections))
     assert (demo.continuous, demo.refresh_cycle_s, demo.refresh_mode) == (False, 0, RefreshMode.APPEND)
     assert (demo.max_deletions, demo.max_deletions_percent) == (100, 10)
-    assert (demo.host_fetches, demo.policy.host_fetches, demo.policy.host_failed_percent) == (20, 20, 50)
+    assert (demo.policy.host_fetches, demo.policy.host_failed_percent) == (20, 50)
     assert demo.policy.error_rules.of(404) is None
     assert not demo.soft_errors
     own = {
@@ -68,7 +69,7 @@ def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
     demo = load_collection("demo", settings(collections, **own))
     assert (demo.continuous, demo.refresh_mode) == (True, RefreshMode.SOFT)
     assert (demo.max_deletions, demo.max_deletions_percent) == (0, 100)
-    assert (demo.host_fetches, demo.policy.host_failed_percent) == (60, 1)
+    assert (demo.policy.host_fetches, demo.policy.host_failed_percent) == (60, 1)
     assert demo.policy.error_rules.of(404) == ErrorRule(keep=False, after=2)
     assert demo.soft_errors.status_of("http://a/x", title="", text="") == 404
 
@@ -311,7 +312,7 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    readers = (config, collection_files, site_table, error_rules, soft_errors)
+    readers = (config, collection_files, site_table, error_rules, soft_errors, sources)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []
 

@@ -288,7 +288,7 @@ def test_commands_beside_a_crawl_are_noticed(tmp_path: Path) -> None:
 MODES = [
     # mode           pending before the next cycle  asked for first  conditionally
     ("append",       True,                          "late",          True),
-    ("prioritized",  True,                          "late",          True),
+    ("prioritized",  True,                          "",              True),
     ("scratch",      False,                         "",              False),
     ("soft",         True,                          "late",          None),
 ]  # fmt: skip

@@ -121,6 +121,7 @@ def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
         "excluded": 6,
         "kept": 3,
         "returned": 3,
+        "unindexed": 0,
         "deletions": 3,
         "held": 3,
         "by_rule": {

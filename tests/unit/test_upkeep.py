@@ -43,7 +43,7 @@ RULES = (State.DONE, 200, True, Held.RULES, NEVER)
 
 # as it is known, and what becomes of it: approved, discarded, crawled again, its errors cleared; "" where it stays as it is
 LIVES: list[tuple[Row, str, str, str, str]] = [
-    (PENDING, "", "", "", ""),
+    (PENDING, "", "", "pending never", ""),
     (DOCUMENT, "", "", "done 200 document due", ""),
     (MISSING, "", "", "gone 404 due", "pending never"),
     (FAILING, "forgotten", "failed 503 document later", "failed 503 document held:host due", "failed 503 document due"),
@@ -105,8 +105,10 @@ def test_what_is_fetched_at_this_moment_is_left_alone_but_for_forgetting() -> No
 
 def test_what_is_left_alone_is_told() -> None:
     store = known((URL, PENDING), (f"{URL}/b", RULES), (f"{URL}/c", (State.EXCLUDED, 760, False, None, NEVER)))
+    assert keeper(store).recrawl([1]).changed == 1, "it waits in source user from now on"
+    assert store.get(URL).source is Source.USER  # type: ignore[union-attr]
     assert list(keeper(store).recrawl([1, 2, 3, 4]).of_the_rest()) == [
-        "1 wait to be fetched for the first time, and are due anyhow",
+        "1 wait to be fetched for the first time, in source user, and are due anyhow",
         "2 are outside the crawl space, and are left as they are",
     ]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
-from crawlspace.model import NewUrl, Source, State
+from crawlspace.frontier.politeness import Backoff, Pace
+from crawlspace.frontier.sources import DEFAULT_WEIGHTS
+from crawlspace.model import NewUrl, Queue, Source, State
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import url_key
@@ -21,10 +25,21 @@ def new(url: str, source: Source = Source.INDEX_FOLLOW, shift: int = 0) -> NewUr
 
 
 class World:
-    """A store, a clock and the frontier between them."""
+    """A store, a clock and the frontier between them; it is itself what says how fast sites may be asked."""
 
-    def __init__(self, *urls: NewUrl, delay: float = 1.0, concurrency: int = 1, lease_s: int = 600) -> None:
+    def __init__(
+        self,
+        *urls: NewUrl,
+        delay: float = 1.0,
+        concurrency: int = 1,
+        lease_s: int = 600,
+        weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
+        max_sites: int | None = None,
+    ) -> None:
         self.clock = FakeClock()
+        self.weights = weights
+        self.max_sites = max_sites
+        self.changes = inf
         self.store = MemoryStore()
         self.store.discover(urls, now=self.now)
         self.pace = Pace(delay, concurrency)
@@ -32,15 +47,29 @@ class World:
         self.frontier = self.open()
 
     def open(self) -> Frontier:
-        return Frontier(self.store, clock=self.clock, pace_of=lambda site: self.pace, lease_s=self.lease_s)
+        return Frontier(
+            self.store,
+            clock=self.clock,
+            paces=self,
+            lease_s=self.lease_s,
+            weights=self.weights,
+            max_sites=self.max_sites,
+            backoff=Backoff(5.0, 60.0),
+        )
+
+    def of(self, site: str) -> Pace:
+        return self.pace
+
+    def change_at(self) -> float:
+        return self.changes
 
     @property
     def now(self) -> int:
         return int(self.clock.now())
 
     def add(self, *urls: NewUrl) -> None:
-        effects = self.store.discover(urls, now=self.now)
-        self.frontier.discovered(urls, effects.pending_sites)
+        self.store.discover(urls, now=self.now)
+        self.frontier.discovered([(url.site, Queue(url.source, url.shift)) for url in urls])
 
     def next(self) -> str | None:
         state = self.frontier.next()
@@ -53,10 +82,17 @@ class World:
             return None
         done = replace(state, state=State.DONE, status=200, next_fetch=self.now + 10**6, lease_until=None)
         self.store.record([Change(done)], now=self.now)
-        self.frontier.due(done.site, self.now + 10**6)
+        self.frontier.due(done.site, done.queue, self.now + 10**6)
         self.frontier.finished(state)
         self.clock.advance(self.pace.delay_s)
         return state.url
+
+    def fetch_at_once(self) -> str | None:
+        """Take the next URL and finish it, without waiting for the next turn."""
+        state = self.frontier.next()
+        if state is not None:
+            self.frontier.finished(state)
+        return None if state is None else state.url
 
     def fetch_all(self) -> list[str]:
         urls = []
@@ -144,10 +180,9 @@ def test_done_only_when_nothing_is_pending_under_way_or_to_be_retried() -> None:
     assert state is not None
     assert not world.frontier.is_done()
     retry_at = world.now + 10
-    world.store.record(
-        [Change(replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None))], now=world.now
-    )
-    world.frontier.due("a:80", retry_at, retry=True)
+    failed = replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None)
+    world.store.record([Change(failed)], now=world.now)
+    world.frontier.due("a:80", failed.queue, retry_at, retry=True)
     world.frontier.finished(state)
     assert world.next() is None
     assert not world.frontier.is_done()
@@ -218,7 +253,7 @@ def test_a_fetch_longer_than_its_lease_is_not_handed_out_again() -> None:
 
 
 def test_more_sites_than_can_be_at_hand_all_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawlspace.frontier.frontier.SITES_AT_HAND", 2)
+    monkeypatch.setattr("crawlspace.frontier.frontier.MOST_AT_HAND", 2)
     world = World(*(new(f"http://s{site}/{n}") for site in range(30) for n in range(30)), delay=1.0)
     asked = set()
     for _ in range(60):
@@ -229,3 +264,126 @@ def test_more_sites_than_can_be_at_hand_all_get_their_turn(monkeypatch: pytest.M
             world.frontier.finished(state)
         world.clock.advance(1.0)
     assert len(asked) == 30
+
+
+INDEXED, BOTH, FOLLOWED = Source.INDEX, Source.INDEX_FOLLOW, Source.FOLLOW
+FULL = [(INDEXED, 10_000), (BOTH, 1_000), (FOLLOWED, 100)]
+
+
+@pytest.mark.parametrize(("sites", "delay"), [(1, 0.0), (40, 0.0), (40, 0.5)], ids=["one site", "sites", "sites with a delay"])
+def test_picks_are_in_proportion_to_weight(sites: int, delay: float) -> None:
+    """11,100 picks while all three sources are full; with a delay more sites are there than are asked at a time."""
+    urls = [new(f"http://s{n % sites}/{source}/{n}", source) for source, count in FULL for n in range(count + 400)]
+    world = World(*urls, delay=delay, concurrency=1 if delay else 8)
+    picked: Counter[Source] = Counter()
+    while picked.total() < 11_100:
+        for _ in range(20):  # as many as the crawler bears at a time
+            state = world.frontier.next()
+            if state is None:
+                break
+            picked[state.source] += 1
+            world.frontier.finished(state)
+        world.clock.advance(1.0)
+    for source, count in FULL:
+        assert abs(picked[source] - count) <= count * 0.02, picked
+
+
+def test_a_source_that_had_nothing_for_long_does_not_make_up_for_it() -> None:
+    world = World(*(new(f"http://a/{n}", FOLLOWED) for n in range(300)), delay=0.0)
+    for _ in range(200):
+        world.fetch()
+    world.add(*(new(f"http://a/refresh{n}", BOTH) for n in range(300)))
+    urls = [world.fetch() or "" for _ in range(44)]
+    assert 38 <= sum("refresh" in url for url in urls) <= 42, "ten to one, also at once"
+
+
+def test_a_weight_of_0_pauses_a_source() -> None:
+    world = World(new("http://a/1", FOLLOWED), new("http://a/2"), new("http://b/1", FOLLOWED), weights={BOTH: 100, FOLLOWED: 0})
+    assert world.fetch_all() == ["http://a/2"]
+    assert world.frontier.is_done()
+    assert world.store.counts().by_state == {"pending": 2, "done": 1}
+
+
+def test_due_urls_do_not_delay_new_ones_beyond_their_weight() -> None:
+    world = World(*(new(f"http://a/known{n}") for n in range(50)), delay=0.0)
+    known = world.store.lease("a:80", 50, now=world.now, until=world.now + 9)
+    world.store.record([Change(replace(one, state=State.DONE, next_fetch=world.now)) for one in known], now=world.now)
+    world.store.discover([new(f"http://a/new{n}") for n in range(250)], now=world.now)
+    world.frontier = world.open()
+    urls = [world.fetch() or "" for _ in range(202)]
+    assert sum("known" in url for url in urls) == 2, "1 to 100"
+    assert len(world.fetch_all()) == 98
+
+
+def test_so_many_sites_are_crawled_at_a_time() -> None:
+    world = World(*(new(f"http://{site}/{n}") for n in range(2) for site in "abcd"), delay=1.0, max_sites=2)
+    rounds = []
+    while not world.frontier.is_done():
+        rounds.append("")
+        while (state := world.frontier.next()) is not None:
+            rounds[-1] += state.site[0]
+            world.frontier.finished(state)
+        world.clock.advance(1.0)
+    assert [*filter(None, rounds)] == ["ab", "abcd", "cd"], "a and b are done in the second round"
+
+
+def test_a_silent_site_makes_place_for_another() -> None:
+    world = World(new("http://a/1"), new("http://b/1"), max_sites=1)
+    world.frontier.wait_site("a:80", 3600)
+    assert world.next() == "http://b/1"
+
+
+def test_a_pace_may_change_while_sites_wait() -> None:
+    world = World(new("http://a/1"), new("http://a/2"), new("http://b/1"), delay=3600.0)
+    world.changes = world.clock.now() + 10
+    world.frontier = world.open()
+    assert [world.fetch_at_once(), world.fetch_at_once(), world.next()] == ["http://a/1", "http://b/1", None]
+    assert world.frontier.wake_in() == 10
+    world.pace, world.changes = Pace(1.0, 1), inf
+    world.clock.advance(10)
+    assert world.next() == "http://a/2"
+
+
+def test_while_suspended_nothing_is_asked_and_the_crawl_is_not_done() -> None:
+    world = World(new("http://a/1"))
+    world.pace, world.changes = Pace(1.0, 1, suspended=True), world.clock.now() + 600
+    world.frontier = world.open()
+    assert (world.next(), world.frontier.is_done(), world.frontier.wake_in()) == (None, False, 600)
+    world.pace, world.changes = Pace(1.0, 1), inf
+    world.clock.advance(600)
+    assert world.next() == "http://a/1"
+
+
+FAILURES = [(1, 1.0), (2, 1.0), (3, 5.0), (4, 10.0), (5, 20.0), (6, 40.0), (7, 60.0), (50, 60.0)]
+
+
+@pytest.mark.parametrize(("in_a_row", "wait_s"), FAILURES)
+def test_failures_in_a_row_widen_the_delay(in_a_row: int, wait_s: float) -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(60)))
+    wait: float | None = None
+    for number in range(1, in_a_row + 1):
+        state = world.frontier.next()
+        assert state is not None
+        assert world.frontier.finished(state, failed=True) == number
+        assert world.next() is None
+        wait = world.frontier.wake_in()
+        assert wait is not None
+        if number < in_a_row:
+            world.clock.advance(wait)
+    assert wait is not None
+    assert wait == wait_s
+    world.clock.advance(wait)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.finished(state, failed=False)
+    assert world.frontier.wake_in() == 1.0
+
+
+def test_a_site_with_nothing_left_is_not_remembered_beyond_its_delay() -> None:
+    world = World(*(new(f"http://s{n}/") for n in range(100)), delay=1.0)
+    while (state := world.frontier.next()) is not None:
+        world.frontier.finished(state)
+    assert len(world.frontier._sites) == 100
+    world.clock.advance(2.0)
+    assert world.next() is None
+    assert len(world.frontier._sites) == 0

@@ -196,7 +196,7 @@ def test_what_comes_with_too_many_others_stays_and_leaves_when_approved(
     assert (withheld.order, withheld.forget) == (None, False)
     assert (after.state, after.status, after.held, after.checksum) == (state, status, held, PAGE.checksum)
     assert (after.next_fetch is None) is (held is Held.RULES), "what the rules exclude is not fetched"
-    sent = approved(after)
+    sent = approved(after, now=NOW)
     assert (sent.order, sent.state.checksum, sent.state.held) == (Op.DELETE, None, None)
     assert sent.forget is (status == 404)
     dropped = discarded(after)
@@ -204,7 +204,7 @@ def test_what_comes_with_too_many_others_stays_and_leaves_when_approved(
 
 
 def test_what_is_held_for_the_hosts_sake_is_forgotten_when_approved() -> None:
-    assert approved(HELD).forget
+    assert approved(HELD, now=NOW).forget
 
 
 WAITS = [(1, None, 5), (2, None, 10), (3, None, 20), (1, 60.0, 60), (2, 3.0, 10), (1, 10**9, 3600)]

@@ -1,0 +1,54 @@
+"""How fast each site may be asked at present: its settings, the time of the week, and what its robots.txt asks for."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.config import Collection
+from crawlspace.frontier.politeness import Pace
+from crawlspace.frontier.timetable import Slot
+from crawlspace.urls import DEFAULT_PORTS
+
+
+class AskedDelays(Protocol):
+    def delay_of(self, site: str, scheme: str) -> float: ...
+
+
+class SitePaces:
+    """The paces of a collection's sites.
+
+    In a slot of CRAWLSPACE_VARIABLE_DELAY its delay holds for all sites but those that have one of their own in CRAWLSPACE_SITES;
+    while it says "suspend", nothing is asked at all.
+    """
+
+    def __init__(self, collection: Collection, clock: Clock, asked: AskedDelays) -> None:
+        """`asked` knows the delays that robots.txt asks for; it is not consulted where robots.txt is not obeyed."""
+        self._sites = collection.sites
+        self._timetable = collection.timetable
+        self._obey = collection.robots_obey
+        self._clock = clock
+        self._asked = asked
+        self._slot = Slot(None, suspended=False, until=inf) if self._timetable is None else self._timetable.at(clock.now())
+
+    def of(self, site: str) -> Pace:
+        host, _, port = site.rpartition(":")
+        settings = self._sites.of(host, int(port))
+        slot = self._present()
+        delay = settings.delay_s
+        if slot.delay_s is not None and not settings.own_delay:
+            delay = slot.delay_s
+        asked = max(self._asked.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
+        one_at_a_time = asked > 0 or (slot.delay_s and delay == slot.delay_s)
+        return Pace(max(delay, asked), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
+
+    def change_at(self) -> float:
+        """When a pace may become another by the time of the week, in seconds since 1970; infinite where none will."""
+        return self._present().until
+
+    def _present(self) -> Slot:
+        now = self._clock.now()
+        if self._timetable is not None and now >= self._slot.until:
+            self._slot = self._timetable.at(now)
+        return self._slot

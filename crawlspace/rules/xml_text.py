@@ -1,0 +1,198 @@
+"""The text of an XML file with its places, so that a mistake is pointed at to the character.
+
+The XML parser tells where a tag begins. Where an attribute or a character of its value stands is looked up in the text, and only
+when there is something to say of it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+
+from crawlspace.errors import Mistake, RuleFileError
+
+MAX_LISTED = 100
+"""Mistakes of one file that are told one by one."""
+MAX_SHOWN = 1_000_000
+"""Characters of the lines shown with them, about: a file may be one line of 10 million characters, with mistakes all over."""
+
+
+@dataclass(slots=True)
+class Element:
+    """What a start tag says. Line and column count from 1 and are of its `<`; an attribute in a namespace is `namespace name`."""
+
+    name: str
+    namespace: str
+    attributes: dict[str, str]
+    line: int
+    column: int
+    children: list[Element] = field(default_factory=list)
+    spoiled: bool = False
+    """A mistake inside was told; that something is missing here would only repeat it."""
+
+
+class XmlText:
+    """A decoded file; its line ends are `\\n`, as the XML parser counts them."""
+
+    def __init__(self, text: str, *, file: str) -> None:
+        self.text = text
+        self.file = file
+        self._lines = text.split("\n")
+
+    def mistake(self, line: int, column: int, message: str) -> Mistake:
+        return Mistake(self.file, line, column, message, self._lines[line - 1])
+
+    def mistake_at(self, offset: int, message: str) -> Mistake:
+        """`offset` counts characters of the text from 0."""
+        line = bisect_right(self._starts, offset)
+        return self.mistake(line, offset - self._starts[line - 1] + 1, message)
+
+    def offset(self, line: int, column: int) -> int:
+        return self._starts[line - 1] + column - 1
+
+    def of_name(self, element: Element, attribute: str) -> int:
+        """Offset of an attribute's name; of the element in doubt."""
+        found = self._find(element, attribute)
+        return found.start("name") if found else self.offset(element.line, element.column)
+
+    def of_value(self, element: Element, attribute: str, index: int = 0) -> int:
+        """Offset of a character of an attribute's value, or of the quotation mark behind it; of the element in doubt.
+
+        `&amp;` and its like are one character of the value each.
+        """
+        found = self._find(element, attribute)
+        if found is None:
+            return self.offset(element.line, element.column)
+        start, end = found.span("value")
+        if end - start > MAX_SHOWN:
+            return start + 1  # too much to go through for a caret that nobody would see
+        pieces = [piece.start() for piece in _CHARACTER.finditer(self.text, start + 1, end - 1)]
+        if len(pieces) != len(element.attributes[attribute]):
+            return self.offset(element.line, element.column)
+        return [*pieces, end - 1][min(index, len(pieces))]
+
+    def _find(self, element: Element, attribute: str) -> re.Match[str] | None:
+        local = attribute.rpartition(" ")[2]
+        tag = _TAG.match(self.text, self.offset(element.line, element.column))
+        at = tag.end() if tag else len(self.text)
+        while found := _ATTRIBUTE.match(self.text, at):
+            if found["name"].rpartition(":")[2] == local and (found["name"] == local) == (attribute == local):
+                return found
+            at = found.end()
+        return None
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """The offset at which each line begins."""
+        return [0, *accumulate(len(line) + 1 for line in self._lines[:-1])]
+
+
+class Mistakes:
+    """The mistakes of a file as they are found; beyond the first hundred they are only counted."""
+
+    def __init__(self, text: XmlText) -> None:
+        self._text = text
+        self._found: list[Mistake] = []
+        self._shown = 0
+        self._more = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more are listed: then a message is worth no work."""
+        return len(self._found) >= MAX_LISTED or self._shown > MAX_SHOWN
+
+    def at(self, element: Element, message: str) -> None:
+        self.at_place(element.line, element.column, message)
+
+    def at_place(self, line: int, column: int, message: str) -> None:
+        if self._listed():
+            self._list(self._text.mistake(line, column, message))
+
+    def at_name(self, element: Element, attribute: str, message: str) -> None:
+        if self._listed():
+            self._list(self._text.mistake_at(self._text.of_name(element, attribute), message))
+
+    def at_value(self, element: Element, attribute: str, message: str, *, index: int = 0) -> None:
+        """`index` is the character of the value that is wrong."""
+        if self._listed():
+            self._list(self._text.mistake_at(self._text.of_value(element, attribute, index), message))
+
+    @property
+    def count(self) -> int:
+        return len(self._found) + self._more
+
+    def error(self) -> RuleFileError:
+        found = sorted(self._found, key=lambda mistake: (mistake.line, mistake.column))
+        if self._more:
+            last = found[-1]
+            message = f"{self._more:,} more mistakes are not shown"
+            found.append(Mistake(last.file, last.line, last.column, message, last.text))
+        return RuleFileError(found)
+
+    def _list(self, mistake: Mistake) -> None:
+        self._found.append(mistake)
+        self._shown += len(mistake.text)
+
+    def _listed(self) -> bool:
+        """Whether one more is listed; otherwise it is counted."""
+        self._more += self.full
+        return not self.full
+
+
+def decode(data: bytes, *, file: str) -> str:
+    """Return the text of an XML file without byte-order mark. Raises RuleFileError.
+
+    The encoding is the byte-order mark's, else that of UTF-16 if the file looks so, else the declared one, else UTF-8 (XML 1.0, F.1).
+    """
+    encoding, skip = "utf-8", 0
+    for mark, name in _MARKS:
+        if data.startswith(mark):
+            encoding, skip = name, len(mark)
+            break
+    else:
+        if b"\0" in data[:2]:
+            encoding = "utf-16-be" if data[:1] == b"\0" else "utf-16-le"
+        elif declared := _DECLARED.match(data):
+            encoding = declared["encoding"].decode("ascii")
+            if not _is_readable(encoding):
+                message = f"the file cannot be read as {encoding!r}, which it says it is; save it as UTF-8, and name that here"
+                begin = XmlText(_line_ends(data[:1000].decode("latin-1")), file=file)
+                raise RuleFileError([begin.mistake_at(declared.start("encoding"), message)])
+    try:
+        text = data[skip:].decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[skip:][: error.start].decode(encoding, "ignore")
+        broken = XmlText(_line_ends(data[skip:].decode(encoding, "replace")), file=file)
+        message = (
+            f"what stands here is not {encoding.upper()}; save the file as UTF-8, or name its encoding in the first line, "
+            'as in <?xml version="1.0" encoding="windows-1252"?>'
+        )
+        raise RuleFileError([broken.mistake_at(len(_line_ends(before)), message)]) from error
+    return _line_ends(text)
+
+
+_TAG = re.compile(r"<[^\s/>]+")
+_ATTRIBUTE = re.compile(r"""\s+(?P<name>[^\s=]+)\s*=\s*(?P<value>"[^"]*"|'[^']*')""")
+_CHARACTER = re.compile(r"&[^;]*;|.", re.DOTALL)
+_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["'](?P<encoding>[A-Za-z][A-Za-z0-9._-]*)["']""")
+# Encodings in which the declaration can be read before they are known. Python has others that are none of texts, or slow.
+_READABLE = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc_|gb|big5|tis-620")
+
+
+def _line_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_readable(encoding: str) -> bool:
+    try:
+        return _READABLE.match(codecs.lookup(encoding).name) is not None
+    except LookupError:
+        return False

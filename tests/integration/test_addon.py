@@ -1,0 +1,562 @@
+"""The rules alone, in a Scrapy project outside this one: own spiders, own middlewares, the stock scheduler.
+
+The project's modules are named as folders of ours are, so that the add-on works only if it needs none of those.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.task import Clock
+
+from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
+from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
+from crawlspace.decision import Decision, Reason
+from crawlspace.runtime.rules_alone import NOFOLLOW, NOINDEX_ITEMS, RULES, SharedResolver
+from tests.conftest import assert_same
+from tests.sites import ROOT, CompletedRun, Server, Site, binary, page, redirect, run_scrapy, serve, status, text
+
+SETTINGS = """\
+SPIDER_MODULES = ["spiders"]
+CONCURRENT_REQUESTS = 1
+ROBOTSTXT_OBEY = True
+TELNETCONSOLE_ENABLED = False
+LOG_LEVEL = "DEBUG"
+DOWNLOADER_MIDDLEWARES = {"middlewares.SeesRequests": 543}
+SPIDER_MIDDLEWARES = {"middlewares.SeesLinks": 543}
+ITEM_PIPELINES = {"pipelines.KeepsItems": 300}
+ADDONS = {"crawlspace.addon.CrawlSpaceRules": 500}
+"""
+
+SPIDERS = """\
+import scrapy
+
+
+class Shop(scrapy.Spider):
+    name = "shop"
+
+    def __init__(self, start="", **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = start.split()
+
+    def parse(self, response):
+        yield {"url": response.url, "rules": response.meta["crawlspace_rules"]}
+        yield from response.follow_all(css="a")
+
+
+class OwnWays(Shop):
+    name = "own_ways"
+
+    async def start(self):
+        yield scrapy.Request(self.start_urls[0])
+
+    def parse(self, response):
+        yield {"url": response.url}
+        yield response.follow("/soon/1")
+        yield response.follow("/first", priority=1000)
+        yield response.follow("/free/of/all/rules.zip", meta={"crawlspace_rules": False}, callback=self.taken)
+        yield response.follow("/refused/by/rules.zip", callback=self.taken)
+
+    def taken(self, response):
+        yield {"url": response.url, "type": response.headers["Content-Type"].decode()}
+"""
+
+MIDDLEWARES = """\
+class SeesRequests:
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.stats)
+
+    def __init__(self, stats):
+        self.stats = stats
+
+    def process_request(self, request):
+        self.stats.set_value("seen/requests", [*self.stats.get_value("seen/requests", []), request.url])
+
+
+class SeesLinks:
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.stats)
+
+    def __init__(self, stats):
+        self.stats = stats
+
+    async def process_spider_output_async(self, response, result):
+        async for one in result:
+            if hasattr(one, "callback"):
+                self.stats.set_value("seen/links", [*self.stats.get_value("seen/links", []), one.url])
+            yield one
+
+    def process_spider_output(self, response, result):
+        for one in result:
+            if hasattr(one, "callback"):
+                self.stats.set_value("seen/links", [*self.stats.get_value("seen/links", []), one.url])
+            yield one
+"""
+
+PIPELINES = """\
+import json
+
+
+class KeepsItems:
+    @classmethod
+    def from_crawler(cls, crawler):
+        return cls(crawler.stats)
+
+    def __init__(self, stats):
+        self.stats = stats
+        self.items = []
+
+    def process_item(self, item):
+        self.items.append(item)
+        return item
+
+    def close_spider(self):
+        with open("left.json", "w") as file:
+            json.dump({"items": self.items, "stats": self.stats.get_stats()}, file, default=str)
+"""
+
+
+class PlainProject:
+    """A Scrapy project in a temporary folder, run as its user runs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write(
+            {
+                "scrapy.cfg": "[settings]\ndefault = settings\n",
+                "settings.py": SETTINGS,
+                "spiders.py": SPIDERS,
+                "middlewares.py": MIDDLEWARES,
+                "pipelines.py": PIPELINES,
+            }
+        )
+
+    def write(self, files: Mapping[str, str]) -> None:
+        for name, content in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+
+    def crawl(self, *starts: str, options: Sequence[str] = (), spider: str = "shop") -> CompletedRun:
+        return self.scrapy("crawl", spider, "-a", f"start={' '.join(starts)}", *options)
+
+    def scrapy(self, *args: str) -> CompletedRun:
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return run_scrapy(args, cwd=self.folder, env={"PYTHONPATH": path})
+
+    def left(self) -> dict[str, Any]:
+        left: dict[str, Any] = json.loads((self.folder / "left.json").read_text(encoding="utf-8"))
+        return left
+
+    def stats(self, prefix: str = "crawlspace/") -> dict[str, Any]:
+        return {name.removeprefix(prefix): value for name, value in self.left()["stats"].items() if name.startswith(prefix)}
+
+    def rules_of(self, server: Server) -> dict[str, dict[str, Any]]:
+        """What the spider found in `response.meta`, by path."""
+        return {item["url"].removeprefix(server.url("")): item["rules"] for item in self.left()["items"]}
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> PlainProject:
+    return PlainProject(tmp_path / "elsewhere")
+
+
+def fetched(server: Server) -> list[str]:
+    return [path for path in server.paths() if path != "/robots.txt"]
+
+
+# --- what is fetched, and in which order --------------------------------------------------------------------------
+
+RULES_XML = """\
+<Rules xmlns="exa:com.exalead.actionrules.v21" group="shop" key="1">
+  <Rule><Path val="/late/"/><Priority shift="2"/></Rule>
+  <Rule><Path val="/soon/"/><Priority shift="-2"/></Rule>
+  <Rule><Path val="/hub/"/><NoIndex/><Follow/></Rule>
+  <Rule><Path val="/leaf/"/><Index/><NoFollow/><Source name="leaves"/><AddMeta name="kind" value="leaf"/></Rule>
+  <Rule><Path val="/ignored/"/><Ignore/></Rule>
+</Rules>
+"""
+
+NOTHING_SAID = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
+SHIFTED = ["/plain", "/leaf/1", "/hub/1", "/soon/1", "/late/1"]
+
+
+@pytest.mark.parametrize("options", [(), ("-s", "DEPTH_PRIORITY=1")], ids=["usual", "by_depth_too"])
+def test_the_stock_scheduler_fetches_in_the_order_of_the_rules(plain: PlainProject, options: tuple[str, ...]) -> None:
+    """Of the links of one page: index alone first, then index and follow by shift, then those that are only followed."""
+    site = Site({"/": page("Home", links=SHIFTED), "/late/1": page("A")}, otherwise=page("Any"))
+    plain.write({"rules/rules.xml": RULES_XML})
+    with serve(site) as server:
+        plain.crawl(server.url("/"), options=options).succeeded()
+        assert fetched(server) == ["/", "/leaf/1", "/soon/1", "/plain", "/late/1", "/hub/1"]
+
+
+def test_rules_xml_is_told_to_the_spider_and_links_of_a_nofollow_page_are_not_taken(plain: PlainProject) -> None:
+    site = Site(
+        {
+            "/": page("Home", links=["/hub/1", "/leaf/1", "/ignored/1"]),
+            "/hub/1": page("Hub", links=["/found"]),
+            "/leaf/1": page("Leaf", links=["/never", "/never/2"]),
+        },
+        otherwise=page("Any"),
+    )
+    plain.write({"rules/rules.xml": RULES_XML})
+    with serve(site) as server:
+        plain.crawl(server.url("/")).succeeded()
+        assert_same(fetched(server), ["/", "/leaf/1", "/hub/1", "/found"])
+        told = plain.rules_of(server)
+    assert told == {
+        "/": NOTHING_SAID,
+        "/found": NOTHING_SAID,
+        "/hub/1": {**NOTHING_SAID, "index": False, "source": "follow"},
+        "/leaf/1": {**NOTHING_SAID, "follow": False, "source": "index", "label": "leaves", "fields": {"kind": "leaf"}},
+    }
+    assert plain.stats() == {"refused/rules_xml": 1, "nofollow": 2, "items_of_noindex_pages": 1}
+
+
+CRAWL_RULES = """\
+allow domain 127.0.0.1
+forbid domain *
+forbid prefix http://127.0.0.1:{port}/private/
+"""
+
+LINKS = [
+    # a link of the start page; the reason it is refused for, or "" where it is fetched
+    ("/a", ""),
+    ("/private/b", "prefix"),
+    ("/to-private", ""),
+    ("/to-elsewhere", ""),
+    ("http://other.example/", "domain"),
+    ("/picture.jpg", "extension"),
+    ("/1/2/3/4", "path_depth"),
+    ("/x/x/x/x", "path_depth"),
+    ("/a?b=c", ""),
+    ("/letter", ""),
+    ("/lying", ""),
+    ("/gone", ""),
+]
+"""The reason counts once for a URL, however often it is linked."""
+
+
+def test_nothing_outside_is_fetched_whatever_leads_there(plain: PlainProject) -> None:
+    links = [link for link, _ in LINKS]
+    site = Site(
+        {
+            "/": page("Home", links=links),
+            "/a": page("A", links=["/private/b", "/picture.jpg"]),
+            "/a?b=c": page("A"),
+            "/to-private": redirect("/private/c"),
+            "/letter": binary(b"PK\x03\x04" + bytes(100_000), "application/vnd.oasis.opendocument.text"),
+            "/lying": binary(b"%PDF-1.7\n" + bytes(1000), "text/html"),
+            "/gone": status(404),
+        },
+        otherwise=page("Outside"),
+    )
+    with serve(site) as server, serve(Site({}, otherwise=page("Elsewhere")), host="127.0.0.2") as elsewhere:
+        site["/to-elsewhere"] = redirect(elsewhere.url("/"))
+        plain.write(
+            {
+                "rules/crawl.rules": CRAWL_RULES.format(port=server.port),
+                "settings.py": f"{SETTINGS}CRAWLSPACE_MAX_PATH_DEPTH = 2\n",
+            }
+        )
+        run = plain.crawl(server.url("/")).succeeded()
+        assert_same(fetched(server), ["/", *(link for link, reason in LINKS if not reason)])
+        assert elsewhere.paths() == []  # and its robots.txt was not asked for either
+        assert server.counts()["/robots.txt"] == 1
+    assert plain.stats("crawlspace/refused/") == {
+        "domain": 2,
+        "prefix": 2,
+        "extension": 1,
+        "path_depth": 2,
+        "mime_type": 2,
+    }
+    assert "a prefix rule forbids the URL (crawl.rules:3)" in run.stderr
+
+
+def test_the_projects_own_middlewares_see_what_they_saw_before(plain: PlainProject) -> None:
+    site = Site({"/": page("Home", links=["/a", "/b", "/no.zip"])}, otherwise=page("Any"))
+    plain.write({"rules/crawl.rules": ""})
+    with serve(site) as server:
+        plain.crawl(server.url("/")).succeeded()
+        seen = plain.stats("seen/")
+        assert_same(seen["requests"], [server.url(path) for path in server.paths()])
+        assert_same(seen["links"], map(server.url, ["/a", "/b", "/no.zip"]))
+
+
+def test_a_document_that_is_not_taken_is_stopped_at_its_header(plain: PlainProject) -> None:
+    site = Site({"/": page("Home", links=["/video"]), "/video": binary(bytes(8_000_000), "application/x-video")})
+    plain.write({"rules/crawl.rules": ""})
+    with serve(site) as server:
+        run = plain.crawl(server.url("/")).succeeded()
+        assert fetched(server) == ["/", "/video"]
+    assert plain.stats("downloader/")["response_bytes"] < 1_000_000
+    assert plain.stats() == {"refused/mime_type": 1}
+    assert "the document's type is not among CRAWLSPACE_MIME_TYPES" in run.stderr
+
+
+def test_what_was_stopped_at_its_header_is_not_kept_by_scrapys_cache(plain: PlainProject) -> None:
+    site = Site({"/": page("Home", links=["/sheet"]), "/sheet": binary(b"a,b\n", "text/csv")})
+    plain.write({"rules/crawl.rules": "", "settings.py": f"{SETTINGS}HTTPCACHE_ENABLED = True\n"})
+    with serve(site) as server:
+        plain.crawl(server.url("/")).succeeded()
+        plain.crawl(server.url("/"), options=("-s", "CRAWLSPACE_MIME_TYPES=text/*")).succeeded()
+        assert server.counts()["/sheet"] == 2
+        assert server.counts()["/"] == 1
+
+
+def test_a_spider_may_set_priorities_of_its_own_and_free_a_request_from_the_rules(plain: PlainProject) -> None:
+    site = Site({"/": page("Home"), "/free/of/all/rules.zip": binary(b"zip", "application/zip")}, otherwise=page("Any"))
+    plain.write({"rules/rules.xml": RULES_XML})
+    with serve(site) as server:
+        plain.crawl(server.url("/"), spider="own_ways").succeeded()
+        assert fetched(server) == ["/", "/first", "/soon/1", "/free/of/all/rules.zip"]
+        assert {"url": server.url("/free/of/all/rules.zip"), "type": "application/zip"} in plain.left()["items"]
+
+
+def test_pages_a_host(plain: PlainProject) -> None:
+    site = Site({"/": page("Home", links=[f"/{n}" for n in range(9)])}, otherwise=page("Any"))
+    plain.write({"rules/crawl.rules": "", "settings.py": f"{SETTINGS}CRAWLSPACE_MAX_URLS_PER_HOST = 4\n"})
+    with serve(site) as server:
+        plain.crawl(server.url("/")).succeeded()
+        assert len(fetched(server)) == 4
+    assert plain.stats() == {"refused/urls_per_host": 6}
+
+
+ROBOTS = [
+    # where robots.txt redirects to; whether what it says there holds
+    ("/moved/robots.txt", True),
+    ("http://127.0.0.2:{other}/robots.txt", False),
+]
+
+
+@pytest.mark.parametrize(("target", "holds"), ROBOTS)
+def test_robots_txt_passes_within_its_host_and_leads_nowhere_else(plain: PlainProject, target: str, holds: bool) -> None:
+    """A prefix rule need not name robots.txt for it to be read."""
+    rules = text("User-agent: *\nDisallow: /docs/no\n")
+    site = Site({"/docs/": page("Docs", links=["no", "yes"]), "/moved/robots.txt": rules}, otherwise=page("Any"))
+    with serve(site) as server, serve(Site({}, otherwise=rules), host="127.0.0.2") as other:
+        site["/robots.txt"] = redirect(target.format(other=other.port))
+        plain.write({"rules/crawl.rules": f"allow prefix {server.url('/docs/')}\nforbid prefix http://*\n"})
+        plain.crawl(server.url("/docs/")).succeeded()
+        assert "/robots.txt" in server.paths()
+        assert ("/docs/no" in server.paths()) is not holds
+        assert other.paths() == []
+
+
+# --- start URLs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_refused_start_url_is_told_with_its_rule(plain: PlainProject) -> None:
+    plain.write({"rules/crawl.rules": "allow domain 127.0.0.1\nforbid domain *\n"})
+    with serve(Site({"/": page("Home")})) as server:
+        run = plain.crawl(server.url("/"), "http://other.example/").succeeded()
+        assert fetched(server) == ["/"]
+    said = "the start URL http://other.example/ is refused: a domain rule forbids the host (crawl.rules:2: forbid domain *)"
+    assert said in run.stderr
+    assert "nothing is crawled" not in run.stderr
+
+
+def test_no_start_url_within_the_rules(plain: PlainProject) -> None:
+    plain.write({"rules/crawl.rules": "forbid domain *\n"})
+    run = plain.crawl("http://other.example/").succeeded()
+    assert "no start URL is within the rules, so nothing is crawled" in run.stderr
+
+
+def test_offsite_links_and_folders_are_those_of_the_spiders_start_urls(plain: PlainProject) -> None:
+    settings = f"{SETTINGS}CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\nCRAWLSPACE_INDEX_ENTIRE_SITE = True\n"
+    plain.write({"rules/crawl.rules": "", "settings.py": settings})
+    site = Site({"/docs/": page("Docs", links=["a", "/b", "http://other.example/"])}, otherwise=page("Any"))
+    with serve(site) as server:
+        plain.crawl(server.url("/docs/")).succeeded()
+        assert fetched(server) == ["/docs/", "/docs/a"]
+    assert plain.stats("crawlspace/refused/") == {"folder": 1, "offsite": 1}
+
+
+# --- addresses ----------------------------------------------------------------------------------------------------
+
+REACTORS = [
+    # options; whether address rules hold
+    ((), True),
+    (("-s", "FORCE_CRAWLER_PROCESS=1"), True),
+    (("-s", "TWISTED_DNS_RESOLVER=scrapy.resolver.CachingThreadedResolver"), False),
+]
+
+
+@pytest.mark.parametrize(("options", "hold"), REACTORS, ids=["usual", "crawler_process", "own_resolver"])
+def test_address_rules_hold_at_connect_time_or_it_is_said_that_they_do_not(
+    plain: PlainProject, options: tuple[str, ...], hold: bool
+) -> None:
+    plain.write({"rules/crawl.rules": "forbid address 127.0.0.2\n"})
+    site = Site({"/a": page("A")})
+    with serve(site) as server, serve(Site({"/": page("Other")}), host="127.0.0.2") as other:
+        site["/"] = page("Home", links=["/a", other.url("/")])
+        run = plain.crawl(server.url("/"), options=options).succeeded()
+        assert_same(fetched(server), ["/", "/a"])
+        assert (fetched(other) == []) is hold
+    assert ("address rules of crawl.rules do NOT hold" in run.stderr) is not hold
+    assert ("an address rule forbids every address of the host (crawl.rules:1)" in run.stderr) is hold
+    assert plain.stats("retry/") == {}
+
+
+def test_with_address_rules_private_addresses_are_for_hosts_that_are_meant(plain: PlainProject) -> None:
+    plain.write({"rules/crawl.rules": "forbid address 10.0.0.0/8\n"})
+    site = Site({}, otherwise=page("Any"))
+    with serve(site) as server:
+        site["/"] = page("Home", links=["/a", f"http://localhost:{server.port}/b"])
+        run = plain.crawl(server.url("/")).succeeded()
+        assert_same(fetched(server), ["/", "/a"])
+    assert plain.stats() == {"refused/private_address": 1}
+    assert Reason.PRIVATE_ADDRESS.sentence in run.stderr
+
+
+BY_PROXY = """\
+
+
+class ByProxy:
+    def process_request(self, request):
+        request.meta["proxy"] = "http://localhost:{port}"
+"""
+
+
+def test_a_spiders_address_rules_do_not_stop_what_else_the_process_connects_to(plain: PlainProject) -> None:
+    """Here a proxy that the project's own middleware sets."""
+    with serve(Site({}, otherwise=page("By proxy"))) as proxy:
+        plain.write(
+            {
+                "rules/crawl.rules": "forbid address 127.0.0.0/8\nforbid address ::1\n",
+                "middlewares.py": MIDDLEWARES + BY_PROXY.format(port=proxy.port),
+                "settings.py": f"{SETTINGS}DOWNLOADER_MIDDLEWARES['middlewares.ByProxy'] = 544\n",
+            }
+        )
+        plain.crawl("http://site.example/").succeeded()
+        assert "http://site.example/" in proxy.paths()
+
+
+# --- which rules ----------------------------------------------------------------------------------------------------
+
+FOLDERS = [
+    # files; settings; the paths fetched of /, /a and /b
+    ({"rules/crawl.rules": "forbid prefix http://*/a\n"}, "", ["/", "/b"]),
+    ({"rules/shop/crawl.rules": "forbid prefix http://*/b\n", "rules/crawl.rules": "forbid domain *\n"}, "", ["/", "/a"]),
+    ({"rules/other/crawl.rules": "forbid domain *\n", "rules/crawl.rules": ""}, "", ["/", "/a", "/b"]),
+    ({"conf/crawl.rules": "forbid prefix http://*/a\n"}, "CRAWLSPACE_RULES_DIR = 'conf'\n", ["/", "/b"]),
+    ({"rules/rules.xml": "<Rules><Rule><Path val='/a'/><Ignore/></Rule></Rules>"}, "", ["/", "/b"]),
+]
+
+
+@pytest.mark.parametrize(("files", "settings", "paths"), FOLDERS)
+def test_where_the_rules_lie(plain: PlainProject, files: dict[str, str], settings: str, paths: list[str]) -> None:
+    plain.write({**files, "settings.py": SETTINGS + settings})
+    with serve(Site({"/": page("Home", links=["/a", "/b"])}, otherwise=page("Any"))) as server:
+        plain.crawl(server.url("/")).succeeded()
+        assert_same(fetched(server), paths)
+
+
+BAD_RULES = "alow domain a.example\nforbid domian b.example\n"
+BAD_XML = "<Rules>\n  <Rule><Domian val='a.example'/><Ignore/></Rule>\n</Rules>\n"
+MISTAKES = [
+    # files, beside a settings.py with these lines; what is said
+    ({}, "", ["there is no crawl.rules and no rules.xml in ", "rules", "CRAWLSPACE_RULES_DIR"]),
+    ({"rules/shop/note": "", "rules/crawl.rules": ""}, "", ["there is no crawl.rules", "rules/shop"]),
+    ({"rules": "a file\n"}, "", ["there is no crawl.rules"]),
+    (
+        {"rules/crawl.rules": BAD_RULES, "rules/rules.xml": BAD_XML},
+        "",
+        ["rules/crawl.rules:1:1: ", "    alow domain a.example\n    ^\n", "crawl.rules:2:8: ", "rules/rules.xml:2:"],
+    ),
+    ({"rules/crawl.rules": ""}, "CRAWLSPACE_MAX_PATH_DEEPTH = 3\n", ["did you mean CRAWLSPACE_MAX_PATH_DEPTH?"]),
+    ({"rules/crawl.rules": ""}, "CRAWLSPACE_MAX_PATH_DEPTH = -3\n", ["CRAWLSPACE_MAX_PATH_DEPTH is -3; it must be at least 0"]),
+    ({"conf/crawl.rules": ""}, "CRAWLSPACE_RULE_DIR = 'conf'\n", ["did you mean CRAWLSPACE_RULES_DIR?"]),
+    ({"rules/crawl.rules": "alow domain a\n"}, "LOG_ENABLED = False\n", ["crawl.rules:1:1: "]),
+    ({"rules/crawl.rules": ""}, "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", ["name them in CRAWLSPACE_START_URLS"]),
+]
+PROCESSES = [(), ("-s", "FORCE_CRAWLER_PROCESS=1"), ("-s", "TWISTED_REACTOR_ENABLED=0")]
+
+
+@pytest.mark.parametrize(("files", "settings", "said"), MISTAKES)
+def test_a_mistake_ends_the_crawl_before_it_begins(
+    plain: PlainProject, files: dict[str, str], settings: str, said: list[str]
+) -> None:
+    plain.write({**files, "settings.py": SETTINGS + settings})
+    run = plain.crawl()
+    assert [words for words in said if words not in run.stderr] == []
+    assert (run.returncode, "shop is not crawled:" in run.stderr, "Traceback" in run.stderr) == (1, True, False)
+
+
+@pytest.mark.parametrize("options", PROCESSES, ids=["usual", "crawler_process", "no_reactor"])
+def test_a_mistake_leaves_the_last_export_and_asks_nothing(plain: PlainProject, options: tuple[str, ...]) -> None:
+    plain.write({"rules/crawl.rules": BAD_RULES, "items.jsonl": "the last crawl's\n"})
+    with serve(Site({}, otherwise=page("Any"))) as server:
+        run = plain.crawl(server.url("/"), options=(*options, "-O", "items.jsonl"))
+        assert server.paths() == []
+    assert (run.returncode, run.stderr.count("alow domain a.example"), "Traceback" in run.stderr) == (1, 1, False)
+    assert (plain.folder / "items.jsonl").read_text(encoding="utf-8") == "the last crawl's\n"
+
+
+def test_settings_without_effect_are_named(plain: PlainProject) -> None:
+    settings = "CRAWLSPACE_LEASE_S = 60\nURLLENGTH_LIMIT = 0\nCRAWLSPACE_SITES = {'*': {'delay': 1}}\n"
+    plain.write({"rules/crawl.rules": "", "settings.py": SETTINGS + settings})
+    with serve(Site({}, otherwise=page("Any"))) as server:
+        run = plain.crawl(server.url("/")).succeeded()
+        assert fetched(server) == ["/"]
+    assert "without effect in the add-on: CRAWLSPACE_LEASE_S\n" in run.stderr
+    assert "without effect in the add-on: delay of CRAWLSPACE_SITES" in run.stderr
+
+
+def test_what_a_person_asks_for_by_scrapy_fetch_is_not_held_by_the_rules(plain: PlainProject) -> None:
+    plain.write({"rules/crawl.rules": BAD_RULES})
+    with serve(Site({}, otherwise=page("Asked for"))) as server:
+        run = plain.scrapy("fetch", "--nolog", server.url("/a.zip")).succeeded()
+    assert "Asked for" in run.stdout
+
+
+def test_nothing_of_this_project_is_imported_but_the_package() -> None:
+    """The other folders have names that a project is likely to have, too."""
+    code = "import sys, crawlspace.addon; print(sorted({'spiders', 'middlewares', 'pipelines'} & {n.split('.')[0] for n in sys.modules}))"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout == "[]\n"
+
+
+ADDRESS, PRIVATE, ADMITTED = Reason.ADDRESS, Reason.PRIVATE_ADDRESS, Reason.ADMITTED
+SHARED = [
+    # what the spiders of a process say of a connection; what holds
+    ([], ADMITTED),
+    ([ADMITTED], ADMITTED),
+    ([PRIVATE], PRIVATE),
+    ([PRIVATE, ADMITTED], ADMITTED),
+    ([ADMITTED, ADDRESS], ADDRESS),
+    ([ADDRESS, PRIVATE], ADDRESS),
+]
+
+
+@pytest.mark.parametrize(("said", "holds"), SHARED)
+def test_the_resolver_serves_all_spiders_of_a_process(said: list[Reason], holds: Reason) -> None:
+    resolver = SharedResolver(Clock(), cache_size=10, timeout_s=1)
+    guards = [lambda host, port, address, reason=reason: Decision(reason, None, ()) for reason in said]
+    for guard in guards:
+        resolver.add(guard)
+    assert resolver.decide("www.example.com", 80, "192.0.2.1").reason is holds
+    for guard in guards:
+        resolver.remove(guard)
+    assert resolver.decide("www.example.com", 80, "192.0.2.1").reason is ADMITTED
+
+
+def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_is_told() -> None:
+    documented = (ROOT / "docs" / "addon.md").read_text(encoding="utf-8")
+    names = [*SETTINGS_THAT_HOLD, RULES_DIR, START_URLS, RULES, NOFOLLOW, NOINDEX_ITEMS]
+    assert [name for name in names if name not in documented] == []
+    assert f'ADDONS = {{"{CrawlSpaceRules.__module__}.{CrawlSpaceRules.__qualname__}": 500}}' in documented
+    assert (
+        f'["crawlspace_rules"]` holds what the rules say of the page:\n\n```python\n{NOTHING_SAID}'.replace("'", '"')
+        in documented
+    )
