@@ -63,7 +63,7 @@ lint: env-dev
 	$(RUN) -m mypy
 
 test: lint
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto
 
 bench: env
 	@$(RUN) -m benchmarks.run
