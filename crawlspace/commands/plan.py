@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
 from crawlspace.opening import build_brake, build_global_space, build_space, hash_of
-from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, Plan, plan
+from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
 from crawlspace.rules.verdicts import Verdicts
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store, shortened
 from crawlspace.state.memory import MemoryStore
@@ -17,6 +17,7 @@ _KINDS = {
     EXCLUDED: "leave the crawl space (760)",
     KEPT: "leave it, and stay in the index for another crawler (761)",
     RETURNED: "are back in the crawl space",
+    UNINDEXED: "are crawled for their links only (2004)",
     DELETIONS: "leave the index",
 }
 _ROWS = 20

@@ -88,7 +88,7 @@ class Robots:
         now = self._clock.now()
         parsed = self._get(site, scheme)
         if parsed is not None and not parsed.is_fresh(now):
-            parsed = self._load(site, scheme, known=parsed)  # another process may have read it meanwhile
+            parsed = self._read_elsewhere(site, scheme, now) or parsed
         unasked = (site, scheme) in self._unasked
         self._unasked.discard((site, scheme))
         if parsed is None or not (parsed.is_fresh(now) or (unasked and -MOMENT_S <= now - parsed.read_at < UNASKED_S)):
@@ -135,10 +135,15 @@ class Robots:
         self._parsed.move_to_end(key)
         return parsed
 
-    def _load(self, site: str, scheme: str, *, known: _Parsed | None = None) -> _Parsed | None:
+    def _load(self, site: str, scheme: str) -> _Parsed | None:
         entry = self._store.robots(site, scheme)
-        if entry is None or (known is not None and entry.fetched_at == known.read_at):
-            return known
+        return self._keep(entry) if entry is not None else None
+
+    def _read_elsewhere(self, site: str, scheme: str, now: float) -> _Parsed | None:
+        """What another process has read meanwhile, if it may be believed."""
+        entry = self._store.robots(site, scheme)
+        if entry is None or not entry.fetched_at - MOMENT_S <= now < entry.fetched_at + self._ttl_s:
+            return None
         return self._keep(entry)
 
     def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _Parsed:

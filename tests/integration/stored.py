@@ -9,7 +9,7 @@ from crawlspace.model import UrlState
 from crawlspace.state.sqlite import SqliteStore
 from tests.conftest import Project
 
-FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nDOWNLOAD_TIMEOUT = 2\n"
+FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 2\n"
 
 
 def collection(start: str, *, rules: str = "", settings: str = FAST) -> dict[str, str]:

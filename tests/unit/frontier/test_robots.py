@@ -383,6 +383,18 @@ def test_after_the_moment_what_was_read_before_counts() -> None:
     assert ask(robots) is FORBIDDEN
 
 
+@pytest.mark.parametrize("read_ago_s", [90_000, -90_000], ids=["long ago", "in the future, the clock has been set back"])
+def test_a_host_that_is_not_there_any_more_answers_one_question_however_late(read_ago_s: int) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    store.save_robots(RobotsEntry(SITE, "http", 200, BARRED, round(clock.now()) - read_ago_s))
+    robots = robots_of(store, clock)
+    assert ask(robots) is UNKNOWN
+    robots.pass_over(SITE, "http")
+    clock.advance(60)  # its rest after failures in a row
+    assert ask(robots) is ALLOWED, "else it would be asked for its robots.txt for ever"
+    assert ask(robots) is UNKNOWN
+
+
 # --- what is kept in memory ---------------------------------------------------------------------------------------
 
 
