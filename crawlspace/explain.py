@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots import Answer, Robots
+from crawlspace.handing import added_by
 from crawlspace.model import Source, State, UrlState, priority, source_of
 from crawlspace.reports import Known, known
 from crawlspace.rules.address import address_value
@@ -37,7 +38,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer. `source` and `shift` say where an admitted URL waits; `unchecked` what could not be checked, and why."""
+    """The answer. `source` and `shift` say where an admitted URL waits; `unchecked` what could not be checked, and why.
+
+    `fields` are those that action rules add to its document, what a page has handed to the URL included.
+    """
 
     asked: str
     url: Url | None
@@ -47,6 +51,7 @@ class Explanation:
     shift: int
     known: Known | None
     unchecked: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -59,6 +64,11 @@ class Explanation:
             "trace": [
                 {"check": str(step.check), "verdict": step.verdict.value, "rule": _place(step.rule)} for step in decision.trace
             ],
+            "actions": [
+                {"rule": str(one.rule), "changed": list(one.changed), "without_effect": list(one.without_effect)}
+                for one in decision.said.applied
+            ],
+            "fields": dict(self.fields),
             "index": decision.admitted and decision.index,
             "follow": decision.admitted and decision.follow,
             "source": self.source.label,
@@ -101,6 +111,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         shift,
         None if state is None or store is None else known(state, store),
         tuple(unchecked),
+        added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
     )
 
 

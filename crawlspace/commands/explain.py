@@ -75,6 +75,10 @@ def _lines(answer: Explanation) -> Iterator[str]:
         yield f"{'' if number else 'checks':<12} {_step(step)}"
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
+    for number, line in enumerate(_actions(answer)):
+        yield _row("" if number else "actions", line)
+    for number, (name, value) in enumerate(answer.fields.items()):
+        yield _row("" if number else "fields", shortened(f"{name} = {value}", WIDTH - 13))
     yield ""
     if answer.known is None:
         yield _row("known", "no: this URL is not among those found so far")
@@ -102,6 +106,13 @@ def _step(step: Step) -> str:
     if step.rule is None:
         return head.rstrip()
     return f"{head} {shortened(f'{step.rule}: {step.rule.text}', WIDTH - 15 - len(head))}"
+
+
+def _actions(answer: Explanation) -> Iterator[str]:
+    """A line for each action rule that matched: what it changed, and what it set to what it was already."""
+    for one in answer.decision.said.applied:
+        told = [*one.changed, *(f"{words} (as before)" for words in one.without_effect)]
+        yield shortened(f"{one.rule}: {', '.join(told) or 'nothing'}", WIDTH - 13)
 
 
 def _known(known: Known) -> Iterator[str]:

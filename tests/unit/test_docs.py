@@ -118,7 +118,7 @@ def shape(value: object) -> object:
     if isinstance(value, dict):
         return {key: shape(inner) for key, inner in value.items() if not str(key).isdigit()}
     if isinstance(value, list):
-        return [shape(value[0])] if value else []
+        return [shape(value[0])] if value and isinstance(value[0], dict) else []
     return None
 
 
@@ -126,6 +126,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     folder = tmp_path / "collections" / "demo"
     folder.mkdir(parents=True)
     (folder / "start_urls.txt").write_text("http://start.test/", encoding="utf-8")
+    (folder / "rules.xml").write_text("<Rules><Rule><Domain val='start.test'/><Index/></Rule></Rules>", encoding="utf-8")
     settings = {**defaults(), "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent)}
     collection = load_collection("demo", settings)
     known = Known(UrlState(1, 1, "http://start.test/", "start.test:80"), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from crawlspace.config import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.explain import Explanation, Question, explain, without_credentials
 from crawlspace.model import Document, NewUrl, Source, State
-from crawlspace.rules.space import CrawlSpace
+from crawlspace.opening import build_space
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change, RobotsEntry
 from crawlspace.urls import parse
@@ -79,9 +80,7 @@ def ask(tmp_path: Path, question: Question, *, store: MemoryStore | None, rules:
     collection = load_collection(
         "demo", {**settings, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), "RETRY_TIMES": 2, **SETTINGS, **own}
     )
-    starts = [start.url for start in collection.start_urls]
-    space = CrawlSpace(collection.rules, collection.limits, starts, host_case_sensitive=collection.host_case_sensitive)
-    return explain(question, collection, space=space, store=store, clock=FakeClock(NOW + 10 * 86400))
+    return explain(question, collection, space=build_space(collection), store=store, clock=FakeClock(NOW + 10 * 86400))
 
 
 def new(url: str, depth: int, *, source: Source = Source.INDEX_FOLLOW, host_as_written: str | None = None) -> NewUrl:
@@ -142,6 +141,8 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "admitted": True,
         "reason": "admitted",
         "rule": "crawl.rules:1",
+        "actions": [],
+        "fields": {},
         "index": True,
         "follow": True,
         "source": "index_follow",
@@ -169,6 +170,55 @@ def test_json_of_a_url_that_cannot_be_parsed(tmp_path: Path) -> None:
     assert answer["url"] == "http://…@www.example.com/"
     assert (answer["normalized"], answer["state"], answer["index"]) == (None, None, False)
     assert answer["trace"] == [{"check": "well_formed", "verdict": "refuse", "rule": None}]
+
+
+ACTIONS = """\
+<Rules>
+  <Rule><Path val="/"/><NoIndex/><AddMeta name="of" value="all"/></Rule>
+  <Rule><Path val="/b"/><Follow/><Index/><Source name="b"/><AddMeta name="of" value="b"/></Rule>
+  <Rule><Path val="/private/"/><Ignore/><Priority shift="1"/></Rule>
+</Rules>
+"""
+
+# path -> what rules matched and did, fields of its document, the rule that decided
+APPLIED: list[tuple[str, list[tuple[str, str, str]], dict[str, str], str | None]] = [
+    ("/a", [("rules.xml:2", "index off, of = all", "")], {"of": "all"}, "crawl.rules:1"),
+    (
+        "/b",
+        [
+            ("rules.xml:2", "index off, of = all", ""),
+            ("rules.xml:3", "index on, source b, of = b", "follow on"),
+        ],
+        {"of": "b", "from": "a page", "source": "b"},
+        "crawl.rules:1",
+    ),
+    (
+        "/private/x",
+        [("rules.xml:2", "index off, of = all", ""), ("rules.xml:4", "accept off, priority 1", "")],
+        {},
+        "rules.xml:4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "applied", "fields", "rule"), APPLIED)
+def test_what_each_action_rule_changed(
+    tmp_path: Path,
+    store: MemoryStore,
+    path: str,
+    applied: list[tuple[str, str, str]],
+    fields: dict[str, str],
+    rule: str | None,
+) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "rules.xml").write_text(ACTIONS)
+    store.discover([replace(new(f"{HOME}/b", 1), handed='{"from":"a page","of":"a page"}')], now=NOW)
+    answer = ask(
+        tmp_path, Question(f"{HOME}{path}"), store=store, rules="allow domain www.example.com\nforbid domain *\n"
+    ).as_json()
+    assert isinstance(answer["actions"], list)
+    told = [(one["rule"], ", ".join(one["changed"]), ", ".join(one["without_effect"])) for one in answer["actions"]]
+    assert (told, answer["fields"], answer["rule"]) == (applied, fields, rule)
 
 
 # URL, page it stands on -> source, shift
