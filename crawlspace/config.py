@@ -121,6 +121,7 @@ class Collection:
     timetable: Timetable | None
     """Delays by the time of the week."""
     max_sites: int | None
+    share_address_delay: bool
     robots_delay_max_s: float
     backoff: Backoff
     max_site_failures: int
@@ -245,6 +246,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
             zone=read_zone("CRAWLSPACE_TIMEZONE", settings["CRAWLSPACE_TIMEZONE"]),
         ),
         max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
+        share_address_delay=boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"]),
         robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
         backoff=Backoff(
             duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),

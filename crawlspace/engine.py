@@ -30,7 +30,7 @@ from crawlspace.nearer import fetched_again
 from crawlspace.paces import SitePaces
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
-from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
+from crawlspace.run import FetchPage, FetchRobots, Locate, Progress, Refused
 from crawlspace.silences import Silences
 from crawlspace.state.brake import Brake
 from crawlspace.state.recrawl import retry_wait, site_wait
@@ -41,6 +41,10 @@ logger = logging.getLogger(__name__)
 
 SINK = "embedded"
 """The embedded index's place in the outbox."""
+
+
+MOST_LOOK_UPS = 200
+"""Look-ups of addresses that are under way at a time."""
 
 
 @dataclass(slots=True)
@@ -114,6 +118,9 @@ class Engine:
             continuous=collection.continuous,
             noted_before=Status.ROBOTS_UNAVAILABLE in counts.by_status,
         )
+        self.locate: Locate | None = None
+        """How to find out which sites share an address; set from outside, where they are to share their delay."""
+        self._look_ups = 0
         self._leased: dict[int, UrlState] = {}
         self._batch = _Batch()
         self._version = store.version()
@@ -139,7 +146,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
-        if self.waits_for_index:
+        if self.waits_for_index or self._look_ups >= MOST_LOOK_UPS:
             return None
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
@@ -154,14 +161,19 @@ class Engine:
                 here = refused_by_domain_only(decision) and self._in_global_space(state)
                 self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
                 continue
+            if self.locate is not None and not self.frontier.is_located(state.site):
+                self.frontier.await_address(state)
+                self._look_ups += 1
+                self.locate(state.site, self._located)
+                continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
                 if answer is Answer.FORBIDDEN:
                     self._keep_out(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is Answer.UNKNOWN:
+                    self.frontier.hold(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
-                    self.frontier.hold(state.site)
                     scheme = state.url.split(":", 1)[0]
                     host = state.url.split("/", 3)[2]
                     return FetchRobots(state.site, scheme, f"{scheme}://{host}/robots.txt")
@@ -169,6 +181,10 @@ class Engine:
             conditional = state.rules == self.generation and bool(state.etag or state.last_modified)
             return FetchPage(state, conditional=conditional)
         return None
+
+    def _located(self, site: str, address: str | None) -> None:
+        self._look_ups -= 1
+        self.frontier.locate(site, address)
 
     def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
         """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crawlspace.decision import Decision
@@ -40,6 +41,10 @@ class FetchRobots:
     def target_site(self) -> str:
         """The site that is asked, which a redirect may have made another one."""
         return parse(self.url).site
+
+
+Locate = Callable[[str, Callable[[str, str | None], None]], None]
+"""Looks up the address of a site (`host:port`), and tells both; None where it has none."""
 
 
 @dataclass(slots=True)

@@ -140,6 +140,8 @@ CRAWLSPACE_VARIABLE_DELAY = {}
 CRAWLSPACE_TIMEZONE = ""
 # Sites that are crawled at a time; None = all that there are.
 CRAWLSPACE_MAX_SITES = None
+# Whether sites at one address, such as the hosts of one machine, keep the delay among them; what has no delay is not concerned.
+CRAWLSPACE_SHARE_ADDRESS_DELAY = False
 # From the third failure in a row on, a site rests for CRAWLSPACE_RETRY_WAIT, twice as long with each further one, up to this.
 CRAWLSPACE_BACKOFF_MAX = "60s"
 # Failures in a row after which a site is left alone until the next start, or for an hour where the crawl goes on.

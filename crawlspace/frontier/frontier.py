@@ -8,17 +8,18 @@ waited longest. Each pick costs the same, however many URLs wait.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import count
 from math import inf
-from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.frontier.machines import Machines
+from crawlspace.frontier.places import Places
 from crawlspace.frontier.politeness import LANES, Backoff, Pace, SiteTurns, lane_of, lanes_in, lanes_of, queue_of
+from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.store import Site
 
 BATCH = 64
 """URLs leased at a time from a site without a delay."""
@@ -27,24 +28,6 @@ MOST_AT_HAND = 8_000
 """Leased URLs that wait here; beyond that no more are leased than are asked for at once."""
 FAR_S = 60.0
 """A site that may not be asked for longer than this makes place for another."""
-
-
-class LeaseStore(Protocol):
-    def sites(self) -> Iterator[Site]: ...
-    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]: ...
-    def release(self, ids: Iterable[int]) -> None: ...
-    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]: ...
-    def due(self, site: str) -> list[tuple[Queue, int]]: ...
-    def wait_site(self, site: str, until: int | None) -> None: ...
-
-
-class Paces(Protocol):
-    """How fast sites may be asked at present."""
-
-    def of(self, site: str) -> Pace: ...
-
-    def change_at(self) -> float:
-        """When a pace may become another, in seconds since 1970; infinite where none will."""
 
 
 class Frontier:
@@ -70,13 +53,12 @@ class Frontier:
         self._lease_s = lease_s
         self._sources = WeightedSources(weights)
         self._running = sum(1 << lane for source in self._sources.running for lane in lanes_of(source))
-        self._places = inf if max_sites is None else max_sites
-        """Left for sites to be crawled at a time."""
+        self._places = Places(max_sites)
         self._backoff = backoff or Backoff(0.0, 0.0)
         self._sites: dict[str, SiteTurns] = {}
+        self._machines = Machines()
         self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
         """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
-        self._outside: deque[SiteTurns] = deque()
         self._waiting: list[tuple[float, int, SiteTurns]] = []
         self._later: list[tuple[int, int, SiteTurns, int]] = []
         self._order = count()
@@ -157,6 +139,25 @@ class Frontier:
         turns.held = False
         self._set_pace(turns)
         self._asked(turns, 0.0)
+
+    def is_located(self, site: str) -> bool:
+        """Whether `locate` has told the address of a site that has just been handed out."""
+        return self._sites[site].located
+
+    def await_address(self, state: UrlState) -> None:
+        """Take back a URL just handed out, and hand out nothing of its site until `locate`."""
+        self._sites[state.site].held = True
+        self.put_back(state)
+
+    def locate(self, site: str, address: str | None) -> None:
+        """Have the site share its delay with all others of the same address; None: with none."""
+        turns = self._sites.get(site)
+        if turns is None or turns.located:
+            return
+        turns.held, turns.located = False, True
+        if address is not None:
+            self._machines.join(turns, address)
+        self._settle(turns)
 
     def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:
         """URLs of these sites may have become pending, in these queues."""
@@ -255,13 +256,19 @@ class Frontier:
             heappush(self._later, (at, next(self._order), turns, lane))
 
     def _settle(self, turns: SiteTurns) -> None:
-        """Put a site where it belongs, after anything has changed."""
+        """Put a site where it belongs, after anything has changed; a turn on its machine that it can't use goes to another."""
+        stands: SiteTurns | None = turns
+        while stands is not None and not self._place(stands):
+            stands = self._machines.pass_on(stands)
+
+    def _place(self, turns: SiteTurns) -> bool:
+        """Put a site where it belongs. Returns whether it can use a turn."""
         works = turns.site not in self.silent and bool(turns.at_hand or turns.more & self._running)
         if works != turns.works:
             turns.works = works
             self._working += 1 if works else -1
         if turns.under_way and not (works and turns.has_room):
-            return
+            return False
         now = self._clock.monotonic()
         next_turn = turns.next_turn
         if not works:
@@ -269,6 +276,7 @@ class Frontier:
             if next_turn <= now and not turns.due and turns.site not in self.silent:
                 if self._sites.get(turns.site) is turns:
                     del self._sites[turns.site]
+                    self._machines.leave(turns)
             elif next_turn > now and not turns.due:
                 self._wait(turns, next_turn)  # until then its delay must be remembered
         elif next_turn > now:
@@ -276,8 +284,14 @@ class Frontier:
                 self._give_back(turns)
                 self._leave(turns)
             self._wait(turns, next_turn)
-        elif turns.has_room and self._has_place(turns):
-            self._line_up(turns)
+        elif turns.has_room and self._places.take(turns):
+            at = self._machines.may_ask_at(turns)
+            if at is not None and at <= now:
+                self._line_up(turns)
+            elif at is not None:
+                self._wait(turns, at)
+            return True
+        return False
 
     def _line_up(self, turns: SiteTurns) -> None:
         new = (turns.more & self._running | sum(1 << lane for lane in turns.at_hand)) & ~turns.lined_up
@@ -290,27 +304,10 @@ class Frontier:
             turns.wakes_at = until
             heappush(self._waiting, (until, next(self._order), turns))
 
-    def _has_place(self, turns: SiteTurns) -> bool:
-        """Whether the site is one of those crawled at present; if not, it waits to be."""
-        if not turns.placed and self._places > 0:
-            self._places -= 1
-            turns.placed = True
-        elif not (turns.placed or turns.outside):
-            turns.outside = True
-            self._outside.append(turns)
-        return turns.placed
-
     def _leave(self, turns: SiteTurns) -> None:
         """Make place for another site."""
-        if not turns.placed:
-            return
-        turns.placed = False
-        self._places += 1
-        while self._places > 0 and self._outside:
-            following = self._outside.popleft()
-            following.outside = False
-            if following.works:
-                self._settle(following)
+        for following in self._places.leave(turns):
+            self._settle(following)
 
     def _wake(self, now: float) -> None:
         wall = self._clock.now()
@@ -339,7 +336,7 @@ class Frontier:
         while line:
             turns = line.popleft()
             turns.lined_up &= ~(1 << lane)
-            if not turns.works or not turns.has_room or not turns.placed or turns.next_turn > now:
+            if not (turns.works and turns.has_room and turns.placed and self._machines.has_turn(turns)) or turns.next_turn > now:
                 continue  # it is lined up again once it may be asked
             if lane not in turns.at_hand:
                 self._lease(turns, lane)
@@ -382,6 +379,9 @@ class Frontier:
     def _over(self, turns: SiteTurns) -> None:
         turns.under_way -= 1
         self.under_way -= 1
+        following = self._machines.pass_on(turns)
+        if following is not None:
+            self._settle(following)
         self._settle(turns)
 
     def _give_back(self, turns: SiteTurns) -> None:

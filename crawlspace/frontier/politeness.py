@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
 
+from crawlspace.frontier.machines import Machine
 from crawlspace.model import Queue, Source, UrlState
 
 _SHIFTS = 5
@@ -94,6 +95,11 @@ class SiteTurns:
     outside: bool = False
     """It waits to be one of them."""
     wakes_at: float | None = None
+    machine: Machine | None = None
+    """What it shares with other sites."""
+    located: bool = False
+    """It is known whether there is such a machine."""
+    waits_for_machine: bool = False
 
     @property
     def has_room(self) -> bool:

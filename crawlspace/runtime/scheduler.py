@@ -73,7 +73,7 @@ class FrontierScheduler(BaseScheduler):
     def open(self, spider: Any) -> None:
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
         self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
-        self._session.guard_connections()
+        self._session.guard_connections(lambda: wake(self._crawler))
 
     def close(self, reason: str) -> None:
         self._silence()

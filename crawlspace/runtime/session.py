@@ -14,6 +14,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.opening import Opening, open_engine
 from crawlspace.run import describe_refusal
+from crawlspace.runtime.addresses import AddressLookup
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.state.sqlite import SqliteStore
@@ -99,8 +100,11 @@ class Session:
                 self.opening.hastened,
             )
 
-    def guard_connections(self) -> None:
-        """Have every connection of this process checked against the address rules, at connect time."""
+    def guard_connections(self, wake: Callable[[], None]) -> None:
+        """Have every connection of this process checked against the address rules, at connect time.
+
+        `wake` is called when an address that was looked up is known.
+        """
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
         resolver = reactor.nameResolver
@@ -109,6 +113,18 @@ class Session:
                 "TWISTED_DNS_RESOLVER is not crawlspace.runtime.resolver.GuardedResolver, so address rules could not be held; remove that setting"
             )
         resolver.guard(self.space.at_connect)
+        if self.collection.share_address_delay:
+            lookup = AddressLookup(resolver, clock=self.engine.clock)
+
+            def locate(site: str, located: Callable[[str, str | None], None]) -> None:
+                def answered(address: str | None) -> None:
+                    located(site, address)
+                    wake()
+
+                host, _, port = site.rpartition(":")
+                lookup.look_up(host, answered, port=int(port))
+
+            self.engine.locate = locate
 
     def resolver(self) -> GuardedResolver | None:
         from twisted.internet import reactor  # noqa: PLC0415
