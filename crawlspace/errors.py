@@ -56,8 +56,21 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
-        shown = self.text.replace("\t", " ")
-        return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {shown}\n    {' ' * (self.column - 1)}^"
+        shown, caret = _around(self.text.replace("\t", " "), self.column - 1)
+        return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {shown}\n    {' ' * caret}^"
+
+
+def _around(text: str, place: int) -> tuple[str, int]:
+    """Return what a person need see of a long line, and where the place is in it."""
+    if len(text) <= _SHOWN:
+        return text, place
+    start = max(0, min(place - _SHOWN // 2, len(text) - _SHOWN))
+    head, tail = "…" if start else "", "…" if start + _SHOWN < len(text) else ""
+    return f"{head}{text[start : start + _SHOWN]}{tail}", place - start + len(head)
+
+
+_SHOWN = 120
+"""Characters of a line."""
 
 
 class RuleFileError(ConfigError):
