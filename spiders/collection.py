@@ -169,7 +169,7 @@ class CollectionSpider(scrapy.Spider):
     def robots_read(self, response: Response) -> None:
         """A site's robots.txt has come, after its redirects (the robots middleware follows them)."""
         fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
-        body = response.body.decode("utf-8-sig", "replace") if response.status == 200 else ""
+        body = response.body.decode("utf-8-sig", "replace") if 200 <= response.status < 300 else ""
         wait = _header(response, b"Retry-After")
         now = self.session.engine.clock.now() if self.session is not None else 0.0
         wait_s = retry_after_s(wait, now=now) if wait is not None else None

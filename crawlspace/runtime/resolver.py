@@ -84,6 +84,7 @@ class GuardedResolver:
         addressTypes: Sequence[type] | None = None,  # noqa: N803
         transportSemantics: str = "TCP",  # noqa: N803
     ) -> Any:
+        hostName = _as_in_urls(hostName)  # noqa: N806
         resolution = _Resolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
         known = self._answers.get(hostName)
@@ -122,7 +123,17 @@ class GuardedResolver:
             receiver.addressResolved(kind("TCP", address, port))
         if not allowed and refused is not None:
             self._refused.put((host, port), refused)
+        else:
+            self._refused.drop((host, port))
         receiver.resolutionComplete()
+
+
+def _as_in_urls(host: str) -> str:
+    """Return a name as URLs and rules have it; Twisted asks for international ones in their own letters."""
+    try:
+        return host if host.isascii() else host.encode("idna").decode("ascii")
+    except UnicodeError:
+        return host
 
 
 _NO_SUCH_HOST: frozenset[object] = frozenset(
