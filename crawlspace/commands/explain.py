@@ -70,15 +70,15 @@ def _lines(answer: Explanation) -> Iterator[str]:
         yield _row("hint", "write it with http:// or https://, or name the page it stands on with --from")
     if decision.admitted:
         yield _row("then", _follows(answer))
+    for number, line in enumerate(_actions(answer)):
+        yield _row("" if number else "actions", line)
+    for number, (name, value) in enumerate(answer.fields.items()):
+        yield _row("" if number else "fields", shortened(f"{name} = {value}", WIDTH - 13))
     yield ""
     for number, step in enumerate(decision.trace):
         yield f"{'' if number else 'checks':<12} {_step(step)}"
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
-    for number, line in enumerate(_actions(answer)):
-        yield _row("" if number else "actions", line)
-    for number, (name, value) in enumerate(answer.fields.items()):
-        yield _row("" if number else "fields", shortened(f"{name} = {value}", WIDTH - 13))
     yield ""
     if answer.known is None:
         yield _row("known", "no: this URL is not among those found so far")

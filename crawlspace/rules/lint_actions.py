@@ -11,7 +11,18 @@ from typing import Literal
 import re2
 
 from crawlspace.decision import Actions, RuleRef
-from crawlspace.rules.action_rules import Action, ActionRule, ActionRuleSet, Atom, Expression, Field, Kind, Norm, Range
+from crawlspace.rules.action_rules import (
+    Action,
+    ActionKind,
+    ActionRule,
+    ActionRuleSet,
+    Atom,
+    Expression,
+    Field,
+    Kind,
+    Norm,
+    Range,
+)
 from crawlspace.rules.actions import Setting, setting
 from crawlspace.rules.conditions import Conditions, Joint
 from crawlspace.rules.lint import Finding
@@ -69,15 +80,19 @@ class Usage:
                     known.add(by)
 
     def findings(self) -> Iterator[Finding]:
-        """Rules that matched none of the URLs seen, and actions that were overridden on every URL. Without any URL, nothing."""
+        """Rules that matched none of the URLs seen, and actions that were overridden on every URL. Without any URL, nothing.
+
+        Nothing is said of `Ignore`: what it keeps out does not become known, and what is known has been let in by another rule.
+        """
         if not self._any:
             return
         for rule, overriding in zip(self._rules, self._overriding, strict=True):
             if overriding is None:
-                yield _of_rule(rule, "xml-rule-unused", f"{rule.ref.text!r} matches no known URL")
+                if all(action.kind is not ActionKind.IGNORE for action in rule.actions):
+                    yield _of_rule(rule, "xml-rule-unused", f"{rule.ref.text!r} matches no known URL")
                 continue
             for action, by in zip(rule.actions, overriding, strict=True):
-                if not by:
+                if not by or action.kind is ActionKind.IGNORE:
                     continue
                 if len(by) > 1:
                     overrider = "a later rule"

@@ -150,25 +150,28 @@ def test_messages(rules: Rules, message: str) -> None:
 
 USED: list[tuple[Rules, list[str], list[tuple[int, str, str]]]] = [
     # rules, hosts and paths of the known URLs, findings: line, code, a part of the message
-    ([(A, [IGNORE])], [], []),
-    ([(A, [IGNORE])], ["a/"], []),
-    ([(A, [IGNORE])], ["b/"], [(1, "xml-rule-unused", "'rule 1'")]),
-    ([(A, [IGNORE]), (B, [IGNORE])], ["b/", "b/x"], [(1, "xml-rule-unused", "'rule 1'")]),
-    ([(A, [IGNORE]), (path("/x"), [ACCEPT])], ["a/x", "a/xy"], [(1, "xml-action-overridden", "by 'rule 2' in line 2")]),
-    ([(A, [IGNORE]), (path("/x"), [ACCEPT])], ["a/x", "a/y"], []),
-    ([(A, [IGNORE]), (path("/x"), [ACCEPT])], ["a/y", "a/x"], []),
-    ([(A, [IGNORE, NO_INDEX]), (path("/x"), [ACCEPT])], ["a/x"], [(1, "xml-action-overridden", "'accept off'")]),
+    ([(A, [NO_INDEX])], [], []),
+    ([(A, [NO_INDEX])], ["a/"], []),
+    ([(A, [NO_INDEX])], ["b/"], [(1, "xml-rule-unused", "'rule 1'")]),
+    ([(A, [NO_INDEX]), (B, [NO_INDEX])], ["b/", "b/x"], [(1, "xml-rule-unused", "'rule 1'")]),
+    ([(A, [IGNORE])], ["b/"], []),  # what it keeps out does not become known
+    ([(A, [IGNORE, NO_INDEX])], ["b/"], []),
+    ([(A, [IGNORE]), (path("/x"), [ACCEPT])], ["a/x"], []),  # nor does anything that it keeps out beside this
+    ([(A, [NO_INDEX]), (path("/x"), [INDEX])], ["a/x", "a/xy"], [(1, "xml-action-overridden", "by 'rule 2' in line 2")]),
+    ([(A, [NO_INDEX]), (path("/x"), [INDEX])], ["a/x", "a/y"], []),
+    ([(A, [NO_INDEX]), (path("/x"), [INDEX])], ["a/y", "a/x"], []),
+    ([(A, [NO_INDEX, IGNORE]), (path("/x"), [INDEX])], ["a/x"], [(1, "xml-action-overridden", "'index off'")]),
     (
-        [(A, [IGNORE]), (path("/x"), [ACCEPT]), (path("/y"), [ACCEPT])],
+        [(A, [NO_INDEX]), (path("/x"), [INDEX]), (path("/y"), [INDEX])],
         ["a/x", "a/y"],
         [(1, "xml-action-overridden", "by a later rule")],
     ),
     (
-        [(A, [IGNORE]), (A, [ACCEPT]), (A, [IGNORE])],
+        [(A, [NO_INDEX]), (A, [INDEX]), (A, [NO_INDEX])],
         ["a/"],
         [(1, "xml-action-overridden", "by 'rule 3' in line 3"), (2, "xml-action-overridden", "by 'rule 3' in line 3")],
     ),
-    ([(A, [IGNORE, ACCEPT])], ["a/"], [(1, "xml-action-overridden", "by the same rule")]),
+    ([(A, [NO_INDEX, INDEX])], ["a/"], [(1, "xml-action-overridden", "by the same rule")]),
     ([(A, [meta("x", "1"), meta("y", "1")]), (A, [meta("x", "2")])], ["a/"], [(1, "xml-action-overridden", "'x = 1'")]),
     ([(A, [INDEX]), (Not(B), [INDEX])], ["a/"], [(1, "xml-action-overridden", "'index on'")]),
 ]
@@ -190,23 +193,23 @@ def test_an_action_is_shown_where_it_stands() -> None:
     ref = RuleRef("rules.xml", 3, "rule")
     rules = ActionRuleSet(
         (
-            ActionRule(ref, A, (NO_INDEX, Action(ActionKind.IGNORE, line=5, column=9))),
-            ActionRule(RuleRef("rules.xml", 7, "last"), A, (ACCEPT,)),
+            ActionRule(ref, A, (FOLLOW, Action(ActionKind.NO_INDEX, line=5, column=9))),
+            ActionRule(RuleRef("rules.xml", 7, "last"), A, (INDEX,)),
         )
     )
     usage = Usage(rules)
     usage.see(CompiledActions(rules, accept=True, index=True, follow=True).evaluate(parse("http://a/")))
     assert list(map(str, usage.findings())) == [
         (
-            "rules.xml:5:9: warning: 'accept off' of 'rule' is overridden on every known URL it matches, by 'last' in line 7 "
+            "rules.xml:5:9: warning: 'index off' of 'rule' is overridden on every known URL it matches, by 'last' in line 7 "
             "[xml-action-overridden]"
         )
     ]
 
 
 def test_rules_that_look_alike_in_one_line_are_told_apart_by_their_order() -> None:
-    ref = RuleRef("rules.xml", 1, "Host a: Ignore")
-    rules = ActionRuleSet((ActionRule(ref, A, (IGNORE,)), ActionRule(ref, A, (IGNORE,))))
+    ref = RuleRef("rules.xml", 1, "Host a: NoIndex")
+    rules = ActionRuleSet((ActionRule(ref, A, (NO_INDEX,)), ActionRule(ref, A, (NO_INDEX,))))
     usage = Usage(rules)
     usage.see(CompiledActions(rules, accept=True, index=True, follow=True).evaluate(parse("http://a/")))
     assert [one.code for one in usage.findings()] == ["xml-action-overridden"]
