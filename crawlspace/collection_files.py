@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.readers import words
 from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
-from crawlspace.rules.rules_xml import MAX_SIZE, parse_rules_xml
+from crawlspace.rules.rules_xml import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 GLOBAL_RULES = "global.rules"
@@ -77,6 +78,7 @@ def read_action_rules(folder: Path) -> ActionRuleSet | None:
         return None
     try:
         with path.open("rb") as file:
+            refuse_size(os.fstat(file.fileno()).st_size, file=path.name)
             data = file.read(MAX_SIZE + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error

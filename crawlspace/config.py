@@ -297,7 +297,7 @@ def _name_of(component: object) -> str:
 def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object]) -> CompiledActions | None:
     names = ("CRAWLSPACE_DEFAULT_ACCEPT", "CRAWLSPACE_DEFAULT_INDEX", "CRAWLSPACE_DEFAULT_FOLLOW")
     accept, index, follow = (boolean(name, settings[name]) for name in names)
-    if rules is None and accept and index and follow:
+    if not (rules and rules.rules) and accept and index and follow:
         return None
     return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow)
 

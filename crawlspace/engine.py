@@ -22,7 +22,7 @@ from crawlspace.discovery import Discovery
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots import Answer, Robots
-from crawlspace.handing import mark_of
+from crawlspace.handing import lacks_fields, mark_of
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
@@ -178,8 +178,8 @@ class Engine:
                     host = state.url.split("/", 3)[2]
                     return FetchRobots(state.site, scheme, f"{scheme}://{host}/robots.txt")
             self._leased[state.id] = state
-            conditional = state.rules == self.generation and bool(state.etag or state.last_modified)
-            return FetchPage(state, conditional=conditional)
+            known = state.rules == self.generation and bool(state.etag or state.last_modified)
+            return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
         return None
 
     def _located(self, site: str, address: str | None) -> None:

@@ -56,6 +56,8 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
+        if not self.text:
+            return f"{self.file}:{self.line}:{self.column}: {self.message}"
         shown, caret = _around(self.text.replace("\t", " "), self.column - 1)
         return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {shown}\n    {' ' * caret}^"
 

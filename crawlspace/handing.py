@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
 from crawlspace.decision import Actions
+from crawlspace.model import UrlState
 
 SOURCE = "source"
 """The field that holds the name which `Source` gives a document."""
@@ -30,6 +31,11 @@ def packed(fields: Iterable[tuple[str, str]]) -> str | None:
     written = dict(fields)
     text = json.dumps(written, sort_keys=True, ensure_ascii=False, separators=(",", ":")) if written else None
     return text if text is not None and len(text) <= MOST_HANDED else None
+
+
+def lacks_fields(state: UrlState, said: Actions) -> bool:
+    """Whether rules add other fields to a document by now than it was stored with: then it is to be fetched, changed or not."""
+    return state.checksum is not None and state.fields_mark != mark_of(added_by(said, state.handed))
 
 
 def mark_of(added: Mapping[str, str]) -> int:

@@ -20,6 +20,7 @@ from crawlspace.state.brake import Brake
 from crawlspace.state.store import Store
 
 CONTENT = "content_hash"
+HANDING = "handing_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         now=int(clock.now()),
     )
     _heed_content(store, collection)
+    _heed_handing(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
     return Opening(engine, engine.seed(), plan, engine.hastened)
 
@@ -87,5 +89,26 @@ def _heed_content(store: Store, collection: Collection) -> None:
     if before == collection.content_hash:
         return
     if before is not None:
-        store.set_meta(GENERATION, str(int(store.get_meta(GENERATION) or 1) + 1))
+        _fetch_whole(store)
     store.set_meta(CONTENT, collection.content_hash)
+
+
+def _heed_handing(store: Store, collection: Collection) -> None:
+    """Pages may hand on other fields than before: what they have handed is forgotten, and each hands anew with its next fetch."""
+    before, now = store.get_meta(HANDING), _handing_hash(collection)
+    if before == now:
+        return
+    if before is not None:
+        store.drop_handed()
+        _fetch_whole(store)
+    store.set_meta(HANDING, now)
+
+
+def _handing_hash(collection: Collection) -> str:
+    fields = collection.action_rules.fields_hash if collection.action_rules is not None else ""
+    return f"{fields} {collection.metadata_along_links}" if fields else ""
+
+
+def _fetch_whole(store: Store) -> None:
+    """Have each page be asked for whole once."""
+    store.set_meta(GENERATION, str(int(store.get_meta(GENERATION) or 1) + 1))

@@ -57,7 +57,6 @@ class Changeable(Known, Protocol):
     """And a way to change them."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def drop_handed(self) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -180,7 +179,6 @@ def reconcile(
     for part in found.parts(hold=work.hold):
         store.reclassify(part, now=now)
     if found.actions_changed:
-        store.drop_handed()
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")

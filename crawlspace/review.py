@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from crawlspace.collection_files import read_global_rules, read_rules, read_start_urls
+from crawlspace.collection_files import read_action_rules, read_global_rules, read_rules, read_start_urls
 from crawlspace.config import Collection, load_collection, refuse_unknown_names
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
@@ -48,6 +48,7 @@ def review(
             errors.append(error)
             del known[setting]
     attempt(lambda: read_rules(folder))
+    attempt(lambda: read_action_rules(folder))
     attempt(lambda: read_global_rules(folder, known))
     attempt(lambda: read_start_urls(folder, known))
     collection = attempt(lambda: load_collection(name, known))

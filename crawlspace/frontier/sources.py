@@ -31,7 +31,7 @@ _CATCHING_UP = 16
 
 def read_weights(value: object) -> Mapping[Source, int]:
     """Read CRAWLSPACE_SOURCE_WEIGHTS over the default weights. Raises SettingError."""
-    if not value:
+    if value is None or value == "":
         return DEFAULT_WEIGHTS
     if not isinstance(value, Mapping):
         raise SettingError(f"{NAME} is {value!r}; it must be like {{'refresh': 10, 'follow': 0}}")

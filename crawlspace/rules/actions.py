@@ -74,6 +74,8 @@ class CompiledActions:
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
         """Hexadecimal; another value means that some answer could be another."""
+        self.fields_hash = _fields_hash(rules.rules, roots, conditions)
+        """As `content_hash`, of what is added to documents alone; empty where nothing is."""
         self._atoms = AtomMatcher(conditions.atoms)
         self._nodes = conditions.nodes
         self._compiled = [
@@ -162,11 +164,26 @@ def _content_hash(
     rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions, *, defaults: tuple[bool, bool, bool]
 ) -> str:
     """Places, groups, keys and the order of parts don't count, nor does an action that a later one of its rule overrides."""
+    return _hash({"format": 1, "before": defaults, "rules": _settings(rules, roots, conditions)})
+
+
+def _fields_hash(rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions) -> str:
+    content = _settings(rules, roots, conditions, aspects=frozenset({_FIELD, "source"}))
+    return _hash({"format": 1, "rules": content}) if content else ""
+
+
+def _settings(
+    rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions, *, aspects: frozenset[str] | None = None
+) -> list[object]:
+    """What each rule sets, where; only of these aspects, if any are named."""
     digests = conditions.digests()
     content: list[object] = []
     for rule, root in zip(rules, roots, strict=True):
-        last = {one.aspect: one.value for one in map(setting, rule.actions)}
+        last = {one.aspect: one.value for one in map(setting, rule.actions) if aspects is None or one.aspect[0] in aspects}
         if last:
             content.append([digests[root], sorted([list(aspect), value] for aspect, value in last.items())])
-    text = json.dumps({"format": 1, "before": defaults, "rules": content})
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+    return content
+
+
+def _hash(content: object) -> str:
+    return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()

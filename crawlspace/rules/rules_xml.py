@@ -32,11 +32,16 @@ WRAPPERS = ("CrawlConfig", "Crawler")
 
 def parse_rules_xml(data: bytes, *, file: str) -> ActionRuleSet:
     """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
-    if len(data) > MAX_SIZE:
-        size, limit = (f"{count / 1024 / 1024:,.1f} MiB" for count in (len(data), MAX_SIZE))
-        message = f"the file has {size}, and {limit} is the most that is read; an expression can take the place of many values"
-        raise RuleFileError([Mistake(file, 1, 1, message, "")])
+    refuse_size(len(data), file=file)
     return _Reading(XmlText(decode(data, file=file), file=file)).result()
+
+
+def refuse_size(size: int, *, file: str) -> None:
+    """Raise RuleFileError for a file of more bytes than are read."""
+    if size > MAX_SIZE:
+        has, limit = (f"{count / 1024 / 1024:,.1f} MiB" for count in (size, MAX_SIZE))
+        message = f"the file has {has}, and {limit} is the most that is read; an expression can take the place of many values"
+        raise RuleFileError([Mistake(file, 1, 1, message, "")])
 
 
 class _Place(Enum):

@@ -1,0 +1,115 @@
+"""Fields that rules add to documents and that pages hand on: what a document gets, and when what was handed no longer holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from crawlspace.cycles import GENERATION
+from crawlspace.decision import Actions
+from crawlspace.handing import MOST_HANDED, added_by, lacks_fields, mark_of, packed
+from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.state.memory import MemoryStore
+from crawlspace.urls import parse
+from tests.unit.test_engine_life import HOME, Web
+
+RED, BLUE = (Actions(fields=(("colour", colour),)) for colour in ("red", "blue"))
+NOTHING, WALL = Actions(), Actions(label="wall")
+
+ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
+    # what rules say of a URL, what was handed to it, the fields of its document
+    (NOTHING, None, {}),
+    (RED, None, {"colour": "red"}),
+    (WALL, None, {"source": "wall"}),
+    (NOTHING, '{"colour":"blue"}', {"colour": "blue"}),
+    (RED, '{"colour":"blue","size":"9"}', {"colour": "red", "size": "9"}),
+    (WALL, '{"source":"floor"}', {"source": "wall"}),
+    (Actions(label="wall", fields=(("source", "floor"),)), None, {"source": "wall"}),
+]
+
+
+@pytest.mark.parametrize(("said", "handed", "fields"), ADDED)
+def test_the_fields_of_a_document(said: Actions, handed: str | None, fields: dict[str, str]) -> None:
+    assert added_by(said, handed) == fields
+
+
+PACKED: list[tuple[dict[str, str], str | None]] = [
+    ({}, None),
+    ({"b": "ü", "a": "1"}, '{"a":"1","b":"ü"}'),
+    ({"a": "x" * (MOST_HANDED - len('{"a":""}'))}, '{"a":"' + "x" * (MOST_HANDED - len('{"a":""}')) + '"}'),
+    ({"a": "x" * MOST_HANDED}, None),
+]
+
+
+@pytest.mark.parametrize(("fields", "text"), PACKED, ids=["none", "sorted", "the most", "too many"])
+def test_what_is_handed(fields: dict[str, str], text: str | None) -> None:
+    assert packed(fields.items()) == text
+
+
+LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
+    # the fields its document was stored with, what rules say now, what is handed to it now, whether it is to be fetched anyway
+    ({}, NOTHING, None, False),
+    ({}, WALL, None, True),
+    ({"colour": "red"}, RED, None, False),
+    ({"colour": "red"}, NOTHING, '{"colour":"red"}', False),
+    ({"colour": "red"}, BLUE, None, True),
+    ({"colour": "red"}, NOTHING, None, True),
+    ({}, NOTHING, '{"colour":"red"}', True),
+]
+
+
+@pytest.mark.parametrize(("stored", "said", "handed", "lacks"), LACKS)
+def test_a_document_with_other_fields_than_it_is_to_have(
+    stored: dict[str, str], said: Actions, handed: str | None, lacks: bool
+) -> None:
+    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark_of(stored), handed=handed)
+    assert lacks_fields(state, said) is lacks
+    assert not lacks_fields(replace(state, checksum=None), said), "what is no document has no fields"
+
+
+ADD_RED, ADD_BLUE, LABEL, LAST = (
+    f'<Rule><Path val="/a"/>{action}</Rule>'
+    for action in ('<AddMeta name="c" value="red"/>', '<AddMeta name="c" value="blue"/>', '<Source name="s"/>', "<NoFollow/>")
+)
+ALONG, NOT_ALONG = True, False
+
+CHANGES = [
+    # rules and whether fields are handed along links, before and after; whether what was handed still holds
+    (ADD_RED, ALONG, ADD_RED, ALONG, True),
+    (ADD_RED, ALONG, LAST + ADD_RED, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED + LAST, ALONG, True),
+    (ADD_RED, ALONG, ADD_BLUE, ALONG, False),
+    (ADD_RED, ALONG, ADD_RED + LABEL, ALONG, False),
+    (ADD_RED, ALONG, ADD_RED, NOT_ALONG, False),
+    (ADD_RED, ALONG, "", ALONG, False),
+    ("", ALONG, ADD_RED, ALONG, False),
+    ("", ALONG, "", NOT_ALONG, True),
+    (LAST, ALONG, LAST, NOT_ALONG, True),
+]
+
+
+@pytest.mark.parametrize(("before", "along_before", "after", "along_after", "holds"), CHANGES)
+def test_what_was_handed_holds_until_something_else_would_be(
+    tmp_path: Path, before: str, along_before: bool, after: str, along_after: bool, holds: bool
+) -> None:
+    store = MemoryStore(sinks=("embedded",))
+    web = Web(tmp_path, store)
+
+    def opened(rules: str, *, along: bool) -> int:
+        (tmp_path / "demo" / "rules.xml").write_text(f"<Rules>{rules}</Rules>")
+        web.settings = {"CRAWLSPACE_METADATA_ALONG_LINKS": along}
+        web.open()
+        return int(store.get_meta(GENERATION) or 1)
+
+    first = opened(before, along=along_before)
+    url = parse(f"{HOME}b")
+    store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, 2, handed='{"c":"x"}')], now=1)
+    second = opened(after, along=along_after)
+    state = store.get(url.text)
+    assert state is not None
+    assert state.handed == ('{"c":"x"}' if holds else None)
+    assert holds or second > first, "each page is asked for whole once, so that it hands anew"
+    third = opened(after, along=along_after)
+    assert third == second
