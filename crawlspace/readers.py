@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Literal
 
@@ -49,6 +50,21 @@ def duration(name: str, value: object, *, low: float | None = None, bare: Litera
         raise SettingError(f'{name} is {value!r}; it must be {numbers}, or text like "90s", "30m", "12h" or "7d"')
     _check(name, seconds, value, low, None, unit=" s")
     return seconds
+
+
+def table(name: str, value: object, *, example: str) -> Mapping[object, object]:
+    """Return a dict; text is read as JSON, as Scrapy does, and None and the empty text are an empty one. Raises SettingError."""
+    if value is None or value == "":
+        return {}
+    found = value
+    if isinstance(value, str):
+        try:
+            found = json.loads(value)
+        except ValueError:
+            found = None
+    if not isinstance(found, Mapping):
+        raise SettingError(f"{name} is {value!r}; it must be like {example}")
+    return found
 
 
 def boolean(name: str, value: object) -> bool:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from hashlib import blake2b
 
 from crawlspace.errors import RuleFileError, SettingError
-from crawlspace.readers import duration, integer, optional_boolean, optional_integer
+from crawlspace.readers import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
@@ -68,12 +68,10 @@ def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
     delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
     most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
     default = SiteSettings(delay, 1 if delay else most, limits)
-    patterns = settings[NAME] or {}
-    if not isinstance(patterns, Mapping):
-        raise SettingError(f"{NAME} is {patterns!r}; it must be like {{'sales.example.com': {{'delay': 2}}}}")
-    table = {str(pattern): _read_site(f"{NAME}[{pattern!r}]", values, default, most) for pattern, values in patterns.items()}
+    patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
+    by_pattern = {str(pattern): _read_site(f"{NAME}[{pattern!r}]", values, default, most) for pattern, values in patterns.items()}
     try:
-        return SiteTable(default, table)
+        return SiteTable(default, by_pattern)
     except RuleFileError as error:
         first = error.mistakes[0]
         raise SettingError(f"{NAME}[{first.text.split(maxsplit=2)[-1]!r}]: {first.message}") from error

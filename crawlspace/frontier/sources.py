@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from crawlspace.errors import SettingError
 from crawlspace.model import Source
+from crawlspace.readers import table
 
 NAME = "CRAWLSPACE_SOURCE_WEIGHTS"
 
@@ -31,13 +32,9 @@ _CATCHING_UP = 16
 
 def read_weights(value: object) -> Mapping[Source, int]:
     """Read CRAWLSPACE_SOURCE_WEIGHTS over the default weights. Raises SettingError."""
-    if value is None or value == "":
-        return DEFAULT_WEIGHTS
-    if not isinstance(value, Mapping):
-        raise SettingError(f"{NAME} is {value!r}; it must be like {{'refresh': 10, 'follow': 0}}")
     weights = dict(DEFAULT_WEIGHTS)
     by_label = {source.label: source for source in Source}
-    for label, weight in value.items():
+    for label, weight in table(NAME, value, example='{"refresh": 10, "follow": 0}').items():
         source = by_label.get(str(label))
         if source is None:
             near = get_close_matches(str(label), by_label, 1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from difflib import get_close_matches
@@ -19,7 +18,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from crawlspace.errors import SettingError
-from crawlspace.readers import duration
+from crawlspace.readers import duration, table
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 DAY = 24 * 60
@@ -75,12 +74,9 @@ def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetabl
 
     Raises SettingError for the first slot that is wrong, and for two slots that overlap.
     """
-    if value is None or value == "":
-        return None
-    if not isinstance(value, Mapping):
-        raise SettingError(f"{name} is {value!r}; it must be like {_EXAMPLE}")
     pieces: list[_Piece] = []
-    for key, asked in value.items():
+    slots = table(name, value, example=_EXAMPLE)
+    for key, asked in slots.items():
         where = f"{name}[{key!r}]"
         delay_s = _delay(where, asked)
         for start, end in _spans(where, key):
@@ -88,7 +84,7 @@ def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetabl
     if not pieces:
         return None
     pieces.sort(key=lambda piece: piece.start)
-    _refuse_overlaps(name, pieces, [str(key) for key in value])
+    _refuse_overlaps(name, pieces, [str(key) for key in slots])
     return Timetable(pieces, zone)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from crawlspace.errors import SettingError
 from crawlspace.model import Status
+from crawlspace.readers import table
 
 NAME = "CRAWLSPACE_HTTP_ERRORS"
 OWN_ERRORS = frozenset(int(status) for status in Status if 611 <= status <= 699)
@@ -62,12 +63,8 @@ class ErrorRules:
 
 def read_error_rules(value: object) -> ErrorRules:
     """Read the setting; None and {} are no rules. Raises SettingError for the first name or value that is wrong."""
-    if value is None or value == "":
-        return ErrorRules()
-    if not isinstance(value, Mapping):
-        raise SettingError(f'{NAME} is {value!r}; it must be like {{"404": "DELETE", "5xx": "DELETE:10, RETRY:3"}}')
     rules: dict[str, ErrorRule] = {}
-    for key, text in value.items():
+    for key, text in table(NAME, value, example='{"404": "DELETE", "5xx": "DELETE:10, RETRY:3"}').items():
         name = _name(key)
         if name in rules:
             raise SettingError(f"{NAME} has {name!r} twice, as {key!r} the second time; leave one")

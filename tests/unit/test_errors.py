@@ -12,12 +12,15 @@ X = "x"
 SHOWN = [
     ("forbid domian x", 8, "forbid domian x", "d"),
     ("forbid\tdomian x", 8, "forbid domian x", "d"),
-    ("", 1, "", ""),
     (X * 120, 120, X * 120, "x"),
     ("y" + X * 500, 1, "y" + X * 119 + "…", "y"),
     (X * 500 + "y", 501, "…" + X * 119 + "y", "y"),
     (X * 500 + "y" + X * 500, 501, "…" + X * 60 + "y" + X * 59 + "…", "y"),
 ]
+
+
+def test_a_mistake_without_a_line_is_one_line() -> None:
+    assert str(Mistake("rules.xml", 1, 1, "the file is empty", "")) == "rules.xml:1:1: the file is empty"
 
 
 @pytest.mark.parametrize(("text", "column", "shown", "at"), SHOWN)

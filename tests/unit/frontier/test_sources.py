@@ -66,7 +66,7 @@ def test_weights(value: object, differs: Mapping[Source, int]) -> None:
 NAME = "CRAWLSPACE_SOURCE_WEIGHTS"
 WRONG = [
     # setting, the sentence begins with
-    ("refresh", f"{NAME} is 'refresh'; it must be like {{'refresh': 10, 'follow': 0}}"),
+    ("refresh", f"{NAME} is 'refresh'; it must be like {{"),
     ([], f"{NAME} is []; it must be like"),
     (0, f"{NAME} is 0; it must be like"),
     ({"refesh": 1}, f"{NAME} names an unknown source 'refesh': did you mean 'refresh'?"),
