@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from crawlspace.clock import Clock
 from crawlspace.config import Collection, RefreshMode
+from crawlspace.generation import begin_generation
 from crawlspace.model import State, UrlState
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Change, Store
 
 BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
-GENERATION = "rules_generation"
 _BATCH = 2_000
 
 
@@ -50,7 +50,7 @@ class Cycles:
         mode = self._collection.refresh_mode
         if mode is RefreshMode.SCRATCH and self._began is not None:
             # Unconditionally, so that what is forgotten here is found again.
-            self._store.set_meta(GENERATION, str(int(self._store.get_meta(GENERATION) or 1) + 1))
+            begin_generation(self._store)
             self._forget_pending(now)
         self._store.hasten(now)
         if mode in (RefreshMode.SCRATCH, RefreshMode.PRIORITIZED):

@@ -16,12 +16,13 @@ from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
 from crawlspace.config import Collection
-from crawlspace.cycles import GENERATION, Cycles
+from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots import Answer, Robots
+from crawlspace.generation import generation
 from crawlspace.handing import lacks_fields, mark_of
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
@@ -89,7 +90,7 @@ class Engine:
         if self._cycles.is_time() and not (self._cycles.waits_for_the_end and _has_work(counts.by_state)):
             self._cycles.begin()
         self.policy = policy = self._cycles.policy()
-        self.generation = int(store.get_meta(GENERATION) or 1)
+        self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
         longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
         self.robots = Robots(
@@ -321,7 +322,7 @@ class Engine:
         if self.collection.continuous and self._cycles.is_time() and not (self._cycles.waits_for_the_end and not self._is_idle()):
             self._cycles.begin()
             self.policy = self._cycles.policy()
-            self.generation = int(self.store.get_meta(GENERATION) or 1)
+            self.generation = generation(self.store)
             self._version = -1
         if self._clock_watch.glance():
             self.frontier.look_again()

@@ -127,6 +127,9 @@ class Status(IntEnum):
         return _STATUS_SENTENCES[self]
 
 
+OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
+"""What the rules keep out: it comes back when they do."""
+
 _STATUS_SENTENCES = {
     Status.READ_ERROR: "the answer could not be read",
     Status.CONNECT_ERROR: "no connection: refused or reset",

@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from crawlspace.discovery import Discovery
-from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.store import Change
-
-_OUTSIDE = (Status.EXCLUDED, Status.EXCLUDED_HERE)
 
 
 class States(Protocol):
@@ -35,7 +33,7 @@ def fetched_again(
         state = store.get_by_id(id)
         if state is None or before < deepest or state.lease_until is not None:
             continue
-        if state.status in _OUTSIDE:
+        if state.status in OUT_OF_SPACE:
             if before > deepest and discovery.recheck(state).admitted:
                 changes.append(Change(pending_again(state)))
         elif state.state in (State.DONE, State.EXCLUDED):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from crawlspace.admission import check_start_urls
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
-from crawlspace.cycles import GENERATION
 from crawlspace.engine import Engine
+from crawlspace.generation import begin_generation
 from crawlspace.index.sink import Sink
 from crawlspace.reconcile import Plan, reconcile, rules_hash
 from crawlspace.rules.domain import GlobalSpace
@@ -89,7 +89,7 @@ def _heed_content(store: Store, collection: Collection) -> None:
     if before == collection.content_hash:
         return
     if before is not None:
-        _fetch_whole(store)
+        begin_generation(store)
     store.set_meta(CONTENT, collection.content_hash)
 
 
@@ -100,15 +100,10 @@ def _heed_handing(store: Store, collection: Collection) -> None:
         return
     if before is not None:
         store.drop_handed()
-        _fetch_whole(store)
+        begin_generation(store)
     store.set_meta(HANDING, now)
 
 
 def _handing_hash(collection: Collection) -> str:
     fields = collection.action_rules.fields_hash if collection.action_rules is not None else ""
     return f"{fields} {collection.metadata_along_links}" if fields else ""
-
-
-def _fetch_whole(store: Store) -> None:
-    """Have each page be asked for whole once."""
-    store.set_meta(GENERATION, str(int(store.get_meta(GENERATION) or 1) + 1))

@@ -19,9 +19,9 @@ from heapq import merge, nlargest
 from itertools import chain, islice, repeat
 from typing import Protocol
 
-from crawlspace.cycles import GENERATION
 from crawlspace.decision import Actions, Reason
-from crawlspace.model import Held, Queue, Source, Status, source_of
+from crawlspace.generation import generation, set_generation
+from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdict, Verdicts
@@ -163,19 +163,19 @@ def reconcile(
     before = store.get_meta(RULES_HASH)
     if work is None and before == hash:
         return None
-    generation = int(store.get_meta(GENERATION) or 1)
+    present = generation(store)
     if work is None and before is None and not store.scan(0, 1):
-        store.set_meta(GENERATION, str(generation))
+        set_generation(store, present)
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
         store.set_meta(RULES_HASH, hash)
         return None
     indexed = store.counts().indexed
     found = survey(store, verdicts)
     if work is None or work.hash != hash:
-        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), generation + 1)
+        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), present + 1)
         store.set_meta(RECONCILING, work.written())
-    if generation < work.generation:  # before a page is pending again that must be fetched whole
-        store.set_meta(GENERATION, str(work.generation))
+    if present < work.generation:  # before a page is pending again that must be fetched whole
+        set_generation(store, work.generation)
     for part in found.parts(hold=work.hold):
         store.reclassify(part, now=now)
     if found.actions_changed:
@@ -298,7 +298,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
                 if status != verdict.status:
                     found.leave(known, verdict)
                 continue
-            again = asleep or held == Held.RULES or status in _OUTSIDE
+            again = asleep or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
                 said = verdicts.said(url, host_as_written=host_as_written)
                 found.move(known, said)
@@ -311,9 +311,6 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
         found.known += len(page)
         last = page[-1].id
     return found
-
-
-_OUTSIDE = (int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
 
 
 @dataclass(frozen=True, slots=True)

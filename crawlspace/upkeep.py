@@ -22,7 +22,7 @@ from crawlspace.engine import SINK
 from crawlspace.errors import StoreLocked, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Candidate, Held, NewUrl, Source, State, Status, UrlState
+from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
@@ -33,7 +33,6 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _BATCH = 1_000
 _PAGE = 5_000
-_OUTSIDE = (int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
 _ERRORS = (State.GONE, State.FAILED)
 
 
@@ -216,7 +215,7 @@ class Upkeep:
 def is_outside(state: UrlState) -> bool:
     """Whether a known URL is outside the crawl space, its deletion held or discarded perhaps: then nothing but a start brings it back."""
     asleep = state.state is not State.PENDING and state.next_fetch is None
-    return asleep or state.held is Held.RULES or state.status in _OUTSIDE
+    return asleep or state.held is Held.RULES or state.status in OUT_OF_SPACE
 
 
 def read_url(text: str) -> Url:

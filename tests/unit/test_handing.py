@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.cycles import GENERATION
 from crawlspace.decision import Actions
+from crawlspace.generation import generation
 from crawlspace.handing import MOST_HANDED, added_by, lacks_fields, mark_of, packed
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.memory import MemoryStore
@@ -101,7 +101,7 @@ def test_what_was_handed_holds_until_something_else_would_be(
         (tmp_path / "demo" / "rules.xml").write_text(f"<Rules>{rules}</Rules>")
         web.settings = {"CRAWLSPACE_METADATA_ALONG_LINKS": along}
         web.open()
-        return int(store.get_meta(GENERATION) or 1)
+        return generation(store)
 
     first = opened(before, along=along_before)
     url = parse(f"{HOME}b")

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from crawlspace import reconcile as module
-from crawlspace.cycles import GENERATION
+from crawlspace.generation import generation, set_generation
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.reconcile import OTHERS, RECONCILING, RULES_HASH, Plan, plan, reconcile, rules_hash
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
@@ -105,7 +105,7 @@ def test_nothing_is_done_when_the_rules_are_as_they_were() -> None:
 def test_a_new_collection_only_notes_its_rules() -> None:
     store = Mortal()
     assert reconcile(store, verdicts(), hash="new", brake=OPEN, now=NOW) is None
-    assert metas(store) == ("new", None, "1")
+    assert metas(store) == ("new", None, 1)
 
 
 def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(brake: Brake, lost: bool
     monkeypatch.setattr(module, "_AT_ONCE", 2)
     whole = everything()
     reconcile(whole, verdicts(), hash="new", brake=brake, now=LATER)
-    assert metas(whole) == ("new", "", "2")
+    assert metas(whole) == ("new", "", 2)
     assert len(whole.log) > 8
     for writes in range(len(whole.log)):
         store = everything()
@@ -248,7 +248,7 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(brake: Brake, lost: bool
 def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
     store = everything()
     reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
-    assert store.log.index(GENERATION) < store.log.index("reclassify")
+    assert store.log.index("rules_generation") < store.log.index("reclassify")
     assert store.log[0] == RECONCILING
     assert store.log[-2:] == [RULES_HASH, RECONCILING]
 
@@ -280,16 +280,16 @@ def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.Monkey
     other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
     assert plan(store, verdicts(rules), hash=other, brake=OPEN).changed
     reconcile(store, verdicts(rules), hash=other, brake=OPEN, now=LATER)
-    assert metas(store) == (other, "", "3")
+    assert metas(store) == (other, "", 3)
     assert row(store, f"{PRIVATE}1")[2:4] == (True, None)
 
 
 def test_a_generation_made_meanwhile_is_not_taken_back() -> None:
     store = everything()
     kill(store, 3, brake=OPEN)
-    store.set_meta(GENERATION, "7")
+    set_generation(store, 7)
     reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
-    assert metas(store) == ("new", "", "7")
+    assert metas(store) == ("new", "", 7)
 
 
 HASHES = [
@@ -410,8 +410,8 @@ def row(store: MemoryStore, url: str) -> Row:
     return (state.state, state.status, state.indexed, state.held, state.next_fetch)
 
 
-def metas(store: MemoryStore) -> tuple[str | None, str | None, str | None]:
-    return (store.get_meta(RULES_HASH), store.get_meta(RECONCILING), store.get_meta(GENERATION))
+def metas(store: MemoryStore) -> tuple[str | None, str | None, int]:
+    return (store.get_meta(RULES_HASH), store.get_meta(RECONCILING), generation(store))
 
 
 def content(store: MemoryStore) -> tuple[list[UrlState], list[tuple[str, str]], object]:
