@@ -21,8 +21,8 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Reclassified
 from crawlspace.urls import url_key
 
-_NOW = 1_750_000_000
-_SITES = 1_000
+NOW = 1_750_000_000
+SITES = 1_000
 _DISCOVERED_AT_ONCE = 100
 _LEASED_AT_ONCE = 16
 _RECORDED_AT_ONCE = 100
@@ -49,9 +49,9 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
     inserting = 0.0
     text_bytes = 0
     for start in range(0, size, _DISCOVERED_AT_ONCE):
-        urls = [_url(number) for number in range(start, min(start + _DISCOVERED_AT_ONCE, size))]
+        urls = [pending_url(number) for number in range(start, min(start + _DISCOVERED_AT_ONCE, size))]
         text_bytes += sum(len(url.url) for url in urls)
-        inserting += _seconds(lambda urls=urls: store.discover(urls, now=_NOW))
+        inserting += _seconds(lambda urls=urls: store.discover(urls, now=NOW))
         if start % 1_000_000 == 0 and start:
             say(f"{start:,} URLs, {start / inserting:,.0f}/s")
     store.close()
@@ -64,7 +64,7 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
     store = SqliteStore.open_for_crawl(path)
     sites = [site.site for site in store.sites()]
     resuming = time.perf_counter() - began
-    yield Row("store", f"seconds to open and list {_SITES:,} sites, {of}", f"{resuming:.3f}", "< 0.3", resuming < 0.3)
+    yield Row("store", f"seconds to open and list {SITES:,} sites, {of}", f"{resuming:.3f}", "< 0.3", resuming < 0.3)
     counting = _seconds(store.counts)
     yield Row("store", f"seconds to count, {of}", f"{counting:.3f}", "< 1", counting < 1)
 
@@ -72,7 +72,7 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
 
     def lease() -> None:
         for site in sites * (_RECORDS // _LEASED_AT_ONCE // len(sites) + 1):
-            leased.extend(store.lease(site, _LEASED_AT_ONCE, now=_NOW, until=_NOW + 600))
+            leased.extend(store.lease(site, _LEASED_AT_ONCE, now=NOW, until=NOW + 600))
             if len(leased) >= _RECORDS:
                 return
 
@@ -82,8 +82,8 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
     recording = acknowledging = 0.0
     for start in range(0, len(leased), _RECORDED_AT_ONCE):
         changes = [_change(state, size) for state in leased[start : start + _RECORDED_AT_ONCE]]
-        recording += _seconds(lambda changes=changes: store.record(changes, now=_NOW))
-        orders = store.orders("index", _RECORDED_AT_ONCE, now=_NOW)
+        recording += _seconds(lambda changes=changes: store.record(changes, now=NOW))
+        orders = store.orders("index", _RECORDED_AT_ONCE, now=NOW)
         acknowledging += _seconds(lambda orders=orders: store.acknowledge("index", orders))
     a_page = 1e6 * recording / len(leased)
     yield Row("store", f"µs a page to record, {of}", f"{a_page:.0f}", "< 120", a_page < 120)
@@ -108,7 +108,7 @@ def _all_at_once(store: SqliteStore, crawled: list[int], size: int, of: str) -> 
         seconds = 0.0
         for start in range(0, len(crawled), _RECLASSIFIED_AT_ONCE):
             found = Reclassified(**{kind: crawled[start : start + _RECLASSIFIED_AT_ONCE]})
-            seconds += _seconds(lambda found=found: store.reclassify(found, now=_NOW))
+            seconds += _seconds(lambda found=found: store.reclassify(found, now=NOW))
         return 1e6 * seconds / len(crawled)
 
     yield Row("store", f"µs a URL to scan, {of}", f"{1e6 * _seconds(scan) / size:.1f}")
@@ -117,24 +117,25 @@ def _all_at_once(store: SqliteStore, crawled: list[int], size: int, of: str) -> 
         yield Row("store", f"µs a page to be {kind} by the rules, {of}", f"{reclassify(kind):.1f}")
 
 
-def _url(number: int) -> NewUrl:
-    site = f"host{number % _SITES}.example.com"
-    path = f"/section/{number // _SITES % 97}/a-page-with-a-usual-name-{number}.html"
-    text = f"https://{site}{path}"
+def pending_url(number: int, *, site: int | None = None) -> NewUrl:
+    """Return one of many URLs, by default spread evenly over all sites."""
+    host = f"host{number % SITES if site is None else site}.example.com"
+    path = f"/section/{number // SITES % 97}/a-page-with-a-usual-name-{number}.html"
+    text = f"https://{host}{path}"
     source = Source.INDEX if number % 10 == 0 else Source.INDEX_FOLLOW
-    return NewUrl(url_key(text), text, f"{site}:443", source, 0, 3, 0, len(path))
+    return NewUrl(url_key(text), text, f"{host}:443", source, 0, 3, 0, len(path))
 
 
 def _change(state: UrlState, size: int) -> Change:
     chance = random.Random(state.id)
-    state.state, state.status, state.next_fetch = State.DONE, 200, _NOW + 86_400
-    state.fetched_at, state.interval_s, state.lease_until = _NOW, 86_400, None
+    state.state, state.status, state.next_fetch = State.DONE, 200, NOW + 86_400
+    state.fetched_at, state.interval_s, state.lease_until = NOW, 86_400, None
     state.etag, state.last_modified, state.rules = f'"{state.id:x}"', "Tue, 10 Jun 2025 09:00:00 GMT", 1
     state.checksum = blake2b(state.url.encode(), digest_size=16).digest()
     document = Document(state.url, "A page with a usual name", "What it is about", "en", _TEXT, ["One", "Two"], "text/html")
     links = [chance.getrandbits(63) for _ in range(_LINKS)]
     found = chance.randrange(size) if state.id % 3 == 0 else size + state.id
-    return Change(state, document, links, [_url(found)])
+    return Change(state, document, links, [pending_url(found)])
 
 
 def _seconds(step: object) -> float:

@@ -18,14 +18,20 @@ from crawlspace.state.store import Site
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
 _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
 
-# From one queue of a site straight to the next one: as many looks into an index as there are queues, not URLs.
-_NEXT_PENDING = (
-    f"SELECT site, source, shift, 0 FROM {_PENDING} AND (site, source, shift) > (?, ?, ?) ORDER BY site, source, shift LIMIT 1"
+# From one queue of a site straight to the next one: as many looks into an index as there are queues, not URLs. Each condition
+# compares one column, and the first that finds a row ends it. Of `(site, source, shift) > (?, ?, ?)` SQLite looks up the equal ones,
+# and so goes through all URLs of a queue to find the next.
+_NEXT = (
+    "SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site = ?1 AND {source} = ?2 AND shift > ?3"
+    " ORDER BY shift, {first} LIMIT 1)"
+    " UNION ALL SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site = ?1 AND {source} > ?2"
+    " ORDER BY {source}, shift, {first} LIMIT 1)"
+    " UNION ALL SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site > ?1"
+    " ORDER BY site, {source}, shift, {first} LIMIT 1)"
+    " LIMIT 1"
 )
-_NEXT_DUE = (
-    f"SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND (site, waits_in, shift) > (?, ?, ?)"
-    " ORDER BY site, waits_in, shift, next_fetch LIMIT 1"
-)
+_NEXT_PENDING = _NEXT.format(queues=_PENDING, source="source", first="id")
+_NEXT_DUE = _NEXT.format(queues=_DUE, source="waits_in", first="next_fetch")
 _SOURCES = tuple(Source)
 _FIRST = (-1, -9)
 """Before every source and shift."""
