@@ -137,7 +137,7 @@ class Discovery:
         rows = self._db.execute(
             "SELECT url.url, url.id, depth, state, source, handed FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
             " ON url.key = wanted.value",
-            (integers([new.key for new in urls]),),
+            (integers(sorted(new.key for new in urls)),),
         )
         known = {}
         for text, id, depth, state, source, handed in rows:

@@ -16,6 +16,7 @@ import apsw
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.state import sqlite_rekey
 from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
 
 _BUSY_MS = 10_000
@@ -114,6 +115,8 @@ class SqliteFile:
             if _user_version(self.db) != version:
                 return  # another process was faster
             self.db.execute(MIGRATIONS[version])
+            if version + 1 == sqlite_rekey.VERSION:
+                sqlite_rekey.rekey(self.db)
             self.db.pragma("application_id", APPLICATION_ID)
             self.db.pragma("user_version", version + 1)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 import apsw
@@ -15,10 +16,11 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.generation import generation
 from crawlspace.model import Document, State
 from crawlspace.state.health import NEW_SITE
 from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_rows import pack_document
+from crawlspace.state.sqlite_rows import pack_document, pack_keys, unpack_keys
 from crawlspace.state.sqlite_schema import APPLICATION_ID, FIRST, MIGRATIONS
 from crawlspace.state.store import Change
 from tests.contract.conftest import NOW, Known, full, key, new
@@ -197,7 +199,7 @@ def of_version_1(folder: Path) -> Path:
     db = apsw.Connection(str(path))
     db.execute(FIRST)
     db.execute("INSERT INTO site (id, site, host, urls) VALUES (1, 'a.example:80', 'a.example', 5)")
-    keys = {url: key(url) for url in ("a.example/1", "a.example/2", "a.example/3", "a.example/4", "a.example/5")}
+    keys = {url: key_of_before(url) for url in ("a.example/1", "a.example/2", "a.example/3", "a.example/4", "a.example/5")}
     pages = [(b"one", None, 1), (b"two", None, 1), (b"two", None, 0), (b"four", keys["a.example/1"], 1), (None, None, 0)]
     for id, ((url, of), (checksum, canonical, indexed)) in enumerate(zip(keys.items(), pages, strict=True), 1):
         db.execute(
@@ -207,12 +209,36 @@ def of_version_1(folder: Path) -> Path:
         )
         if checksum:
             db.execute("INSERT INTO document VALUES (?, ?)", (id, pack_document(Document("", title=url))))
+    targets = pack_keys([keys["a.example/2"], key_of_before("elsewhere.example/"), keys["a.example/1"]])
+    db.execute("INSERT INTO links VALUES (3, ?)", (targets,))
+    db.execute("INSERT INTO outbox VALUES ('index', 0, 1, 1, ?, ?, 2, NULL)", (keys["a.example/2"], full("a.example/2")))
     db.execute("INSERT INTO content (checksum, text) VALUES (x'74776f', 'text of two')")
     db.execute("INSERT INTO tally VALUES ('id', 5), ('state 0', 1), ('state 1', 4), ('status 200', 4), ('indexed', 3)")
     db.pragma("application_id", APPLICATION_ID)
     db.pragma("user_version", 1)
     db.close()
     return path
+
+
+def key_of_before(url: str) -> int:
+    """As it was up to version 2: without the folder."""
+    return int.from_bytes(blake2b(full(url).encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def test_urls_of_an_older_file_have_the_keys_of_today(tmp_path: Path) -> None:
+    store = SqliteStore(of_version_1(tmp_path))
+    assert [state.key for state in store.urls()] == [key(f"a.example/{number}") for number in range(1, 6)]
+    four = store.get(full("a.example/4"))
+    assert four is not None
+    assert four.canonical == key("a.example/1")
+    db = store._file.db
+    ((targets,),) = db.execute("SELECT targets FROM links WHERE id = 3")
+    assert [*unpack_keys(targets)] == [key("a.example/2"), key_of_before("elsewhere.example/"), key("a.example/1")]
+    assert db.execute("SELECT key FROM outbox").get == key("a.example/2")
+    assert generation(store) == 2, "each page is asked for whole once, for what its links were"
+    assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'rekeyed'").get == 0
+    store.check()
+    store.close()
 
 
 def test_a_file_of_version_1_goes_on(tmp_path: Path) -> None:
