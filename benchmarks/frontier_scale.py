@@ -2,7 +2,7 @@
 
 Once with the URLs spread evenly over a thousand sites, and once with nine of ten at one of them. Each step is taken by a process of its
 own, which tells how much memory it has needed and ends as if it were killed. What is compared is done by turns: a hundred thousand URLs
-are put into a new file and into the large one; a crawl hands out URLs through the frontier of a small file and of the large one.
+are put into a file that holds as many already, and into the large one; a crawl hands out URLs through the frontier of a small file and of the large one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MANNERS = {"scattered": (1, 100), "as pages bring them": (10, 1_000)}
 """URLs of one site in a row, and in a transaction. A fast crawl records 128 pages at once, each with some new links to its own site."""
 _AT_THE_END = (1 + _ROUNDS * len(_MANNERS)) * _SMALL
 """URLs that are put in while the rates are taken."""
-_FEW = 10_000
+_FEW = 100_000
 _PICKS = 8_000
 _LEAST_RATIO, _MOST_MB, _MOST_RESUME_S, _MOST_BYTES = 0.5, 400, 2.0, 150
 
@@ -133,7 +133,8 @@ def _grow(file: Path, layout: _Layout, numbers: range) -> _Figures:
     for number, manner in enumerate([*_MANNERS] * _ROUNDS, 1):
         with tempfile.TemporaryDirectory(dir=file.parent) as folder:
             new = SqliteStore.open_for_crawl(Path(folder, file.name))
-            figures.setdefault(f"few {manner}", []).append(_insert(new, layout, range(_SMALL), manner)[1])
+            _insert(new, layout, range(_SMALL), manner)
+            figures.setdefault(f"few {manner}", []).append(_insert(new, layout, range(_SMALL, 2 * _SMALL), manner)[1])
             new.close()
         text, rate = _insert(store, layout, numbers[number * _SMALL : (number + 1) * _SMALL], manner)
         figures.setdefault(f"many {manner}", []).append(rate)

@@ -25,7 +25,7 @@ BATCH = 64
 """URLs leased at a time from a site without a delay."""
 POLITE_BATCH = 8
 MOST_AT_HAND = 8_000
-"""Leased URLs that wait here; beyond that no more are leased than are asked for at once."""
+"""Leased URLs that wait here, of all sites together; beyond that no more are leased than are asked for at once."""
 FAR_S = 60.0
 """A site that may not be asked for longer than this makes place for another."""
 
@@ -347,7 +347,7 @@ class Frontier:
 
     def _lease(self, turns: SiteTurns, lane: int) -> None:
         now = round(self._clock.now())
-        limit = turns.batch if self._at_hand < MOST_AT_HAND else 1
+        limit = max(1, min(turns.batch, MOST_AT_HAND // self._working)) if self._at_hand < MOST_AT_HAND else 1
         got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, queue=queue_of(lane))
         if got:
             turns.at_hand[lane] = deque(got)
