@@ -12,18 +12,20 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.collection import BenchCollection
-from benchmarks.measure import BenchmarkFailed, Row, finish, tail
+from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, tail
+from benchmarks.processor import ProcessorWaits
 from benchmarks.serve import PageServer, Reply, Request
 
-_TARGET = 0.95
+TARGET = 0.95
 _TOLERANCE_S = 0.005
 """What scheduling between the two processes may take off a delay that was kept."""
 _LINKS = 20
-_STEADY_FROM_S, _STEADY_UNTIL_S = 5.0, 2.0
+_START_S, _STEADY_UNTIL_S = 5.0, 2.0
 """What is left out at both ends of the run: start-up, and the end."""
 
 
@@ -33,8 +35,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--delay", type=float, default=1.0, help="seconds between requests to a site")
     parser.add_argument("--seconds", type=int, default=30)
     options = parser.parse_args(arguments)
-    hosts = [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(options.sites)]
-    with tempfile.TemporaryDirectory(prefix="bench-polite-") as temp, PageServer(endless_page, hosts) as server:
+    with tempfile.TemporaryDirectory(prefix="bench-polite-") as temp, PageServer(endless_page, hosts(1, options.sites)) as server:
         collection = BenchCollection(Path(temp))
         collection.write(
             start_urls=[f"{origin}/0.html" for origin in server.origins],
@@ -45,33 +46,63 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                 "CLOSESPIDER_TIMEOUT": options.seconds,
             },
         )
-        cost = collection.crawl(limit_s=options.seconds * 4 + 60)
-        pages = [request for request in server.requests if request.path != "/robots.txt"]
-        if not pages:
-            raise BenchmarkFailed(f"no page was fetched:\n{tail(collection.log)}")
-    rate = _steady_rate(pages)
-    possible = options.sites / options.delay
-    gaps = shortest_gaps(pages)
-    shortest = min(gaps.values(), default=float("inf"))
-    early = sum(gap < options.delay - _TOLERANCE_S for gap in gaps.values())
+        crawl = served_crawl(collection, server, seconds=options.seconds)
     name = "politeness"
     return [
-        Row(
-            name,
-            f"pages/s, {options.sites} sites, {options.delay:g} s delay",
-            f"{rate:.1f} of {possible:.0f} ({rate / possible:.1%})",
-            f">= {_TARGET:.0%}",
-            rate >= _TARGET * possible,
-        ),
-        Row(
-            name,
-            "shortest time between two requests to one site",
-            f"{shortest:.3f} s",
-            f">= {options.delay:g} s − {_TOLERANCE_S * 1000:.0f} ms",
-            early == 0,
-        ),
-        Row(name, "CPU, peak memory", f"{cost.cpu_s:.1f} s, {cost.peak_mb:.0f} MB"),
+        rate_row(name, f"pages/s, {options.sites} sites, {options.delay:g} s delay", crawl.pages, options.sites / options.delay),
+        gap_row(name, crawl.pages, options.delay),
+        crawl.row(name),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedCrawl:
+    """A crawl as the server saw it: `pages` are the requests but those for robots.txt, in their order."""
+
+    pages: list[Request]
+    cost: Cost
+    waits: ProcessorWaits
+
+    def row(self, name: str) -> Row:
+        cost = self.cost
+        value = f"{cost.cpu_s:.1f} s, {cost.peak_mb:.0f} MB, {self.waits} of {cost.wall_s:.0f} s"
+        return Row(name, "CPU, peak memory, waiting for a processor", value)
+
+
+def served_crawl(collection: BenchCollection, server: PageServer, *, seconds: float) -> ServedCrawl:
+    """Crawl a collection that stops itself after that time. Raises BenchmarkFailed where no page was fetched."""
+    before = len(server.requests)
+    with ProcessorWaits() as waits:
+        cost = collection.crawl(limit_s=seconds * 4 + 60)
+    pages = [request for request in server.requests[before:] if request.path != "/robots.txt"]
+    if not pages:
+        raise BenchmarkFailed(f"no page was fetched:\n{tail(collection.log)}")
+    return ServedCrawl(pages, cost, waits)
+
+
+def rate_row(name: str, measure: str, pages: Sequence[Request], possible: float, *, start_s: float = _START_S) -> Row:
+    """Compare the pages a second of the steady part with what is possible; the first `start_s` seconds are left out."""
+    rate = steady_rate(pages, start_s=start_s)
+    value = f"{rate:.1f} of {possible:g} ({rate / possible:.1%})"
+    return Row(name, measure, value, f">= {TARGET:.0%}", rate >= TARGET * possible)
+
+
+def gap_row(name: str, pages: Sequence[Request], delay_s: float) -> Row:
+    """Say whether the delay was kept between any two requests to one site."""
+    gaps = shortest_gaps(pages).values()
+    early = sum(gap < delay_s - _TOLERANCE_S for gap in gaps)
+    return Row(
+        name,
+        "shortest time between two requests to one site",
+        f"{min(gaps, default=float('inf')):.3f} s",
+        f">= {delay_s:g} s − {_TOLERANCE_S * 1000:.0f} ms",
+        early == 0,
+    )
+
+
+def hosts(net: int, count: int) -> list[str]:
+    """Return addresses of this machine in 127.`net`.0.0/16, at most 62,500."""
+    return [f"127.{net}.{number // 250}.{number % 250 + 1}" for number in range(count)]
 
 
 def endless_page(site: str, path: str) -> Reply:
@@ -96,14 +127,14 @@ def shortest_gaps(requests: Sequence[Request]) -> dict[str, float]:
     }
 
 
-def _steady_rate(requests: Sequence[Request]) -> float:
+def steady_rate(requests: Sequence[Request], *, start_s: float = _START_S) -> float:
     """Return the pages a second in the steady part of the run.
 
     The sites are asked in step, so that counting requests between two moments would be off by a whole round; instead the time from
     one request of a site to its next counts as one page, spread evenly over that time.
     """
-    begin, end = requests[0].at + _STEADY_FROM_S, requests[-1].at - _STEADY_UNTIL_S
-    if end - begin < _STEADY_FROM_S:
+    begin, end = requests[0].at + start_s, requests[-1].at - _STEADY_UNTIL_S
+    if end - begin < _START_S:
         raise BenchmarkFailed(f"the crawl asked for {requests[-1].at - requests[0].at:.1f} s only: too short to measure")
     pages = 0.0
     for asked in _by_site(requests).values():

@@ -60,10 +60,11 @@ _TYPES = {
 """Content type to extensions; every other file is sent as application/octet-stream."""
 
 Reply = tuple[int, bytes, bytes]
-"""Status, content type, body."""
-
+"""Status, content type, body; for a redirect (3xx), in the place of the body, where it leads."""
 
 _BEAT_S = 0.002
+_SOCKETS = 250
+"""Hosts that get a listening socket each; more of them share one."""
 
 
 def free_port() -> int:
@@ -130,7 +131,8 @@ class _Pulse:
 class PageServer:
     """A quick server in a thread: `answer(site, path)` gives each reply; `requests` lists all requests in their order.
 
-    Each of `hosts` is an address of 127.0.0.0/8; all listen on one port, and each is a site of its own.
+    Each of `hosts` is an address of 127.0.0.0/8; all listen on one port, and each is a site of its own. Thousands of them share one
+    socket, which then answers at every address of the loopback device (Linux only).
     """
 
     def __init__(self, answer: Callable[[str, str], Reply], hosts: Sequence[str] = ("127.0.0.1",)) -> None:
@@ -165,9 +167,9 @@ class PageServer:
         try:
             self.port = free_port()
             self._pulse.beat()
-            for host in self._hosts:
-                protocol = _protocol_of(host, self._answer, self.requests, self._pulse)
-                servers.append(self._loop.run_until_complete(self._loop.create_server(protocol, host, self.port, backlog=512)))
+            for listening in _listening(self._hosts, self.port):
+                starting = self._loop.create_server(self._connection, sock=listening, backlog=512)
+                servers.append(self._loop.run_until_complete(starting))
         except OSError as failure:
             self._failure = failure
         self._started.set()
@@ -178,11 +180,8 @@ class PageServer:
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.close()
 
-
-def _protocol_of(
-    host: str, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse
-) -> Callable[[], asyncio.Protocol]:
-    return lambda: _Connection(host, answer, log, pulse)
+    def _connection(self) -> asyncio.Protocol:
+        return _Connection(self._answer, self.requests, self._pulse)
 
 
 class _Connection(asyncio.Protocol):
@@ -190,15 +189,16 @@ class _Connection(asyncio.Protocol):
 
     __slots__ = ("_answer", "_buffer", "_host", "_log", "_pulse", "_transport")
 
-    def __init__(self, host: str, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse) -> None:
+    def __init__(self, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse) -> None:
         self._pulse = pulse
-        self._host = host
+        self._host = ""
         self._answer = answer
         self._log = log
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._host = transport.get_extra_info("sockname")[0]
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -208,9 +208,24 @@ class _Connection(asyncio.Protocol):
             now = time.monotonic()
             self._log.append(Request(now, self._host, path, self._pulse.slack_s(now)))
             status, content_type, body = self._answer(self._host, path)
+            if 300 <= status < 400:
+                self._transport.write(b"HTTP/1.1 %d .\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, body))
+                continue
             self._transport.write(
                 b"HTTP/1.1 %d .\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (status, content_type, len(body), body)
             )
+
+
+def _listening(hosts: Sequence[str], port: int) -> Iterator[socket.socket]:
+    """Sockets on which all hosts are answered, and nothing from outside this machine."""
+    together = len(hosts) > _SOCKETS
+    for host in ("0.0.0.0",) if together else hosts:
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if together:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+        listening.bind((host, port))
+        yield listening
 
 
 def _files_of(folder: Path) -> Callable[[str, str], Reply]:

@@ -6,6 +6,7 @@ In a busy process tenths of a second can lie between handing out a URL, getting 
 from __future__ import annotations
 
 import asyncio
+import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,11 @@ from crawlspace.discovery import Recent
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from twisted.web.client import HTTPConnectionPool
 
 SITES = 50_000
+MOST_IDLE = 2_000
+"""Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
 
 
 class SendingTimes:
@@ -61,5 +65,37 @@ class TimingHandler(HTTP11DownloadHandler):
 
             return connected.addCallback(note)
 
+        bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
         # The pool is where a request meets its connection, new or kept; Scrapy has no setting for it.
         self._pool.getConnection = connect_and_note  # type: ignore[method-assign]
+
+
+def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
+    """Have the pool close the connection that has been idle longest, once there are more.
+
+    Twisted bounds them by site, and by four minutes. In four minutes a crawl can ask more sites than a process may have files open:
+    then nothing could be opened any more, and every further page would be an error.
+    """
+    put = pool._putConnection
+
+    def put_and_bound(key: Any, connection: Any) -> None:
+        put(key, connection)
+        while len(pool._timeouts) > most:
+            ending = next(iter(pool._timeouts.values()))  # they stand in the order in which they became idle
+            site, idle = ending.args
+            ending.cancel()
+            pool._removeConnection(site, idle)
+            if not pool._connections[site]:
+                del pool._connections[site]
+
+    pool._putConnection = put_and_bound  # type: ignore[method-assign]
+
+
+def _most_files() -> int:
+    """How many files this process may have open."""
+    if sys.platform == "win32":
+        return 2 * MOST_IDLE
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft if soft != resource.RLIM_INFINITY else 2 * MOST_IDLE

@@ -33,6 +33,9 @@ LONGEST_SLEEP_S = 5.0
 BATCH = 128
 """Outcomes of one transaction."""
 INDEX_PAUSE_S = 0.5
+AT_A_TURN = 16
+"""Requests handed out in one turn of the event loop. Hundreds in one would all be written at its end, late and at the same moment:
+sites with one delay would then be asked in step for good, and each round lose the time that it takes to make so many requests."""
 LATER_S = 0.1
 """What is ready sooner is worth waiting for before outcomes are recorded ahead of time."""
 
@@ -60,6 +63,7 @@ class FrontierScheduler(BaseScheduler):
         self._engine = session.engine
         self._robots_next: list[tuple[float, int, FetchRobots]] = []
         self._robots_order = count()
+        self._in_this_turn = 0
         self._alarm: CallLaterResult | None = None
         self._warned_of_callback = False
 
@@ -85,11 +89,11 @@ class FrontierScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
-        if self._session.error is not None:
+        if self._session.error is not None or self._in_this_turn >= AT_A_TURN:
             return None
         now = monotonic()
         if self._robots_next and self._robots_next[0][0] <= now:
-            return self._robots_request(heappop(self._robots_next)[2])
+            return self._handed_out(self._robots_request(heappop(self._robots_next)[2]))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:
@@ -98,11 +102,10 @@ class FrontierScheduler(BaseScheduler):
             self._session.fail(error, self._crawler)
             return None
         if isinstance(fetch, FetchPage):
-            return page_request(
-                fetch.state, callback=self._callbacks.parse, errback=self._callbacks.failed, conditional=fetch.conditional
-            )
+            parse, failed = self._callbacks.parse, self._callbacks.failed
+            return self._handed_out(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
-            return self._robots_request(fetch)
+            return self._handed_out(self._robots_request(fetch))
         if self._engine.waits_for_index:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
@@ -136,6 +139,18 @@ class FrontierScheduler(BaseScheduler):
 
     def _robots_request(self, fetch: FetchRobots) -> Request:
         return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)
+
+    def _handed_out(self, request: Request) -> Request:
+        if not self._in_this_turn:
+            call_later(0, self._next_turn)
+        self._in_this_turn += 1
+        return request
+
+    def _next_turn(self) -> None:
+        was_full = self._in_this_turn >= AT_A_TURN
+        self._in_this_turn = 0
+        if was_full:
+            wake(self._crawler)
 
     def _set_alarm(self, wait: float | None) -> None:
         self._silence()
