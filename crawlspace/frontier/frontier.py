@@ -113,16 +113,15 @@ class Frontier:
 
     def put_back(self, state: UrlState) -> None:
         """Take back a URL just handed out that was not asked for; the turn is given back too."""
-        turns = self._sites[state.site]
-        turns.asked_at = turns.asked_before
-        turns.at_hand.setdefault(lane_of(state.queue), deque()).appendleft(state)
+        self._sites[state.site].at_hand.setdefault(lane_of(state.queue), deque()).appendleft(state)
         self._at_hand += 1
-        self._over(turns)
+        self.skip(state)
 
     def skip(self, state: UrlState) -> None:
-        """A URL just handed out turned out to need no request; the turn is given back."""
+        """A URL just handed out turned out to need no request; the turn is given back, to its site and to its source."""
         turns = self._sites[state.site]
         turns.asked_at = turns.asked_before
+        self._sources.not_picked(state.queue.source)
         self._over(turns)
 
     def hold(self, site: str) -> None:

@@ -70,5 +70,9 @@ class WeightedSources:
         self._now = max(self._now, place)
         self._places[source] = place + self._strides[source]
 
+    def not_picked(self, source: Source) -> None:
+        """Take the last pick of a source back: nothing came of it."""
+        self._places[source] -= self._strides[source]
+
     def _place_of(self, source: Source) -> float:
         return max(self._places[source], self._now - _CATCHING_UP * self._strides[source])

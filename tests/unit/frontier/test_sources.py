@@ -113,3 +113,16 @@ def test_picks(weights: Mapping[Source, int], ready: tuple[Source, ...], picks: 
         picked[source] += 1
         assert all(abs(picked[one] - share * number / picks) <= len(ready) / 2 for one, share in expected.items()), picked
     assert all(abs(picked[one] - share) <= 1 for one, share in expected.items()), picked
+
+
+def test_a_pick_of_which_nothing_came_does_not_count() -> None:
+    sources = WeightedSources({Source.USER: 3, Source.FOLLOW: 1})
+    fetched: Counter[Source] = Counter()
+    for turn in range(400):
+        source = sources.order()[0]
+        sources.picked(source)
+        if source is Source.USER and turn % 2:
+            sources.not_picked(source)
+        else:
+            fetched[source] += 1
+    assert fetched[Source.USER] == pytest.approx(3 * fetched[Source.FOLLOW], rel=0.05)
