@@ -7,9 +7,10 @@ The engine decides nothing itself: it asks the rules, the lifecycle and the fron
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from math import inf
 
 from crawlspace.admission import Admission, check_start_urls, start_candidates
 from crawlspace.brakes import Brakes, site_failed
@@ -44,6 +45,8 @@ SINK = "embedded"
 """The embedded index's place in the outbox."""
 
 
+LOOK_EVERY_S = 0.1
+"""So often the store is asked whether another process has written to it."""
 MOST_LOOK_UPS = 200
 """Look-ups of addresses that are under way at a time."""
 
@@ -87,7 +90,7 @@ class Engine:
         """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
         counts = store.counts()
         self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
-        if self._cycles.is_time() and not (self._cycles.waits_for_the_end and _has_work(counts.by_state)):
+        if self._cycles.is_time() and not (self._cycles.waits_for_the_end and counts.has_work):
             self._cycles.begin()
         self.policy = policy = self._cycles.policy()
         self.generation = generation(store)
@@ -125,6 +128,7 @@ class Engine:
         self._leased: dict[int, UrlState] = {}
         self._batch = _Batch()
         self._version = store.version()
+        self._looked_at = -inf
 
     # --- what comes in --------------------------------------------------------------------------------------------
 
@@ -326,6 +330,9 @@ class Engine:
             self._version = -1
         if self._clock_watch.glance():
             self.frontier.look_again()
+        if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
+            return
+        self._looked_at = self.clock.monotonic()
         version = self.store.version()
         if version == self._version:
             return
@@ -391,7 +398,3 @@ class Engine:
 
 def _queues(new: Iterable[NewUrl]) -> Iterable[tuple[str, Queue]]:
     return {(one.site, Queue(one.source, one.shift)) for one in new}
-
-
-def _has_work(by_state: Mapping[str, int]) -> bool:
-    return bool(by_state.get("pending") or by_state.get("leased"))

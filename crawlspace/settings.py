@@ -61,6 +61,14 @@ DOWNLOAD_HANDLERS = {
     "ftp": None,
 }
 
+# As Scrapy's own template has it.
+FEED_EXPORT_ENCODING = "utf-8"
+FEED_EXPORTERS = {
+    "jsonlines": "crawlspace.runtime.exporter.JsonLinesExporter",
+    "jsonl": "crawlspace.runtime.exporter.JsonLinesExporter",
+    "jl": "crawlspace.runtime.exporter.JsonLinesExporter",
+}
+
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware": None,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,

@@ -62,7 +62,8 @@ class Frontier:
         self._waiting: list[tuple[float, int, SiteTurns]] = []
         self._later: list[tuple[int, int, SiteTurns, int]] = []
         self._order = count()
-        self._working = 0
+        self.working = 0
+        """Sites that have something ready, though it may not be their turn."""
         self._at_hand = 0
         self._held: set[int] = set()
         """Ids leased by this process: at hand, under way or not yet recorded."""
@@ -207,13 +208,13 @@ class Frontier:
             moments.append(self._waiting[0][0] - self._clock.monotonic())
         if self._later:
             moments.append(self._later[0][0] - self._clock.now())
-        if self._working and self._repace_at < inf:
+        if self.working and self._repace_at < inf:
             moments.append(self._repace_at - self._clock.now())
         return max(0.0, min(moments)) if moments else None
 
     def is_done(self) -> bool:
         """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
-        if self.under_way or self._working:
+        if self.under_way or self.working:
             return False
         later = self._later
         while later and (later[0][2].due.get(later[0][3]) != later[0][0] or not self._running >> later[0][3] & 1):
@@ -265,7 +266,7 @@ class Frontier:
         works = turns.site not in self.silent and bool(turns.at_hand or turns.more & self._running)
         if works != turns.works:
             turns.works = works
-            self._working += 1 if works else -1
+            self.working += 1 if works else -1
         if turns.under_way and not (works and turns.has_room):
             return False
         now = self._clock.monotonic()
@@ -346,7 +347,7 @@ class Frontier:
 
     def _lease(self, turns: SiteTurns, lane: int) -> None:
         now = round(self._clock.now())
-        limit = max(1, min(turns.batch, MOST_AT_HAND // self._working)) if self._at_hand < MOST_AT_HAND else 1
+        limit = max(1, min(turns.batch, MOST_AT_HAND // self.working)) if self._at_hand < MOST_AT_HAND else 1
         got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, queue=queue_of(lane))
         if got:
             turns.at_hand[lane] = deque(got)

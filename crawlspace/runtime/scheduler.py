@@ -64,6 +64,8 @@ class FrontierScheduler(BaseScheduler):
         self._robots_next: list[tuple[float, int, FetchRobots]] = []
         self._robots_order = count()
         self._in_this_turn = 0
+        self._early_at = 0.0
+        """When outcomes were last recorded ahead of time."""
         self._alarm: CallLaterResult | None = None
         self._warned_of_callback = False
 
@@ -112,8 +114,13 @@ class FrontierScheduler(BaseScheduler):
             return None
         wait = self._engine.frontier.wake_in()
         if wait is None or wait > LATER_S:  # what comes next, if anything, is among the links that wait for their transaction
-            self._session.commit(self._crawler)
-            wait = self._engine.frontier.wake_in()
+            pause = self._early_at + LATER_S - now if self._engine.frontier.working else 0.0
+            if pause > 0:  # as where its sites are just asked as much at once as they may be
+                wait = pause if wait is None else min(wait, pause)
+            else:
+                self._early_at = now
+                self._session.commit(self._crawler)
+                wait = self._engine.frontier.wake_in()
         if self._robots_next:
             soonest = self._robots_next[0][0] - now
             wait = soonest if wait is None else min(wait, soonest)

@@ -156,6 +156,11 @@ class Counts:
     held: int = 0
     """Documents in the index whose deletion is held."""
 
+    @property
+    def has_work(self) -> bool:
+        """Something is pending or leased."""
+        return bool(self.by_state.get("pending") or self.by_state.get("leased"))
+
 
 class Store(Protocol):
     """All times are whole seconds since 1970. Every method that writes is one transaction.

@@ -11,7 +11,7 @@ import pytest
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config import load_collection
-from crawlspace.engine import SINK, Engine
+from crawlspace.engine import LOOK_EVERY_S, SINK, Engine
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
 from crawlspace.opening import Opening, open_engine
@@ -276,9 +276,11 @@ def test_commands_beside_a_crawl_are_noticed(tmp_path: Path) -> None:
     now = int(web.clock.now())
     beside.revise([known.id], lambda state: Change(replace(state, next_fetch=now, rules=0)), now=now)
     beside.discover([new(f"{HOME}1", source=Source.USER)], now=now)
+    web.clock.advance(LOOK_EVERY_S)
     web.work(engine)
     assert_same(web.asked, [(f"{HOME}0", False), (f"{HOME}1", False)])
     beside.revise([known.id], lambda state: Change(state, forget=True), now=now)
+    web.clock.advance(LOOK_EVERY_S)
     web.work(engine)
     assert_same(web.indexed, ["", "1"])
     store.close()

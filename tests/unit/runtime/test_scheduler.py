@@ -18,7 +18,7 @@ class Engine:
 
     uncommitted = 0
     waits_for_index = False
-    frontier = SimpleNamespace(wake_in=lambda: None)
+    frontier = SimpleNamespace(wake_in=lambda: None, working=0)
 
     def __init__(self, sites: int) -> None:
         self.left = sites
