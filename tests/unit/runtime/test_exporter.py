@@ -31,3 +31,9 @@ def test_it_holds_what_scrapys_holds(item: Any, options: dict[str, Any]) -> None
     assert list(json.loads(ours.getvalue()).items()) == list(json.loads(scrapys.getvalue()).items())
     assert ours.getvalue().endswith(b"}\n")
     assert ours.getvalue().isascii() or "encoding" in options
+
+
+def test_half_a_surrogate_pair_does_not_cost_an_item() -> None:
+    file = BytesIO()
+    JsonLinesExporter(file, encoding="utf-8").export_item({"half": "a\ud800b"})
+    assert json.loads(file.getvalue()) == {"half": "a?b"}
