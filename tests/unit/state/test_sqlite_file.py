@@ -162,6 +162,7 @@ def in_a_fork(step: Callable[[], object]) -> str:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(30)  # a fork of a process with threads may wait for ever
         try:
             if os.getuid() == 0:
                 os.setuid(65534)
