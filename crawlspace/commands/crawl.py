@@ -59,6 +59,8 @@ class Command(ScrapyCrawl):
             settings = self.settings.copy()
             CollectionLoader.from_settings(settings).load(args[0]).update_settings(settings)
             self._session = Session.open(args[0], settings)
+            self._first_loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._first_loop)
         except CrawlspaceError as error:
             sys.stderr.write(f"{error}\n")
             sys.exit(error.exit_status)
@@ -67,6 +69,7 @@ class Command(ScrapyCrawl):
         if self._quiet:
             quiet_scrapy()
         session = self._session
+        _close_unless_used(self._first_loop)
         _collect_garbage_seldom()
         assert self.crawler_process is not None
         try:
@@ -103,6 +106,14 @@ def quiet_scrapy() -> None:
     stopping = logging.getLogger("scrapy.crawler")  # but for its answer to Ctrl-C
     stopping.setLevel(logging.INFO)
     stopping.addFilter(lambda record: record.levelno >= logging.WARNING or str(record.msg).startswith("Received"))
+
+
+def _close_unless_used(loop: asyncio.AbstractEventLoop) -> None:
+    """Close the event loop that Scrapy finds and leaves for the one of ASYNCIO_EVENT_LOOP; else it ends in a traceback some time later."""
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
+
+    if getattr(reactor, "_asyncioEventloop", None) is not loop:
+        loop.close()
 
 
 def _collect_garbage_seldom() -> None:
