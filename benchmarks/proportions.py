@@ -57,7 +57,7 @@ _CYCLES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """`pages_per_s` is what is expected at most: twice as many start URLs are written, so that no site runs out of them."""
+    """`pages_per_s` is what is expected at most: four times as many start URLs are written, so that no site runs out of them."""
 
     sites: int
     delay_s: float
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 
 
 def _crawled(load: _Load, seconds: int) -> list[Row]:
-    starts = 2 * load.pages_per_s * seconds * _WEIGHTS[Source.USER] // sum(_WEIGHTS.values()) // load.sites
+    starts = 4 * load.pages_per_s * seconds * _WEIGHTS[Source.USER] // sum(_WEIGHTS.values()) // load.sites
     with tempfile.TemporaryDirectory(prefix="bench-proportions-") as temp, PageServer(_page, hosts(6, load.sites)) as server:
         collection = BenchCollection(Path(temp))
         collection.write(
