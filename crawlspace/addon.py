@@ -24,9 +24,9 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace import settings as defaults
-from crawlspace.collection_files import read_action_rules, read_rules
+from crawlspace.collection_files import read_own_rules
 from crawlspace.config import PREFIX, compile_actions, read_limits, refuse_unknown_names
-from crawlspace.errors import ConfigError, CrawlspaceError, Mistake, RuleFileError, SettingError
+from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError
 from crawlspace.readers import boolean, integer, words
 from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.crawl_rules import CrawlRules
@@ -213,24 +213,11 @@ def _values(settings: BaseSettings) -> Mapping[str, object]:
 
 
 def _both_rules(folder: Path) -> tuple[CrawlRules, ActionRuleSet | None]:
-    mistakes: list[Mistake] = []
-    rules, actions = CrawlRules(), None
     try:
-        rules, _ = read_rules(folder)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    try:
-        actions = read_action_rules(folder)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    if mistakes:
-        raise _mistakes_in(folder, mistakes)
+        rules, _, actions = read_own_rules(folder)
+    except RuleFileError as error:  # the files of every spider are named alike, so that the folder has to be told
+        raise RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in error.mistakes]) from error
     return rules, actions
-
-
-def _mistakes_in(folder: Path, mistakes: list[Mistake]) -> RuleFileError:
-    """The files of every spider are named alike, so that the folder has to be told."""
-    return RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in mistakes])
 
 
 def _start_urls(spider: Spider, settings: Mapping[str, object], limits: Limits) -> list[Url]:

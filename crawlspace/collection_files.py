@@ -43,15 +43,10 @@ class AllRules(NamedTuple):
 def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
     """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with every mistake of all, and what reading one of them raises."""
     mistakes: list[Mistake] = []
-    action_rules: ActionRuleSet | None = None
-    rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
+    rules: tuple[CrawlRules, Path | None, ActionRuleSet | None] = (CrawlRules(), None, None)
     global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
     try:
-        rules = read_rules(folder)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    try:
-        action_rules = read_action_rules(folder)
+        rules = read_own_rules(folder)
     except RuleFileError as error:
         mistakes += error.mistakes
     try:
@@ -60,7 +55,25 @@ def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
         mistakes += error.mistakes
     if mistakes:
         raise RuleFileError(mistakes)
-    return AllRules(*rules, *global_rules, action_rules)
+    return AllRules(*rules[:2], *global_rules, rules[2])
+
+
+def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
+    """Read crawl.rules and rules.xml. Raises RuleFileError with every mistake of both, and what reading one of them raises."""
+    mistakes: list[Mistake] = []
+    rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
+    action_rules: ActionRuleSet | None = None
+    try:
+        rules = read_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    try:
+        action_rules = read_action_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return (*rules, action_rules)
 
 
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:

@@ -11,46 +11,12 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
+from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, url_key
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Recent(Generic[K, V]):
-    """A memory of at most twice `size` entries that keeps what was used lately: two generations, the older dropped whole."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None:
-            value = self._old.get(key)
-            if value is not None:
-                self.put(key, value)
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        if len(self._young) >= self._size:
-            self._old = self._young
-            self._young = {}
-        self._young[key] = value
-
-    def drop(self, key: K) -> None:
-        self._young.pop(key, None)
-        self._old.pop(key, None)
-
-    def clear(self) -> None:
-        self._young.clear()
-        self._old.clear()
 
 
 @dataclass(slots=True)

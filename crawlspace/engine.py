@@ -43,8 +43,6 @@ logger = logging.getLogger(__name__)
 
 SINK = "embedded"
 """The embedded index's place in the outbox."""
-
-
 LOOK_EVERY_S = 0.1
 """So often the store is asked whether another process has written to it."""
 MOST_LOOK_UPS = 200
@@ -124,7 +122,7 @@ class Engine:
         )
         self.locate: Locate | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
-        self._look_ups = 0
+        self.look_ups = 0
         self._leased: dict[int, UrlState] = {}
         self._batch = _Batch()
         self._version = store.version()
@@ -151,7 +149,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
-        if self.waits_for_index or self._look_ups >= MOST_LOOK_UPS:
+        if self.waits_for_index or self.look_ups >= MOST_LOOK_UPS:
             return None
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
@@ -168,7 +166,7 @@ class Engine:
                 continue
             if self.locate is not None and not self.frontier.is_located(state.site):
                 self.frontier.await_address(state)
-                self._look_ups += 1
+                self.look_ups += 1
                 self.locate(state.site, self._located)
                 continue
             if self.collection.robots_obey:
@@ -188,7 +186,7 @@ class Engine:
         return None
 
     def _located(self, site: str, address: str | None) -> None:
-        self._look_ups -= 1
+        self.look_ups -= 1
         self.frontier.locate(site, address)
 
     def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:

@@ -13,8 +13,9 @@ from hashlib import blake2b
 from typing import NamedTuple, cast
 
 from crawlspace.decision import Actions, Applied, RuleRef
+from crawlspace.recent import RecentByWeight
 from crawlspace.rules.action_rules import Action, ActionKind, ActionRule, ActionRuleSet
-from crawlspace.rules.atoms import AtomMatcher, Recent
+from crawlspace.rules.atoms import AtomMatcher
 from crawlspace.rules.conditions import Conditions
 from crawlspace.urls import Url
 
@@ -91,10 +92,12 @@ class CompiledActions:
         for place, root in enumerate(roots):
             for atom in turning[root]:
                 self._turned_by.setdefault(atom, []).append(place)
-        self._by_atoms: Recent[frozenset[int], Actions] = Recent(
+        self._by_atoms: RecentByWeight[frozenset[int], Actions] = RecentByWeight(
             _REMEMBERED, lambda atoms, said: 1 + len(atoms) + len(said.applied)
         )
-        self._by_rules: Recent[tuple[int, ...], Actions] = Recent(_REMEMBERED, lambda rules, _: 1 + 2 * len(rules))
+        self._by_rules: RecentByWeight[tuple[int, ...], Actions] = RecentByWeight(
+            _REMEMBERED, lambda rules, _: 1 + 2 * len(rules)
+        )
 
     def evaluate(self, url: Url) -> Actions:
         """Return what the rules say of a URL; the same object for URLs of which the same atoms hold, while it is remembered."""

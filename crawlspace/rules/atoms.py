@@ -17,17 +17,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import ahocorasick
 import re2
 
+from crawlspace.recent import RecentByWeight
 from crawlspace.rules.action_rules import Atom, Expression, Field, Kind, Norm, Range
 from crawlspace.rules.required_texts import required_texts, shortest
 from crawlspace.urls import Url
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 SET_MEMORY = 64 << 20
 """Bytes that one set of expressions, or one expression, may take; a bound, and far more than ordinary ones do."""
@@ -40,36 +38,6 @@ _LEAST_TEXT = 3
 
 _REMEMBERED = 50_000
 """So many numbers of atoms are kept in mind at a time, twice over, for hosts and for lengths."""
-
-
-class Recent(Generic[K, V]):
-    """A memory bounded by weight that keeps what was used lately: two generations, the older dropped whole."""
-
-    __slots__ = ("_bound", "_old", "_weigh", "_weight", "_young")
-
-    def __init__(self, bound: int, weigh: Callable[[K, V], int]) -> None:
-        """A generation is full when its entries weigh `bound` together."""
-        self._bound = bound
-        self._weigh = weigh
-        self._weight = 0
-        self._young: dict[K, V] = {}
-        self._old: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        value = self._young.get(key)
-        if value is None:
-            value = self._old.get(key)
-            if value is not None:
-                self.put(key, value)
-        return value
-
-    def put(self, key: K, value: V) -> None:
-        if self._weight >= self._bound:
-            self._old = self._young
-            self._young = {}
-            self._weight = 0
-        self._young[key] = value
-        self._weight += self._weigh(key, value)
 
 
 class AtomMatcher:
@@ -199,10 +167,10 @@ class _Part:
         self._always: list[int] = []
         self._exact: dict[str, list[int]] = {}
         self._lengths: list[tuple[Range, int]] = []
-        self._of_length: Recent[int, list[int]] = Recent(_REMEMBERED, lambda _, found: 1 + len(found))
-        self._remembered: Recent[str, list[int]] | None = None
+        self._of_length: RecentByWeight[int, list[int]] = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
+        self._remembered: RecentByWeight[str, list[int]] | None = None
         if in_few_values:
-            self._remembered = Recent(_REMEMBERED, lambda _, found: 1 + len(found))
+            self._remembered = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
         words: dict[str, _Word] = {}
         expressions: dict[int, Atom] = {}
         for number, atom in atoms.items():

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer
 
-from crawlspace.discovery import Recent
-
-if TYPE_CHECKING:
-    from crawlspace.clock import Clock
-
-Answered = Callable[[str | None], None]
-"""Is told the address; None when there is none, or none that may be connected to."""
 Address = IPv4Address | IPv6Address
 
 
@@ -26,66 +19,26 @@ class NameResolver(Protocol):
         """Tell the receiver the addresses, and then that these were all; maybe before this returns."""
 
 
-class AddressLookup:
-    """Asks the name resolver of the crawl, without blocking, and remembers what it said.
+def look_up(resolver: NameResolver, host: str, port: int, answered: Callable[[str | None], None]) -> None:
+    """Tell `answered` the address of a host: at once if it is one, otherwise when the resolver has answered; None where there is none.
 
-    It is asked as for a connection to the port, so that its guard leaves out what is never connected to: otherwise a host could
-    name the address of another one, beside its own, and be taken for its neighbour.
+    Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same. The resolver is asked as for a
+    connection to the port, so that its guard leaves out what is never connected to: otherwise a host could name the address of another
+    one, beside its own, and be taken for its neighbour. Answers are remembered there.
     """
-
-    def __init__(
-        self,
-        resolver: NameResolver,
-        *,
-        clock: Clock,
-        keep_s: float = 600.0,
-        keep_none_s: float = 60.0,
-        most: int = 10_000,
-    ) -> None:
-        """`keep_s` and `keep_none_s` say how long an address is believed, and that there is none; `most`, how many are remembered."""
-        self._resolver = resolver
-        self._clock = clock
-        self._keep_s = keep_s
-        self._keep_none_s = keep_none_s
-        self._known: Recent[tuple[str, int], tuple[float, str | None]] = Recent(max(1, most // 2))
-        """Until when, on the monotonic clock, and what."""
-        self._under_way: dict[tuple[str, int], list[Answered]] = {}
-
-    def look_up(self, host: str, answered: Answered, *, port: int) -> None:
-        """Tell `answered` the address of a host: at once if it is an address or remembered, otherwise once the resolver has answered.
-
-        Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same.
-        """
-        literal = _address(host.strip("[]"))
-        if literal is not None:
-            answered(str(literal))
-            return
-        key = (host.lower(), port)
-        known = self._known.get(key)
-        if known is not None and known[0] > self._clock.monotonic():
-            answered(known[1])
-            return
-        waiting = self._under_way.get(key)
-        if waiting is not None:
-            waiting.append(answered)
-            return
-        self._under_way[key] = [answered]
-        self._resolver.resolveHostName(_Addresses(lambda found: self._told(key, found)), host, port)
-
-    def _told(self, key: tuple[str, int], found: list[Address]) -> None:
-        address = str(min(found, key=lambda one: (one.version, int(one)))) if found else None
-        keep_s = self._keep_none_s if address is None else self._keep_s
-        self._known.put(key, (self._clock.monotonic() + keep_s, address))
-        for answered in self._under_way.pop(key, []):
-            answered(address)
+    literal = _address(host.strip("[]"))
+    if literal is not None:
+        answered(str(literal))
+    else:
+        resolver.resolveHostName(_Addresses(answered), host, port)
 
 
 @implementer(IResolutionReceiver)
 class _Addresses:
     """Gathers the addresses of one look-up."""
 
-    def __init__(self, done: Callable[[list[Address]], None]) -> None:
-        self._done = done
+    def __init__(self, answered: Callable[[str | None], None]) -> None:
+        self._answered = answered
         self._found: list[Address] = []
 
     def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
@@ -97,7 +50,8 @@ class _Addresses:
             self._found.append(found)
 
     def resolutionComplete(self) -> None:  # noqa: N802
-        self._done(self._found)
+        first = min(self._found, key=lambda one: (one.version, int(one)), default=None)
+        self._answered(None if first is None else str(first))
 
 
 def _address(text: str) -> Address | None:

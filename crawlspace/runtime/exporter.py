@@ -24,6 +24,5 @@ class JsonLinesExporter(JsonLinesItemExporter):
             self.file.write(_ENCODER.encode(item) + b"\n")
             return
         line = self.encoder.encode(dict(self.get_serialized_fields(item))) + "\n"
-        self.file.write(
-            line.encode(self.encoding or "utf-8", "replace")
-        )  # halves of surrogate pairs, which own parsing may leave
+        # own parsing may leave halves of surrogate pairs
+        self.file.write(line.encode(self.encoding or "utf-8", "replace"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 
-from crawlspace.discovery import Recent
+from crawlspace.recent import Recent
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

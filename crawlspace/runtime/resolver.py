@@ -17,7 +17,8 @@ from twisted.internet.threads import deferToThreadPool
 from zope.interface import implementer
 
 from crawlspace.decision import Decision
-from crawlspace.discovery import Recent
+from crawlspace.recent import Recent
+from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
     from twisted.internet.base import ReactorBase
@@ -129,10 +130,13 @@ class GuardedResolver:
 
 
 def _as_in_urls(host: str) -> str:
-    """Return a name as URLs and rules have it; Twisted asks for international ones in their own letters."""
+    """Return a name as URLs and rules have it; Twisted asks for international ones in their own letters.
+
+    Python's own look-up would turn some of them into another host: `straße` into `strasse`.
+    """
     try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
-    except UnicodeError:
+        return host if host.isascii() else parse(f"http://{host}/").host
+    except MalformedUrl:
         return host
 
 

@@ -17,12 +17,12 @@ from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.decision import Decision, Reason
-from crawlspace.discovery import Recent
 from crawlspace.model import Source, priority, source_of
+from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.site_table import SiteTable
-from crawlspace.urls import MalformedUrl, Url, parse
+from crawlspace.urls import Url
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -131,11 +131,10 @@ class RulesAlone:
     def will_connect(self, host: str) -> None:
         """A request for that host goes out. Connections to other hosts are none of ours: a mail server's, a data base's."""
         if self._resolver is not None:
-            self._asked.add(host)
+            self._asked.add(host.strip("[]"))
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made; one that no request of this crawl asked for may."""
-        host = _host_of(host)
         if host not in self._asked:
             return _NOT_OURS
         return self.space.at_connect(host, port, address)
@@ -144,12 +143,7 @@ class RulesAlone:
         """Why no address of the URL's host was allowed, if that was so."""
         if self._resolver is None or judged.url is None:
             return None
-        host = judged.url.host
-        for spelling in (host, host.strip("[]"), _unicode(host)):
-            decision = self._resolver.why_refused(spelling, judged.url.port)
-            if decision is not None:
-                return decision
-        return None
+        return self._resolver.why_refused(judged.url.host.strip("[]"), judged.url.port)
 
     def _shared_resolver(self) -> SharedResolver | None:
         if not self._crawler.settings.getbool("TWISTED_REACTOR_ENABLED"):
@@ -367,18 +361,3 @@ def _source_of(decision: Decision) -> Source:
 def _declared(headers: Headers) -> str | None:
     declared = headers.get(b"Content-Type")
     return declared.decode("latin-1") if declared is not None else None
-
-
-def _host_of(name: str) -> str:
-    """A host name as a URL in normal form has it; Twisted names hosts without brackets, and in letters of any script."""
-    try:
-        return parse(f"http://[{name}]/" if ":" in name and not name.startswith("[") else f"http://{name}/").host
-    except MalformedUrl:
-        return name
-
-
-def _unicode(host: str) -> str:
-    try:
-        return host.encode("ascii").decode("idna")
-    except UnicodeError:
-        return host

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
+from crawlspace.engine import MOST_LOOK_UPS
 from crawlspace.errors import StoreError
 from crawlspace.model import Candidate, Source
 from crawlspace.run import FetchPage, FetchRobots
@@ -108,6 +109,8 @@ class FrontierScheduler(BaseScheduler):
             return self._handed_out(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
             return self._handed_out(self._robots_request(fetch))
+        if self._engine.look_ups >= MOST_LOOK_UPS:
+            return None  # each wakes us when it has its answer
         if self._engine.waits_for_index:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)

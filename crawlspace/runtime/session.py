@@ -14,7 +14,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.opening import Opening, open_engine
 from crawlspace.run import describe_refusal
-from crawlspace.runtime.addresses import AddressLookup
+from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.state.sqlite import SqliteStore
@@ -114,7 +114,6 @@ class Session:
             )
         resolver.guard(self.space.at_connect)
         if self.collection.share_address_delay:
-            lookup = AddressLookup(resolver, clock=self.engine.clock)
 
             def locate(site: str, located: Callable[[str, str | None], None]) -> None:
                 def answered(address: str | None) -> None:
@@ -122,7 +121,7 @@ class Session:
                     wake()
 
                 host, _, port = site.rpartition(":")
-                lookup.look_up(host, answered, port=int(port))
+                look_up(resolver, host, int(port), answered)
 
             self.engine.locate = locate
 

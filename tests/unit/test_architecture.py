@@ -18,7 +18,7 @@ from tests.sites import ROOT
 # parts of `values` and of `engine` may import each other, the others keep to themselves. What is named nowhere is of the engine.
 LEVELS = ("values", "middle", "engine", "runtime", "outer")
 PARTS = {
-    **dict.fromkeys(("model", "decision", "urls", "clock", "errors", "readers"), "values"),
+    **dict.fromkeys(("model", "decision", "urls", "clock", "errors", "readers", "recent"), "values"),
     **dict.fromkeys(("rules", "state", "frontier", "content", "index"), "middle"),
     "runtime": "runtime",
     **dict.fromkeys(("addon", "commands", "spiders", "middlewares", "pipelines"), "outer"),

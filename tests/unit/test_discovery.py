@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.discovery import Discovery, Recent
+from crawlspace.discovery import Discovery
 from crawlspace.model import Candidate, Source
+from crawlspace.recent import Recent
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace

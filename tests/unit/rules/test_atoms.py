@@ -10,8 +10,9 @@ import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from crawlspace.recent import RecentByWeight
 from crawlspace.rules.action_rules import Atom, Expression, Field, Kind, Norm, Range
-from crawlspace.rules.atoms import AtomMatcher, ExpressionSet, Recent
+from crawlspace.rules.atoms import AtomMatcher, ExpressionSet
 from crawlspace.rules.required_texts import required_texts
 from crawlspace.urls import parse
 from tests.unit.rules.test_actions import expressions
@@ -237,7 +238,7 @@ def test_where_an_expression_matches_the_texts_it_needs_stand(expression: Expres
 
 
 def test_a_memory_is_bounded_by_weight() -> None:
-    memory: Recent[int, str] = Recent(10, lambda _, value: len(value))
+    memory: RecentByWeight[int, str] = RecentByWeight(10, lambda _, value: len(value))
     for number in range(100):
         memory.put(number, "abcde")
     kept = [number for number in reversed(range(100)) if memory.get(number)]
@@ -246,7 +247,7 @@ def test_a_memory_is_bounded_by_weight() -> None:
 
 
 def test_what_is_used_is_kept() -> None:
-    memory: Recent[int, str] = Recent(3, lambda _key, _value: 1)
+    memory: RecentByWeight[int, str] = RecentByWeight(3, lambda _key, _value: 1)
     memory.put(-1, "kept")
     for number in range(50):
         memory.put(number, "")

@@ -1,4 +1,4 @@
-"""At which address a host is reached: what is answered at once, what is asked for, and how long an answer is believed."""
+"""At which address a host is reached: what is answered at once, and what is asked for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface.verify import verifyObject
 
-from crawlspace.clock import FakeClock
-from crawlspace.runtime.addresses import AddressLookup
-
-KEEP_S = 600.0
-KEEP_NONE_S = 60.0
+from crawlspace.runtime.addresses import look_up
 
 
 class Resolver:
@@ -41,10 +37,6 @@ class Resolver:
             receiver.resolutionComplete()
 
 
-def lookup(resolver: Resolver, clock: FakeClock | None = None, *, most: int = 100) -> AddressLookup:
-    return AddressLookup(resolver, clock=clock or FakeClock(), keep_s=KEEP_S, keep_none_s=KEEP_NONE_S, most=most)
-
-
 ADDRESSES = [
     # what the resolver says, the address
     (["10.0.0.7"], "10.0.0.7"),
@@ -62,7 +54,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(("found", "address"), ADDRESSES)
 def test_addresses(found: list[str], address: str | None) -> None:
     told: list[str | None] = []
-    lookup(Resolver({"a.example": found})).look_up("a.example", told.append, port=80)
+    look_up(Resolver({"a.example": found}), "a.example", 80, told.append)
     assert told == [address]
 
 
@@ -78,72 +70,16 @@ LITERALS = [
 def test_a_host_that_is_an_address_is_not_looked_up(host: str, address: str) -> None:
     resolver = Resolver({}, at_once=False)
     told: list[str | None] = []
-    lookup(resolver).look_up(host, told.append, port=80)
+    look_up(resolver, host, 80, told.append)
     assert told == [address]
     assert resolver.asked == []
 
 
-def test_several_that_ask_for_one_host_are_one_look_up() -> None:
-    resolver = Resolver({"a.example": ["10.0.0.7"], "b.example": ["10.0.0.8"]}, at_once=False)
-    addresses = lookup(resolver)
+def test_an_answer_may_come_later_and_the_port_matters() -> None:
+    resolver = Resolver({"a.example": ["10.0.0.7"], "b.example": []}, at_once=False)
     told: list[tuple[str, str | None]] = []
-
-    def ask(who: str, host: str, port: int) -> None:
-        addresses.look_up(host, lambda address: told.append((who, address)), port=port)
-
-    for who, host, port in (("1", "a.example", 80), ("2", "A.example", 80), ("3", "b.example", 80), ("4", "a.example", 8080)):
-        ask(who, host, port)
-    assert told == []
-    assert resolver.asked == [("a.example", 80), ("b.example", 80), ("a.example", 8080)]
+    for host, port in (("a.example", 80), ("b.example", 8080)):
+        look_up(resolver, host, port, lambda address, host=host: told.append((host, address)))  # type: ignore[misc]
+    assert (told, resolver.asked) == ([], [("a.example", 80), ("b.example", 8080)])
     resolver.answer()
-    assert told == [("1", "10.0.0.7"), ("2", "10.0.0.7"), ("3", "10.0.0.8"), ("4", "10.0.0.7")]
-
-
-MEMORY = [
-    # what the resolver says first, seconds later, whether it is asked again
-    (["10.0.0.7"], 0, False),
-    (["10.0.0.7"], KEEP_S - 1, False),
-    (["10.0.0.7"], KEEP_S, True),
-    ([], KEEP_NONE_S - 1, False),
-    ([], KEEP_NONE_S, True),
-]
-
-
-@pytest.mark.parametrize(("found", "later", "again"), MEMORY)
-def test_an_answer_is_believed_for_a_time(found: list[str], later: float, *, again: bool) -> None:
-    resolver, clock = Resolver({"a.example": found}), FakeClock()
-    addresses = lookup(resolver, clock)
-    told: list[str | None] = []
-    addresses.look_up("a.example", told.append, port=80)
-    resolver.hosts["a.example"] = ["10.0.0.9"]
-    clock.advance(later)
-    addresses.look_up("a.example", told.append, port=80)
-    assert told[1] == ("10.0.0.9" if again else told[0])
-    assert len(resolver.asked) == 1 + again
-
-
-def test_what_was_asked_for_lately_is_remembered_and_the_rest_forgotten() -> None:
-    resolver = Resolver({})
-    addresses = lookup(resolver, most=10)
-    for number in range(100):
-        addresses.look_up("often.example", lambda _: None, port=80)
-        addresses.look_up(f"{number}.example", lambda _: None, port=80)
-    assert len(resolver.asked) == 101
-    addresses.look_up("0.example", lambda _: None, port=80)
-    assert len(resolver.asked) == 102
-
-
-def test_whoever_is_told_may_ask_again() -> None:
-    resolver = Resolver({"a.example": ["10.0.0.7"], "b.example": ["10.0.0.8"]}, at_once=False)
-    addresses = lookup(resolver)
-    told: list[str | None] = []
-
-    def ask_more(address: str | None) -> None:
-        told.append(address)
-        addresses.look_up("a.example", told.append, port=80)
-        addresses.look_up("b.example", told.append, port=80)
-
-    addresses.look_up("a.example", ask_more, port=80)
-    resolver.answer()
-    resolver.answer()
-    assert told == ["10.0.0.7", "10.0.0.7", "10.0.0.8"]
+    assert told == [("a.example", "10.0.0.7"), ("b.example", None)]

@@ -112,6 +112,11 @@ def test_a_name_in_its_own_letters_is_judged_as_urls_have_it(world: World) -> No
     assert world.ask("bücher.example") == [PRIVATE]
 
 
+def test_a_name_is_not_turned_into_another_ones(world: World) -> None:
+    world.names |= {"xn--strae-oqa.example": [PUBLIC], "strasse.example": [PRIVATE]}
+    assert world.ask("straße.example") == [PUBLIC]
+
+
 def test_no_such_host(world: World) -> None:
     assert world.ask("nowhere.example") == []
     assert world.resolver.does_not_exist("nowhere.example")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from crawlspace.engine import MOST_LOOK_UPS
 from crawlspace.run import FetchRobots
 from crawlspace.runtime import scheduler as module
 from crawlspace.runtime.scheduler import AT_A_TURN, FrontierScheduler
@@ -18,6 +19,7 @@ class Engine:
 
     uncommitted = 0
     waits_for_index = False
+    look_ups = 0
     frontier = SimpleNamespace(wake_in=lambda: None, working=0)
 
     def __init__(self, sites: int) -> None:
@@ -64,3 +66,11 @@ def test_what_is_ready_at_once_goes_out_over_several_turns(monkeypatch: pytest.M
     world = World(monkeypatch, sites=2 * AT_A_TURN + 5)
     assert [world.turn() for _ in range(4)] == [AT_A_TURN, AT_A_TURN, 5, 0]
     assert world.woken == 2, "Scrapy asks again only when it is told to, where it was given nothing"
+
+
+def test_with_enough_look_ups_under_way_it_waits_for_one_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(monkeypatch, sites=0)
+    monkeypatch.setattr(Engine, "look_ups", MOST_LOOK_UPS)
+    monkeypatch.setattr(Engine, "frontier", SimpleNamespace(wake_in=lambda: 0.0, working=1))
+    assert world.turn() == 0
+    assert world.later == [], "no alarm: it would ring at once, again and again"

@@ -1,0 +1,59 @@
+"""Bounded memories of what was used lately: two generations, of which the older is dropped whole when the younger is full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(Generic[K, V]):
+    """Remembers at most twice `size` entries. No value may be None."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+
+    def get(self, key: K) -> V | None:
+        value = self._young.get(key)
+        if value is None:
+            value = self._old.get(key)
+            if value is not None:
+                self.put(key, value)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        if len(self._young) >= self._size:
+            self._age()
+        self._young[key] = value
+
+    def drop(self, key: K) -> None:
+        self._young.pop(key, None)
+        self._old.pop(key, None)
+
+    def clear(self) -> None:
+        self._young.clear()
+        self._old.clear()
+
+    def _age(self) -> None:
+        self._old = self._young
+        self._young = {}
+
+
+class RecentByWeight(Recent[K, V]):
+    """Bounded by what its entries weigh: a generation is full when that is `size` together."""
+
+    def __init__(self, size: int, weigh: Callable[[K, V], int]) -> None:
+        super().__init__(size)
+        self._weigh = weigh
+        self._weight = 0
+
+    def put(self, key: K, value: V) -> None:
+        if self._weight >= self._size:
+            self._age()
+            self._weight = 0
+        self._young[key] = value
+        self._weight += self._weigh(key, value)
