@@ -165,6 +165,9 @@ class _NoDelay:
     def change_at(self) -> float:
         return inf
 
+    def phase(self) -> None:
+        return None
+
 
 def _insert(store: SqliteStore, layout: _Layout, numbers: range, manner: str) -> tuple[int, float]:
     """Return the characters of the URLs, and how many were inserted a second; making them is not timed."""

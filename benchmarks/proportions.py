@@ -200,6 +200,9 @@ class _OnePace:
     def change_at(self) -> float:
         return float("inf")
 
+    def phase(self) -> None:
+        return None
+
 
 if __name__ == "__main__":
     sys.exit(finish(main))

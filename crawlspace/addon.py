@@ -251,13 +251,22 @@ def _warn_of_settings(settings: Mapping[str, object]) -> None:
 
 
 def _may_have_address_rules(folder: Path) -> bool:
-    """Looked for in the text only: a mistake in a file is told where that file is needed."""
+    """Looked for in the text only: a mistake in a file is told where that file is needed. What cannot be read may have them."""
     try:
-        files = [path for path in (folder, *folder.iterdir()) if path.is_dir()]
-        texts = [(path / "crawl.rules").read_bytes() for path in files if (path / "crawl.rules").is_file()]
-    except OSError:
+        return any(_may_name_addresses(path / "crawl.rules") for path in (folder, *folder.iterdir()))
+    except (FileNotFoundError, NotADirectoryError):
         return False
-    return any(b"address" in text.lower() for text in texts)
+    except OSError:
+        return True
+
+
+def _may_name_addresses(file: Path) -> bool:
+    try:
+        return b"address" in file.read_bytes().lower()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return False
+    except OSError:
+        return True
 
 
 def _is_of_a_scrapy_command(spider: Spider) -> bool:

@@ -16,6 +16,9 @@ from crawlspace.state.store import Counts
 DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
+_TELLS_NOTHING = frozenset(
+    {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
+)
 
 
 class HealthSource(Protocol):
@@ -42,7 +45,7 @@ class Brakes:
         now = self._clock.now()
         transition = advance(state, outcome, policy=policy, now=int(now), site=health)
         failed = _is_failure(outcome)
-        if _was_asked(outcome) and not (failed and state.retries):
+        if _tells_of_site(outcome) and not (failed and state.retries):
             health = health.after(failed=failed, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
         if not state.indexed or not _deletes(transition, outcome):
@@ -83,13 +86,19 @@ def _is_failure(outcome: Outcome) -> bool:
 
 
 def site_failed(outcome: Outcome) -> bool | None:
-    """Return whether a site failed to answer; None where it was not asked."""
-    return _is_failure(outcome) if _was_asked(outcome) else None
+    """Return whether a site failed to answer; None where the outcome does not tell."""
+    return _is_failure(outcome) if _tells_of_site(outcome) else None
 
 
-def _was_asked(outcome: Outcome) -> bool:
-    """The site was really asked; what the rules, the addresses or robots.txt keep out says nothing of it."""
-    return outcome.status not in (Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME)
+def _tells_of_site(outcome: Outcome) -> bool:
+    """Whether an outcome shows how the site is.
+
+    What the rules, the addresses or robots.txt keep out was never asked for. An unexpected error is mostly a fault in the parsing of a
+    page that the site has answered well; to count it as an answer would be wrong as well, for answers are what confirms deletions.
+    """
+    if outcome.kind is OutcomeKind.GONE:
+        return True  # a site may answer with any number
+    return outcome.status not in _TELLS_NOTHING
 
 
 def _deletes(transition: Transition, outcome: Outcome) -> bool:

@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that stands still until `advance` is called."""
+    """A clock that stands still until it is moved."""
 
     def __init__(self, now: float = 1_750_000_000.0) -> None:
         self._now = now
@@ -34,6 +34,10 @@ class FakeClock:
 
     def monotonic(self) -> float:
         return self._monotonic
+
+    def set(self, now: float) -> None:
+        """Set the time of day, as a person may; no time passes."""
+        self._now = now
 
     def advance(self, seconds: float) -> None:
         self._now += seconds

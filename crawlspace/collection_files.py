@@ -1,13 +1,14 @@
-"""The files of a collection but for its settings: start URLs, crawl.rules and global.rules, each with all its mistakes at once."""
+"""The files of a collection but for its settings: start URLs, crawl.rules, rules.xml and global.rules, each with all its mistakes at once."""
 
 from __future__ import annotations
 
-import os
+import codecs
 import re
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.readers import words
@@ -18,7 +19,25 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
+
 _CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
+_OTHER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),  # begins like the next one
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+)
+_NO_UTF_8 = re.compile("[\udc80-\udcff]")
+"""What `surrogateescape` makes of bytes that are no UTF-8."""
+_KINDS_OF_FILES = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+Rules = TypeVar("Rules")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +98,18 @@ def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
     """Read crawl.rules; a collection without one has no rules. Raises RuleFileError, ConfigError."""
     path = folder / "crawl.rules"
-    if not _is_there(path):
+    if not is_there(path):
         return CrawlRules(), None
-    return parse_crawl_rules(_read_text(path), file=path.name), path
+    return _parsed(path, lambda text: parse_crawl_rules(text, file=path.name)), path
 
 
 def read_action_rules(folder: Path) -> ActionRuleSet | None:
     """Read rules.xml; None where there is none. Raises RuleFileError, ConfigError."""
     path = folder / RULES_XML
-    if not _is_there(path):
+    if not is_there(path):
         return None
-    try:
-        with path.open("rb") as file:
-            refuse_size(os.fstat(file.fileno()).st_size, file=path.name)
-            data = file.read(MAX_SIZE + 1)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    return parse_rules_xml(data, file=path.name)
+    refuse_size(_size(path), file=path.name)
+    return parse_rules_xml(read_bytes(path, most=MAX_SIZE + 1), file=path.name)
 
 
 def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules | None, Path | None]:
@@ -103,7 +117,7 @@ def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[Cra
     path = global_rules_file(folder, settings)
     if path is None:
         return None, None
-    return CrawlRules(domain=parse_global_rules(_read_text(path), file=path.name)), path
+    return CrawlRules(domain=_parsed(path, lambda text: parse_global_rules(text, file=path.name))), path
 
 
 def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:
@@ -114,13 +128,13 @@ def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | No
     named = settings["CRAWLSPACE_GLOBAL_RULES"]
     if named:
         path = Path(str(named))
-        if not _is_there(path):
+        if not is_there(path):
             raise SettingError(
                 f"CRAWLSPACE_GLOBAL_RULES is {str(named)!r}, and there is no such file; write it, or mend the path"
             )
         return path
     for path in (folder / GLOBAL_RULES, Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"])) / GLOBAL_RULES):
-        if _is_there(path):
+        if is_there(path):
             return path
     return None
 
@@ -133,8 +147,8 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     found: list[StartUrl] = []
     mistakes: list[Mistake] = []
     path = folder / "start_urls.txt"
-    if path.exists():
-        for number, line in enumerate(_read_text(path).splitlines(), 1):
+    if is_there(path):
+        for number, line in enumerate(_read_text(path, mistakes).split("\n"), 1):
             if line.strip() and not line.lstrip().startswith("#"):
                 _read_start_url(line, path.name, number, found, mistakes)
     extra = words("CRAWLSPACE_START_URLS", settings.get("CRAWLSPACE_START_URLS") or [])
@@ -148,9 +162,7 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
 
 
 def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
-    line = _CREDENTIALS.sub(
-        lambda match: "//" + "*" * (len(match[0]) - 3) + "@", line
-    )  # they must not be shown; there they are wrong anyway
+    line = _without_credentials(line)  # there they are wrong anyway
 
     def mistake(column: int, message: str) -> None:
         mistakes.append(Mistake(file, number, column, message, line))
@@ -171,16 +183,12 @@ def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mi
     found.append(StartUrl(url, shift, f"{file}:{number}"))
 
 
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+def _without_credentials(line: str) -> str:
+    """They must not be shown."""
+    return _CREDENTIALS.sub(lambda match: "//" + "*" * (len(match[0]) - 3) + "@", line)
 
 
-def _is_there(path: Path) -> bool:
+def is_there(path: Path) -> bool:
     """Also for a link that leads nowhere, and where one may not look: reading says what is wrong. Only a file that isn't there has no rules."""
     try:
         path.lstat()
@@ -189,3 +197,69 @@ def _is_there(path: Path) -> bool:
     except OSError:
         return True
     return True
+
+
+def read_bytes(path: Path, *, most: int = -1) -> bytes:
+    """Return what is in a regular file, `most` bytes of it at most. Raises ConfigError; opening a pipe would wait for ever."""
+    _size(path)
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a regular file. Raises ConfigError."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    found = next((name for is_one, name in _KINDS_OF_FILES if is_one(status.st_mode)), "something else")
+    raise ConfigError(f"{path} is not a regular file but {found}; put a text file in its place, or remove it")
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path} cannot be read: {error.strerror}")
+
+
+def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
+    """Return the rules of a file. Raises RuleFileError with every mistake, that of its encoding too, and ConfigError."""
+    mistakes: list[Mistake] = []
+    text = _read_text(path, mistakes)
+    try:
+        rules = parse_text(text)
+    except RuleFileError as error:
+        mistakes = sorted([*mistakes, *error.mistakes], key=lambda mistake: (mistake.line, mistake.column))
+        raise RuleFileError(mistakes) from error
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return rules
+
+
+def _read_text(path: Path, mistakes: list[Mistake]) -> str:
+    """Return the text of a file in UTF-8, its lines ended by `\\n`. Raises ConfigError.
+
+    The first place that is in another encoding is added to the mistakes. The lines with such places are left empty, so that what is
+    wrong with the others is found.
+    """
+    data = read_bytes(path)
+    unmarked = "UTF-16" if b"\0" in data[:2] else ""
+    other = next((encoding for mark, encoding in _OTHER_MARKS if data.startswith(mark)), unmarked)
+    if other:
+        mistakes.append(Mistake(path.name, 1, 1, f"the file is in {other}; save it as UTF-8", ""))
+        return ""
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n") if _NO_UTF_8.search(text) else []
+    wrong = [(number, found.start()) for number, line in enumerate(lines) if (found := _NO_UTF_8.search(line))]
+    if not wrong:
+        return text
+    number, start = wrong[0]
+    shown = _without_credentials(_NO_UTF_8.sub("\ufffd", lines[number]))
+    message = "what stands here is not UTF-8; save the file as UTF-8"
+    mistakes.append(Mistake(path.name, number + 1, start + 1, message, shown))
+    for number, _ in wrong:
+        lines[number] = ""
+    return "\n".join(lines)

@@ -6,6 +6,7 @@ out of range are errors that say what was meant.
 
 from __future__ import annotations
 
+import os
 import runpy
 import traceback
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.collection_files import StartUrl, read_all_rules, read_start_urls
+from crawlspace.collection_files import StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
@@ -149,11 +150,17 @@ class Collection:
 
 
 def collection_names(folder: str | Path) -> list[str]:
-    """The collections, sorted: the folders below CRAWLSPACE_COLLECTIONS_DIR whose names don't begin with "." or "_"."""
+    """The collections, sorted: the folders below CRAWLSPACE_COLLECTIONS_DIR whose names don't begin with "." or "_".
+
+    Raises ConfigError when it cannot be read.
+    """
     try:
-        return sorted(p.name for p in Path(folder).iterdir() if p.is_dir() and p.name[0] not in "._")
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name[0] not in "._" and entry.is_dir())
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise ConfigError(f"{folder}, where the collections are, cannot be read: {error.strerror}") from error
 
 
 def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
@@ -175,8 +182,9 @@ def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
 def read_settings_file(folder: Path) -> dict[str, object]:
     """Run a collection's settings.py and return its upper-case names. Raises ConfigError naming file and line."""
     path = folder / "settings.py"
-    if not path.exists():
+    if not is_there(path):
         return {}
+    read_bytes(path)  # what hinders this is told better here than where Python opens it
     try:
         names = runpy.run_path(str(path))
     except SyntaxError as error:

@@ -7,16 +7,27 @@ and forgetting something costs time, never correctness: the store itself knows w
 
 from __future__ import annotations
 
+import logging
+import re
 from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from crawlspace.decision import Decision, Reason
+from crawlspace.handing import MOST_HANDED, fitting
 from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
 from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, url_key
+
+logger = logging.getLogger(__name__)
+
+_OF_THE_PAGE = re.compile(r"(?:https?:)?(?:[?#]|$)", re.IGNORECASE)
+"""Begins a link that means the whole base, not its folder; a scheme without a host says nothing where it is the page's own."""
+_SPACE = "".join(map(chr, range(0x21)))
+"""URL parsers drop these at both ends of a link, and the next ones anywhere in it (WHATWG URL Standard, "basic URL parser")."""
+_DROPPED = dict.fromkeys(map(ord, "\t\n\r"))
 
 
 @dataclass(slots=True)
@@ -33,7 +44,10 @@ class Target:
 
 @dataclass(slots=True)
 class Found:
-    """The links of one page, checked. `keys` are those of all admitted ones, `new` those the store may not know yet or not so near."""
+    """The links of one page, checked. `keys` are those of all admitted ones, `new` those the store may not know yet or not so near.
+
+    Where the page hands anything, each of `new` carries it, and there is one at least, known or not: so the store learns of it.
+    """
 
     keys: Sequence[int]
     new: list[NewUrl]
@@ -48,15 +62,17 @@ class Discovery:
         self._space = space
         self._targets: Recent[tuple[str, str], Target] = Recent(memory)
         self._known: Recent[int, int] = Recent(4 * memory)
-        self._handed: Recent[int, int] = Recent(4 * memory)
-        """Keys of URLs to which something has been handed."""
         self._admitted: Recent[int, Decision] = Recent(memory)
         self.refused: Counter[Reason] = Counter()
+        self._told_of_too_many = False
 
     def links(
         self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, handed: str | None = None
     ) -> Found:
         """Check the links of a page at `base` that lie at `depth` (the page's own plus one); `handed` is what the page hands along."""
+        if handed is not None:
+            handed = self._fitting(handed, base)
+        known_one: tuple[Url, Target] | None = None
         folder, origin = _folder_and_origin(base)
         if base_host_as_written is not None:
             folder, origin = f"{folder} {base_host_as_written}", f"{origin} {base_host_as_written}"
@@ -68,11 +84,10 @@ class Discovery:
         deepest = self._space.limits.max_link_depth
         for href in hrefs:
             scope = (origin if href[1:2] != "/" else folder) if href[:1] == "/" else folder
-            bound = not href or href[0] in "?#"  # means the whole base, not its folder
-            target = None if bound else targets.get((scope, href))
+            target = targets.get((scope, href))
             if target is None:
                 target = self._resolve(href, base, base_host_as_written)
-                if not bound:
+                if not _OF_THE_PAGE.match(href.strip(_SPACE).translate(_DROPPED)):
                     targets.put((scope, href), target)
             url = target.url
             if not target.decision.admitted or url is None:
@@ -89,13 +104,13 @@ class Discovery:
             keys.append(target.key)
             least = known.get(target.key)
             if least is not None and least - 1 <= depth:
-                if handed is None or self._handed.get(target.key):
-                    continue
-            else:
-                known.put(target.key, depth + 1)  # one more, so that no value is 0
-            if handed is not None:
-                self._handed.put(target.key, 1)
+                if handed is not None:
+                    known_one = url, target
+                continue
+            known.put(target.key, depth + 1)  # one more, so that no value is 0
             new.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
+        if handed is not None and known_one is not None:
+            new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, handed=handed))
         return Found(keys, new, depth_refused)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
@@ -108,9 +123,8 @@ class Discovery:
             return None, url, decision
         target = Target(decision, url.key, url)
         self._known.put(target.key, candidate.depth + 1)
-        new = _new_url(
-            url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, handed=candidate.handed
-        )
+        handed = None if candidate.handed is None else self._fitting(candidate.handed, candidate.base)
+        new = _new_url(url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, handed=handed)
         if candidate.shift:
             new = replace(new, shift=candidate.shift)
         return new, url, decision
@@ -129,12 +143,24 @@ class Discovery:
     def forget(self, key: int) -> None:
         """The store does not know that URL any more."""
         self._known.drop(key)
-        self._handed.drop(key)
 
     def forget_known(self) -> None:
         """The store may know less than is remembered here."""
         self._known.clear()
-        self._handed.clear()
+
+    def _fitting(self, handed: str, base: str) -> str | None:
+        """What the page at `base` may hand along; the first time that is not all, it is said."""
+        taken, left_out = fitting(handed)
+        if left_out and not self._told_of_too_many:
+            self._told_of_too_many = True
+            logger.warning(
+                "%s has more fields from rules.xml than are handed along (%s characters): where it leads, documents lack %s; "
+                "so it may be with other pages, which is not said again in this run",
+                base,
+                f"{MOST_HANDED:,}",
+                ", ".join(left_out),
+            )
+        return taken
 
     def _resolve(self, href: str, base: str, host_as_written: str | None) -> Target:
         url, decision = self._space.decide(href, base=base, base_host_as_written=host_as_written)

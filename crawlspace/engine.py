@@ -27,12 +27,13 @@ from crawlspace.generation import generation
 from crawlspace.handing import lacks_fields, mark_of
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
+from crawlspace.locating import Locating
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.nearer import fetched_again
 from crawlspace.paces import SitePaces
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
-from crawlspace.run import FetchPage, FetchRobots, Locate, Progress, Refused
+from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.silences import Silences
 from crawlspace.state.brake import Brake
 from crawlspace.state.recrawl import retry_wait, site_wait
@@ -45,8 +46,6 @@ SINK = "embedded"
 """The embedded index's place in the outbox."""
 LOOK_EVERY_S = 0.1
 """So often the store is asked whether another process has written to it."""
-MOST_LOOK_UPS = 200
-"""Look-ups of addresses that are under way at a time."""
 
 
 @dataclass(slots=True)
@@ -120,9 +119,8 @@ class Engine:
             continuous=collection.continuous,
             noted_before=Status.ROBOTS_UNAVAILABLE in counts.by_status,
         )
-        self.locate: Locate | None = None
+        self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
-        self.look_ups = 0
         self._leased: dict[int, UrlState] = {}
         self._batch = _Batch()
         self._version = store.version()
@@ -149,7 +147,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
-        if self.waits_for_index or self.look_ups >= MOST_LOOK_UPS:
+        if self.waits_for_index:
             return None
         for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
             state = self.frontier.next()
@@ -164,10 +162,7 @@ class Engine:
                 here = refused_by_domain_only(decision) and self._in_global_space(state)
                 self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
                 continue
-            if self.locate is not None and not self.frontier.is_located(state.site):
-                self.frontier.await_address(state)
-                self.look_ups += 1
-                self.locate(state.site, self._located)
+            if self.locating is not None and self.locating.takes(state):
                 continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
@@ -184,10 +179,6 @@ class Engine:
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
         return None
-
-    def _located(self, site: str, address: str | None) -> None:
-        self.look_ups -= 1
-        self.frontier.locate(site, address)
 
     def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
         """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
@@ -269,6 +260,7 @@ class Engine:
             total.pushes += effects.pushes
             total.deletes += effects.deletes
             total.lowered += effects.lowered
+            total.due += effects.due
             for site, count in effects.pending_sites.items():
                 total.pending_sites[site] = total.pending_sites.get(site, 0) + count
         return total
@@ -352,6 +344,8 @@ class Engine:
         self.progress.deletes += effects.deletes
         if effects.pending_sites:
             self.frontier.discovered(where)
+        for site, queue, at in effects.due:
+            self.frontier.due(site, queue, at)
 
     def _take(self, outcome: Outcome) -> None:
         """Turn an outcome into the change it makes."""

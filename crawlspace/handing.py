@@ -1,4 +1,7 @@
-"""Fields that action rules add to documents, and that pages hand to the URLs they lead to."""
+"""Fields that action rules add to documents, and that pages hand to the URLs they lead to.
+
+Whose word holds where several pages lead to a URL, and what follows when it changes, is the store's affair: see `state.handed`.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,41 @@ from crawlspace.model import UrlState
 SOURCE = "source"
 """The field that holds the name which `Source` gives a document."""
 MOST_HANDED = 4096
-"""Characters that are handed to a URL; more are not, for they would be kept for each URL a page leads to."""
+"""Characters of JSON that are handed to a URL; more are not, for they would be kept for each URL a page leads to."""
 
 
 def added_by(said: Actions, handed: str | None) -> dict[str, str]:
     """Return the fields of a document that rules add: what was handed to its URL, and over it what is said of the URL itself."""
     if handed is None and not said.fields and not said.label:
         return {}
-    added: dict[str, str] = json.loads(handed) if handed else {}
-    added.update(said.fields)
+    added = dict(said.fields)
     if said.label:
         added[SOURCE] = said.label
+    if handed:  # at the end: where not all of it can be handed on, what is said of the URL itself goes first
+        added.update((name, value) for name, value in json.loads(handed).items() if name not in added)
     return added
 
 
 def packed(fields: Iterable[tuple[str, str]]) -> str | None:
-    """Return fields as they are handed to a URL; None where there are none, or too many."""
+    """Return fields as they are handed to a URL, in their order; None where there are none."""
     written = dict(fields)
-    text = json.dumps(written, sort_keys=True, ensure_ascii=False, separators=(",", ":")) if written else None
-    return text if text is not None and len(text) <= MOST_HANDED else None
+    return _written(written) if written else None
+
+
+def fitting(handed: str) -> tuple[str | None, list[str]]:
+    """Return what was packed without the fields that are too many, and their names: each that still fits is taken, in their order."""
+    if len(handed) <= MOST_HANDED:
+        return handed, []
+    taken: dict[str, str] = {}
+    left_out: list[str] = []
+    length = len("{}")
+    for name, value in json.loads(handed).items():
+        longer = length + len(_written({name: value})) - len("{}") + bool(taken) * len(",")
+        if longer > MOST_HANDED:
+            left_out.append(name)
+        else:
+            taken[name], length = value, longer
+    return packed(taken.items()), left_out
 
 
 def lacks_fields(state: UrlState, said: Actions) -> bool:
@@ -44,3 +63,7 @@ def mark_of(added: Mapping[str, str]) -> int:
         return 0
     digest = blake2b(repr(sorted(added.items())).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1 or 1
+
+
+def _written(fields: Mapping[str, str]) -> str:
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))

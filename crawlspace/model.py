@@ -182,7 +182,7 @@ class NewUrl:
     host_as_written: str | None = None
     """Only where it differs from the host in the normal form."""
     handed: str | None = None
-    """Fields for its document that the page hands over which leads to it, as a JSON object."""
+    """Fields for documents that the page hands over which leads to it, as a JSON object."""
 
 
 @dataclass(slots=True)
@@ -234,7 +234,7 @@ class UrlState:
     asked: bool = False
     """A person asks for it: until its next round is over, it waits in source user."""
     handed: str | None = None
-    """Fields for its document that the first page handed over which had any, as a JSON object."""
+    """Fields for its document that the page hands over which is heard there, as a JSON object."""
     fields_mark: int = 0
     """Differs where the fields differ that rules added to its document when that was stored; 0: none."""
 

@@ -94,12 +94,11 @@ def _heed_content(store: Store, collection: Collection) -> None:
 
 
 def _heed_handing(store: Store, collection: Collection) -> None:
-    """Pages may hand on other fields than before: what they have handed is forgotten, and each hands anew with its next fetch."""
+    """Pages may hand on other fields than before: each is to be fetched whole once, and until then its word holds as it was."""
     before, now = store.get_meta(HANDING), _handing_hash(collection)
     if before == now:
         return
     if before is not None:
-        store.drop_handed()
         begin_generation(store)
     store.set_meta(HANDING, now)
 

@@ -11,6 +11,8 @@ from crawlspace.frontier.politeness import Pace
 from crawlspace.frontier.timetable import Slot
 from crawlspace.urls import DEFAULT_PORTS
 
+_ALWAYS = Slot(None, suspended=False, until=inf)
+
 
 class AskedDelays(Protocol):
     def delay_of(self, site: str, scheme: str) -> float: ...
@@ -30,25 +32,32 @@ class SitePaces:
         self._obey = collection.robots_obey
         self._clock = clock
         self._asked = asked
-        self._slot = Slot(None, suspended=False, until=inf) if self._timetable is None else self._timetable.at(clock.now())
+        self._slot = _ALWAYS
+        self._asked_at = inf
+        """When the timetable was asked for the slot; it has not been yet."""
 
     def of(self, site: str) -> Pace:
         host, _, port = site.rpartition(":")
         settings = self._sites.of(host, int(port))
         slot = self._present()
-        delay = settings.delay_s
+        delay, by_slot = settings.delay_s, False
         if slot.delay_s is not None and not settings.own_delay:
-            delay = slot.delay_s
+            delay, by_slot = slot.delay_s, True
         asked = max(self._asked.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
-        one_at_a_time = asked > 0 or (slot.delay_s and delay == slot.delay_s)
+        one_at_a_time = asked > 0 or (by_slot and delay > 0)
         return Pace(max(delay, asked), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
 
     def change_at(self) -> float:
-        """When a pace may become another by the time of the week, in seconds since 1970; infinite where none will."""
+        """When the slot may become another, in seconds since 1970; infinite where there is no timetable."""
         return self._present().until
+
+    def phase(self) -> tuple[float | None, bool]:
+        """What the slot says for all sites: seconds between requests, if it does, and whether nothing is asked at all."""
+        slot = self._present()
+        return slot.delay_s, slot.suspended
 
     def _present(self) -> Slot:
         now = self._clock.now()
-        if self._timetable is not None and now >= self._slot.until:
-            self._slot = self._timetable.at(now)
+        if self._timetable is not None and not self._asked_at <= now < self._slot.until:  # before: the clock was set back
+            self._slot, self._asked_at = self._timetable.at(now), now
         return self._slot

@@ -57,6 +57,7 @@ class Changeable(Known, Protocol):
     """And a way to change them."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
+    def drop_handed(self) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -160,6 +161,7 @@ def reconcile(
     Killed at any point, the next call goes on, and ends as if there had been one. Times are seconds since 1970.
     """
     work = _unfinished(store)
+    interrupted = work is not None
     before = store.get_meta(RULES_HASH)
     if work is None and before == hash:
         return None
@@ -178,6 +180,8 @@ def reconcile(
         set_generation(store, work.generation)
     for part in found.parts(hold=work.hold):
         store.reclassify(part, now=now)
+    if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
+        store.drop_handed()  # pages that are crawled no more don't speak for others
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     store.set_meta(RULES_HASH, hash)

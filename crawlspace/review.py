@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from crawlspace.collection_files import read_action_rules, read_global_rules, read_rules, read_start_urls
+from crawlspace.collection_files import (
+    is_there,
+    read_action_rules,
+    read_bytes,
+    read_global_rules,
+    read_rules,
+    read_start_urls,
+)
 from crawlspace.config import Collection, load_collection, refuse_unknown_names
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
+from crawlspace.handing import MOST_HANDED
+from crawlspace.opening import build_space
+from crawlspace.rules.action_rules import ActionKind, ActionRuleSet
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
-from crawlspace.rules.lint import Finding, lint_rules
+from crawlspace.rules.lint import Finding, lint_rules, lint_start_urls, lint_values
 from crawlspace.rules.lint_actions import Usage, lint_action_rules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import Store
@@ -76,10 +86,13 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
 def where_set(folder: Path, name: str) -> tuple[int, int]:
     """Return line and column where a collection's settings.py sets a setting; zeros where it is set elsewhere."""
     path = folder / "settings.py"
-    if path.exists():
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-            if re.match(rf"\s*{name}\b", line):
-                return number, line.index(name) + 1
+    try:
+        text = read_bytes(path).decode("utf-8", "replace") if is_there(path) else ""
+    except ConfigError:  # which is told where the settings are read
+        return 0, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"\s*{name}\b", line):
+            return number, line.index(name) + 1
     return 0, 0
 
 
@@ -88,26 +101,38 @@ _SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 
 def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
+    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=collection.host_case_sensitive, proxy=proxy)
     places = [start.where.rpartition(":") for start in collection.start_urls]
-    yield from lint_rules(
-        collection.rules,
-        collection.limits,
+    yield from lint_start_urls(
+        build_space(collection),
         [start.url for start in collection.start_urls],
-        host_case_sensitive=collection.host_case_sensitive,
-        proxy=proxy,
-        start_refs=[RuleRef(file, int(line), "") for file, _, line in places],
+        [RuleRef(file, int(line), "") for file, _, line in places],
     )
     if collection.global_rules is not None:
         yield from _global_doubts(collection, collection.global_rules)
     if collection.action_rules is not None:
         yield from lint_action_rules(collection.action_rules.rules, accept=collection.action_rules.accept)
+        yield from lint_values(collection.action_rules.rules)
+        if collection.metadata_along_links:
+            yield from _too_long_to_hand(collection.action_rules.rules)
     if store is not None:
         yield from _without_effect(collection, store)
 
 
+def _too_long_to_hand(rules: ActionRuleSet) -> Iterator[Finding]:
+    for rule in rules.rules:
+        for action in rule.actions:
+            if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
+                message = (
+                    f"the field {action.name!r} is not handed along links: it has {len(action.value):,} characters, and all that a page "
+                    f"hands has {MOST_HANDED:,} at most"
+                )
+                yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
+
+
 def _global_doubts(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
     """What else is said of domain rules does not hold here: a list without a final `forbid` ends in one anyway."""
-    for finding in lint_rules(rules, collection.limits, [], host_case_sensitive=collection.host_case_sensitive):
+    for finding in lint_rules(rules, collection.limits, host_case_sensitive=collection.host_case_sensitive):
         if finding.code in {"never-applies", "capitals-in-host"}:
             yield finding
 

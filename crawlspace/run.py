@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from crawlspace.decision import Decision
 from crawlspace.model import Outcome, OutcomeKind, State, UrlState
@@ -43,8 +44,12 @@ class FetchRobots:
         return parse(self.url).site
 
 
-Locate = Callable[[str, Callable[[str, str | None], None]], None]
-"""Looks up the address of a site (`host:port`), and tells both; None where it has none."""
+class Located(Protocol):
+    def __call__(self, site: str, address: str | None, *, certain: bool = True) -> None: ...
+
+
+Locate = Callable[[str, Located], None]
+"""Looks up the address of a site (`host:port`), and tells both; None where it has none, or where the look-up gave no answer."""
 
 
 @dataclass(slots=True)

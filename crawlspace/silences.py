@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from http import HTTPStatus
 from typing import Protocol
 
 from crawlspace.frontier.frontier import Frontier
@@ -36,8 +37,11 @@ class Silences:
     ) -> None:
         """A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
         site = fetch.site
-        if status in (Status.NO_SUCH_HOST, Status.EXCLUDED):  # there is no one to ask, as each of its URLs will say for itself
-            self._robots.pass_over(site, fetch.scheme)
+        elsewhere = fetch.target_site != site
+        if elsewhere and status == Status.EXCLUDED:
+            status = HTTPStatus.NOT_FOUND  # it was redirected to an address that the rules keep out: as to a host that they do
+        if not elsewhere and status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
+            self._robots.pass_over(site, fetch.scheme)  # there is no one to ask, as each of its URLs will say for itself
         elif self._robots.save(site, fetch.scheme, status=status, body=body):
             self._tries.pop(site, None)
             if self._noted:

@@ -6,6 +6,7 @@ the store's version. A URL that is being fetched at that moment is left alone, b
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,18 +17,19 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from crawlspace.admission import Admission
-from crawlspace.clock import Clock
+from crawlspace.clock import Clock, SystemClock
 from crawlspace.decision import Reason
 from crawlspace.engine import SINK
-from crawlspace.errors import StoreLocked, UsageError
+from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
+from crawlspace.index.owners import OwnersUnknown
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_file import CrawlLock
+from crawlspace.state.sqlite_file import CrawlLock, Upgrade, upgrade
 from crawlspace.state.store import Change, Effects, KnownUrl
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -237,12 +239,45 @@ def read_prefix(text: str) -> str:
     return read_url(f"{scheme}://{host}/").text + path
 
 
+class Stopped(CrawlspaceError):
+    """A person has stopped what was under way before it was done, with Ctrl-C."""
+
+    exit_status = 130
+
+
+def bring_up_to_date(file: Path) -> None:
+    """Bring a state file that an older version has written up to date, and tell so on stderr; do nothing with any other, or none.
+
+    Raises StoreLocked while it is crawled, Stopped for Ctrl-C, and what opening raises; the file is as it was then.
+    """
+    count: LiveCount | None = None
+
+    def hears(upgrade: Upgrade) -> None:
+        nonlocal count
+        if count is None:
+            sys.stderr.write(f"{upgrade}\n")
+            count = LiveCount(sys.stderr, SystemClock())
+        count(upgrade.done)
+
+    try:
+        upgrade(file, hears)
+    except KeyboardInterrupt:
+        raise Stopped(f"stopped: {file} is as it was") from None
+    finally:
+        if count is not None:
+            count.erase()
+
+
 @contextmanager
 def changing_store(file: Path) -> Iterator[SqliteStore | None]:
-    """Open a collection's store to change it, also while it is crawled; None, and no file is made, if it was never crawled."""
+    """Open a collection's store to change it, also while it is crawled; None, and no file is made, if it was never crawled.
+
+    A file that an older version has written is brought up to date first, and for that nobody may crawl.
+    """
     if not file.exists():
         yield None
         return
+    bring_up_to_date(file)
     with closing(SqliteStore(file, sinks=(SINK,))) as store:
         yield store
 
@@ -261,8 +296,13 @@ def deliver(store: SqliteStore, index_file: Path, *, owner: str, clock: Clock) -
         lock = CrawlLock(store.path)
     except StoreLocked:
         return "the crawl that runs at this moment tells the index"
-    with closing(lock), closing(EmbeddedIndex(index_file, owner=owner)) as index:
-        Drain(store, index, clock).drain_all()
+    with closing(lock):
+        try:
+            index = EmbeddedIndex(index_file, owner=owner)
+        except OwnersUnknown:
+            return f"{waiting:,} orders wait for the index until the next crawl, which brings it up to date"
+        with closing(index):
+            Drain(store, index, clock).drain_all()
     left = store.backlog(SINK)
     return f"{left:,} orders wait for the index until the next crawl" if left else "the index has followed"
 
@@ -284,6 +324,12 @@ class LiveCount:
         # The line is erased first, and what comes next is written over it.
         self._stream.write(f"\r\x1b[K{number:,} URLs \r" if self._on_terminal else f"{number:,} URLs so far\n")
         self._stream.flush()
+
+    def erase(self) -> None:
+        """Leave nothing of it on a terminal, where what comes next may be shorter."""
+        if self._on_terminal:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
 
 
 def _forgotten(state: UrlState) -> Change:

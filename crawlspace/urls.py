@@ -100,6 +100,8 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     host = host.removesuffix(".")  # the root of the name space: the same host, and not a way past a rule
     if not host:
         raise MalformedUrl(f"{_shown(text)} has no host")
+    if ".." in f".{host}.":  # `a.example..` would be looked up as `a.example`, past the rules for that
+        raise MalformedUrl(f"{_shown(text)} has a host with two dots in a row")
     written = host_as_written or _written_host(text) or host
     if written.lower() != host:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule either
         written = host

@@ -16,6 +16,8 @@ from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.session import Session
+from crawlspace.runtime.upgrade import prepare
+from crawlspace.upkeep import Stopped
 
 logger = logging.getLogger(__name__)
 
@@ -58,12 +60,16 @@ class Command(ScrapyCrawl):
             collection_folder(args[0], self.settings)
             settings = self.settings.copy()
             CollectionLoader.from_settings(settings).load(args[0]).update_settings(settings)
+            prepare(args[0], settings, self.settings)
             self._session = Session.open(args[0], settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
         except CrawlspaceError as error:
             sys.stderr.write(f"{error}\n")
             sys.exit(error.exit_status)
+        except KeyboardInterrupt:
+            sys.stderr.write("stopped before anything was fetched; the next start goes on from here\n")
+            sys.exit(Stopped.exit_status)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         if self._quiet:

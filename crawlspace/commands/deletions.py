@@ -64,7 +64,7 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
     found: Counter[Held] = Counter()
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
-    with reading_store(place.store_file) as store:
+    with reading_store(place.store_file, upgrade=True) as store:
         for state in store.urls(held=True) if store is not None else ():
             if state.held is not None and reason in (None, state.held):
                 found[state.held] += 1

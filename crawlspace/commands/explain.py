@@ -51,7 +51,7 @@ class Command(CollectionCommand):
         place = self.place(name)
         collection = load_collection(name, place.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
-        with reading_store(place.store_file) as store:
+        with reading_store(place.store_file, upgrade=True) as store:
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
         if opts.json:
             print_json(answer.as_json())

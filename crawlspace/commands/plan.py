@@ -61,7 +61,7 @@ def _plan(place: Place, collection: Collection) -> Plan:
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     verdicts = Verdicts(space, build_global_space(collection))
-    with reading_store(place.store_file) as store:
+    with reading_store(place.store_file, upgrade=True) as store:
         return plan(store or MemoryStore(), verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
 
 

@@ -95,16 +95,20 @@ class _Named:
             if state is None:
                 why = self._upkeep.enter(url, self._admission)
                 self.entered += why is None
-            elif is_outside(state):
-                why = self._why(state)
             else:
-                why = None
-                self.ids.append(state.id)
+                why = self._why_not(state)
+                if why is None:
+                    self.ids.append(state.id)
             if why is not None:
                 yield f"outside the crawl space: {why}"
 
-    def _why(self, state: UrlState) -> str:
+    def _why_not(self, state: UrlState) -> str | None:
+        """Say why a known URL is not fetched again: the rules on disk refuse it, or those applied last did. None where it is."""
         decision = self._discovery.recheck(state)
         if not decision.admitted:
             return describe_refusal(Refused("", state.url, decision))
-        return f"{state.url} was kept out when the rules were applied last; if they admit it now, the next start brings it back"
+        if is_outside(state):
+            return (
+                f"{state.url} was kept out when the rules were applied last; if they admit it now, the next start brings it back"
+            )
+        return None

@@ -76,6 +76,7 @@ def _as_json(hit: Hit) -> dict[str, object]:
         "snippet": hit.snippet.replace(_OPEN, "").replace(_CLOSE, ""),
         "score": round(hit.score, 3),
         "language": hit.language,
+        "fields": dict(hit.fields),
         "duplicates": list(hit.duplicates),
     }
 
@@ -86,7 +87,13 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
     snippet = textwrap.fill(_printable(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
     for mark, code in ((_OPEN, _BOLD), (_CLOSE, _NORMAL)):
         snippet = snippet.replace(mark, code if bold else "")
-    return f"{f'{number}.':<4}{title}\n{indent}{hit.url}" + (f"\n{snippet}" if snippet.strip() else "")
+    fields = _printable(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
+    lines = [f"{number}.".ljust(len(indent)) + title, f"{indent}{hit.url}"]
+    if fields:
+        lines.append(indent + shortened(fields, WIDTH - len(indent)))
+    if snippet.strip():
+        lines.append(snippet)
+    return "\n".join(lines)
 
 
 def _printable(text: str) -> str:

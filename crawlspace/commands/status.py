@@ -40,7 +40,7 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy status demo"))
-        with reading_store(place.store_file) as store:
+        with reading_store(place.store_file, upgrade=True) as store:
             crawler = None if store is None else who_crawls(place.store_file)
             numbers = report(
                 place.name,

@@ -48,7 +48,7 @@ class Command(CollectionCommand):
         place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
-        with reading_store(place.store_file) as store:
+        with reading_store(place.store_file, upgrade=True) as store:
             if store is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0

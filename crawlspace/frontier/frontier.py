@@ -1,7 +1,7 @@
 """Which URL is fetched next: every site that may be asked is kept busy, and none is asked too soon.
 
-The store holds the queues; here are only the sites that have something to do, and for some of them a handful of leased URLs. The source
-is picked by weight; in it, the lowest shift goes first, and of the sites that have such a URL and may be asked now, the one that has
+The store holds the queues; here are only the sites that have something to do, now or at a known time, less than a kilobyte each, and for
+some of them a handful of leased URLs. The source is picked by weight; in it, the lowest shift goes first, and of the sites that have such a URL and may be asked now, the one that has
 waited longest. Each pick costs the same, however many URLs wait.
 """
 
@@ -11,12 +11,14 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import count
-from math import inf
+from math import ceil, inf
 
 from crawlspace.clock import Clock
+from crawlspace.frontier.due_times import DueTimes
+from crawlspace.frontier.leases import Leases
 from crawlspace.frontier.machines import Machines
 from crawlspace.frontier.places import Places
-from crawlspace.frontier.politeness import LANES, Backoff, Pace, SiteTurns, lane_of, lanes_in, lanes_of, queue_of
+from crawlspace.frontier.politeness import LANES, Backoff, Pace, SiteTurns, lane_of, lanes_in, lanes_of
 from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.model import Queue, Source, UrlState
@@ -24,10 +26,10 @@ from crawlspace.model import Queue, Source, UrlState
 BATCH = 64
 """URLs leased at a time from a site without a delay."""
 POLITE_BATCH = 8
-MOST_AT_HAND = 8_000
-"""Leased URLs that wait here, of all sites together; beyond that no more are leased than are asked for at once."""
 FAR_S = 60.0
 """A site that may not be asked for longer than this makes place for another."""
+UNCERTAIN_S = 10.0
+"""After so long a site is to be located again whose look-up gave no answer."""
 
 
 class Frontier:
@@ -50,7 +52,7 @@ class Frontier:
         self._store = store
         self._clock = clock
         self._paces = paces
-        self._lease_s = lease_s
+        self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << lane for source in self._sources.running for lane in lanes_of(source))
         self._places = Places(max_sites)
@@ -60,32 +62,29 @@ class Frontier:
         self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
         """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
         self._waiting: list[tuple[float, int, SiteTurns]] = []
-        self._later: list[tuple[int, int, SiteTurns, int]] = []
+        self._later = DueTimes()
         self._order = count()
         self.working = 0
         """Sites that have something ready, though it may not be their turn."""
-        self._at_hand = 0
-        self._held: set[int] = set()
-        """Ids leased by this process: at hand, under way or not yet recorded."""
         self.under_way = 0
         self._retries_until = retries_until
         """Until when retries of this run are outstanding; what is due before then is waited for."""
         self.silent: set[str] = set()
         """Sites given up for this run."""
-        self._repace_at = paces.change_at()
+        self._phase = paces.phase()
+        self._phase_since, self._repace_at = clock.now(), paces.change_at()
         now = round(clock.now())
         for known in store.sites():
             turns = self._turns(known.site)
             if known.wait_until and known.wait_until > now:
                 turns.not_before = clock.monotonic() + min(known.wait_until - now, longest_wait_s)
             self._learn(turns, known.pending, known.due)
-        self._next_reclaim = clock.monotonic() + lease_s / 4
 
     def next(self) -> UrlState | None:
         """Return the next URL to fetch, or None when no site may be asked now (see `wake_in`)."""
         now = self._clock.monotonic()
-        if now >= self._next_reclaim:
-            self._reclaim(now)
+        if self._leases.reclaim():
+            self.look_again()
         self._wake(now)
         for source in self._sources.order():
             for lane in lanes_of(source):
@@ -110,19 +109,21 @@ class Frontier:
 
     def recorded(self, ids: Iterable[int]) -> None:
         """The store has what came of these URLs: their leases are over."""
-        self._held.difference_update(ids)
+        self._leases.recorded(ids)
 
     def put_back(self, state: UrlState) -> None:
-        """Take back a URL just handed out that was not asked for; the turn is given back too."""
-        self._sites[state.site].at_hand.setdefault(lane_of(state.queue), deque()).appendleft(state)
-        self._at_hand += 1
+        """Take back a URL just handed out that was not asked for; the turn is given back too, to its site and to its source."""
+        self._leases.put_back(self._sites[state.site], state)
+        self._sources.not_picked(state.queue.source)
         self.skip(state)
 
     def skip(self, state: UrlState) -> None:
-        """A URL just handed out turned out to need no request; the turn is given back, to its site and to its source."""
+        """A URL just handed out turned out to need no request; the turn is given back to its site.
+
+        Not to its source: one with nothing but such URLs would then keep all others waiting until it is empty.
+        """
         turns = self._sites[state.site]
         turns.asked_at = turns.asked_before
-        self._sources.not_picked(state.queue.source)
         self._over(turns)
 
     def hold(self, site: str) -> None:
@@ -142,21 +143,37 @@ class Frontier:
 
     def is_located(self, site: str) -> bool:
         """Whether `locate` has told the address of a site that has just been handed out."""
-        return self._sites[site].located
+        return self._clock.monotonic() < self._sites[site].located_until
 
     def await_address(self, state: UrlState) -> None:
         """Take back a URL just handed out, and hand out nothing of its site until `locate`."""
         self._sites[state.site].held = True
         self.put_back(state)
 
-    def locate(self, site: str, address: str | None) -> None:
-        """Have the site share its delay with all others of the same address; None: with none."""
+    def locate(self, site: str, address: str | None, *, certain: bool = True) -> None:
+        """Have the site share its delay with all others of the same address; None: with none.
+
+        Where that is not certain, because the look-up gave no answer, the site is to be located again after a while.
+        """
         turns = self._sites.get(site)
-        if turns is None or turns.located:
+        if turns is None or turns.located_until == inf:
             return
-        turns.held, turns.located = False, True
+        turns.held = False
+        turns.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
         if address is not None:
             self._machines.join(turns, address)
+        self._settle(turns)
+
+    def next_turn_in(self, site: str) -> float:
+        """Seconds until the site may be asked by its own delay; 0.0 where it may be at once."""
+        turns = self._sites.get(site)
+        return 0.0 if turns is None else max(0.0, turns.next_turn - self._clock.monotonic())
+
+    def asked_beside(self, site: str) -> None:
+        """One request to the site goes out beside its turns: its delay counts from now."""
+        turns = self._turns(site)
+        self._set_pace(turns)
+        turns.asked_at = self._clock.monotonic()
         self._settle(turns)
 
     def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:
@@ -174,7 +191,7 @@ class Frontier:
             return
         if retry:
             self._retries_until = max(self._retries_until, at)
-        self._due(self._turns(site), lane_of(queue), at)
+        self._later.add(self._turns(site), lane_of(queue), at)
 
     def look_again(self) -> None:
         """Another process has written to the store: see which sites have something now."""
@@ -186,15 +203,15 @@ class Frontier:
         """Ask the site for nothing during that time; remembered across restarts."""
         turns = self._turns(site)
         turns.not_before = max(turns.not_before, self._clock.monotonic() + seconds)
-        self._store.wait_site(site, round(self._clock.now() + seconds))
-        self._give_back(turns)
+        self._remember(turns, turns.not_before)
+        self._leases.give_back(turns)
         self._settle(turns)
 
     def give_up(self, site: str) -> None:
         """Ask the site for nothing more in this run; its URLs stay as they are."""
         turns = self._turns(site)
         self.silent.add(site)
-        self._give_back(turns)
+        self._leases.give_back(turns)
         turns.more = 0
         turns.due.clear()
         self._settle(turns)
@@ -206,8 +223,9 @@ class Frontier:
         moments = []
         if self._waiting:
             moments.append(self._waiting[0][0] - self._clock.monotonic())
-        if self._later:
-            moments.append(self._later[0][0] - self._clock.now())
+        due_at = self._later.first(self._running)
+        if due_at is not None:
+            moments.append(due_at - self._clock.now())
         if self.working and self._repace_at < inf:
             moments.append(self._repace_at - self._clock.now())
         return max(0.0, min(moments)) if moments else None
@@ -216,15 +234,16 @@ class Frontier:
         """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
         if self.under_way or self.working:
             return False
-        later = self._later
-        while later and (later[0][2].due.get(later[0][3]) != later[0][0] or not self._running >> later[0][3] & 1):
-            heappop(later)
-        return not later or later[0][0] > max(self._clock.now(), self._retries_until)
+        due_at = self._later.first(self._running)
+        return due_at is None or due_at > max(self._clock.now(), self._retries_until)
 
     def close(self) -> None:
-        """Give all leases back that were not asked for."""
+        """Give all leases back that were not asked for, and have the next run keep what is left of a long delay."""
         for turns in self._sites.values():
-            self._give_back(turns)
+            self._leases.give_back(turns)
+            may_ask_at = max(turns.asked_at + turns.pace.delay_s, turns.not_before)
+            if may_ask_at > self._clock.monotonic() + 1:
+                self._remember(turns, may_ask_at)
 
     # --- where a site stands --------------------------------------------------------------------------------------
 
@@ -232,28 +251,22 @@ class Frontier:
         turns = self._sites.get(site)
         if turns is None:
             turns = self._sites[site] = SiteTurns(site, Pace(0.0, 1), 1)
-            self._set_pace(turns)
         return turns
 
     def _set_pace(self, turns: SiteTurns) -> None:
         pace = turns.pace = self._paces.of(turns.site)
+        turns.paced = True
         batch = BATCH
         if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
-            batch = max(1, min(POLITE_BATCH, int(self._lease_s / 2 / pace.delay_s)))
+            batch = max(1, min(POLITE_BATCH, int(self._leases.lease_s / 2 / pace.delay_s)))
         turns.batch = max(batch, min(pace.concurrency, BATCH))
 
     def _learn(self, turns: SiteTurns, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
             turns.more |= 1 << lane_of(queue)
         for queue, at in due:
-            self._due(turns, lane_of(queue), at)
+            self._later.add(turns, lane_of(queue), at)
         self._settle(turns)
-
-    def _due(self, turns: SiteTurns, lane: int, at: int) -> None:
-        before = turns.due.get(lane)
-        if before is None or at < before:
-            turns.due[lane] = at
-            heappush(self._later, (at, next(self._order), turns, lane))
 
     def _settle(self, turns: SiteTurns) -> None:
         """Put a site where it belongs, after anything has changed; a turn on its machine that it can't use goes to another."""
@@ -281,7 +294,7 @@ class Frontier:
                 self._wait(turns, next_turn)  # until then its delay must be remembered
         elif next_turn > now:
             if next_turn > now + FAR_S and not turns.under_way:
-                self._give_back(turns)
+                self._leases.give_back(turns)
                 self._leave(turns)
             self._wait(turns, next_turn)
         elif turns.has_room and self._places.take(turns):
@@ -311,24 +324,24 @@ class Frontier:
 
     def _wake(self, now: float) -> None:
         wall = self._clock.now()
-        if wall >= self._repace_at:
-            self._repace_at = self._paces.change_at()
-            for turns in list(self._sites.values()):
-                self._set_pace(turns)
-                self._settle(turns)
+        if not self._phase_since <= wall < self._repace_at:  # before: the clock was set back
+            self._phase_since, self._repace_at = wall, self._paces.change_at()
+            phase = self._paces.phase()
+            if phase != self._phase:
+                self._phase = phase
+                for turns in list(self._sites.values()):
+                    if turns.paced:
+                        self._set_pace(turns)
+                        self._settle(turns)
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             at, _, turns = heappop(waiting)
             if turns.wakes_at == at:
                 turns.wakes_at = None
                 self._settle(turns)
-        later = self._later
-        while later and later[0][0] <= wall:
-            due_at, _, turns, lane = heappop(later)
-            if turns.due.get(lane) == due_at:
-                del turns.due[lane]
-                turns.more |= 1 << lane
-                self._settle(turns)
+        for turns, lane in self._later.take(wall):
+            turns.more |= 1 << lane
+            self._settle(turns)
 
     # --- handing out ----------------------------------------------------------------------------------------------
     def _next_in(self, lane: int, now: float) -> UrlState | None:
@@ -336,6 +349,10 @@ class Frontier:
         while line:
             turns = line.popleft()
             turns.lined_up &= ~(1 << lane)
+            if not turns.paced:  # not before its turn: there may be very many sites
+                self._set_pace(turns)
+                if turns.next_turn > now or not turns.has_room:
+                    self._settle(turns)
             if not (turns.works and turns.has_room and turns.placed and self._machines.has_turn(turns)) or turns.next_turn > now:
                 continue  # it is lined up again once it may be asked
             if lane not in turns.at_hand:
@@ -346,26 +363,15 @@ class Frontier:
         return None
 
     def _lease(self, turns: SiteTurns, lane: int) -> None:
-        now = round(self._clock.now())
-        limit = max(1, min(turns.batch, MOST_AT_HAND // self.working)) if self._at_hand < MOST_AT_HAND else 1
-        got = self._store.lease(turns.site, limit, now=now, until=now + self._lease_s, queue=queue_of(lane))
-        if got:
-            turns.at_hand[lane] = deque(got)
-            self._held.update(state.id for state in got)
-            self._at_hand += len(got)
-        if len(got) < limit:
+        if not self._leases.fill(turns, lane, working=self.working):
             turns.more &= ~(1 << lane)
             turns.due.pop(lane, None)
             for queue, at in self._store.due(turns.site):
                 if lane_of(queue) == lane:
-                    self._due(turns, lane, at)
+                    self._later.add(turns, lane, at)
 
     def _take(self, turns: SiteTurns, lane: int, now: float) -> UrlState:
-        hand = turns.at_hand[lane]
-        state = hand.popleft()
-        if not hand:
-            del turns.at_hand[lane]
-        self._at_hand -= 1
+        state = self._leases.take(turns, lane)
         turns.under_way += 1
         self.under_way += 1
         turns.asked_before, turns.asked_at = turns.asked_at, now
@@ -384,17 +390,5 @@ class Frontier:
             self._settle(following)
         self._settle(turns)
 
-    def _give_back(self, turns: SiteTurns) -> None:
-        for lane, hand in turns.at_hand.items():
-            ids = [state.id for state in hand]
-            self._store.release(ids)
-            self._held.difference_update(ids)
-            self._at_hand -= len(hand)
-            turns.more |= 1 << lane
-        turns.at_hand.clear()
-
-    def _reclaim(self, now: float) -> None:
-        self._next_reclaim = now + self._lease_s / 4
-        ended = self._store.reclaim(now=round(self._clock.now()), keep=self._held)
-        if ended:
-            self.look_again()
+    def _remember(self, turns: SiteTurns, until: float) -> None:
+        self._store.wait_site(turns.site, ceil(self._clock.now() + until - self._clock.monotonic()))

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
+from crawlspace.recent import Recent
+
 if TYPE_CHECKING:
     from crawlspace.frontier.politeness import SiteTurns
+
+_LEFT = 10_000
 
 
 @dataclass(slots=True, eq=False)
@@ -34,11 +38,16 @@ class Machines:
 
     def __init__(self) -> None:
         self._by_address: dict[str, Machine] = {}
+        self._left: Recent[str, Machine] = Recent(_LEFT)
+        """Those whose sites have all been dropped: another one may have the longer delay."""
 
     def join(self, turns: SiteTurns, address: str) -> None:
         """Have the site share the delay of all others that have joined at that address."""
-        turns.machine = self._by_address.setdefault(address, Machine(address))
-        turns.machine.sites += 1
+        machine = self._by_address.get(address)
+        if machine is None:
+            machine = self._by_address[address] = self._left.get(address) or Machine(address)
+        machine.sites += 1
+        turns.machine = machine
 
     def leave(self, turns: SiteTurns) -> None:
         """Drop a site whose last delay is over."""
@@ -47,6 +56,7 @@ class Machines:
             machine.sites -= 1
             if not machine.sites:
                 del self._by_address[machine.address]
+                self._left.put(machine.address, machine)
 
     def may_ask_at(self, turns: SiteTurns) -> float | None:
         """When a site that could be asked by itself may be; None when it must wait for the turns of others, for which it stands in a line."""

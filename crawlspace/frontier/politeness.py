@@ -88,6 +88,8 @@ class SiteTurns:
     """What they add up to: its delay while it fails."""
     held: bool = False
     """Nothing is handed out until robots.txt has come."""
+    paced: bool = False
+    """Its pace has been asked for; until then it is not known."""
     works: bool = False
     """It has something to ask for."""
     placed: bool = False
@@ -97,8 +99,8 @@ class SiteTurns:
     wakes_at: float | None = None
     machine: Machine | None = None
     """What it shares with other sites."""
-    located: bool = False
-    """It is known whether there is such a machine."""
+    located_until: float = -inf
+    """Until then it counts as known whether there is such a machine."""
     waits_for_machine: bool = False
 
     @property

@@ -25,4 +25,7 @@ class Paces(Protocol):
     def of(self, site: str) -> Pace: ...
 
     def change_at(self) -> float:
-        """When a pace may become another, in seconds since 1970; infinite where none will."""
+        """When the phase may become another, in seconds since 1970; infinite where it won't."""
+
+    def phase(self) -> object:
+        """What holds for all sites at present. While it is the same, a site's pace changes only with its robots.txt."""

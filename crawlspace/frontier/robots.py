@@ -1,4 +1,4 @@
-"""What a site's robots.txt says, as last read (RFC 9309): kept in the store, parsed once, asked for again after its time to live.
+"""What a site's robots.txt says, as last read (RFC 9309): kept in the store, packed in memory, asked for again after its time to live.
 
 Which lines of a file speak to us is found here, by the product token; what the lines mean is Protego's affair. A file comes from
 whoever runs the site, so it is brought to a size first that can't hold up the crawl.
@@ -9,13 +9,17 @@ from __future__ import annotations
 import logging
 import re
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
+from http import HTTPStatus
 from typing import Protocol
 
 from protego import Protego
 
 from crawlspace.clock import Clock
+from crawlspace.frontier.packed_rules import Judge, PackedRules, is_plain, pack
+from crawlspace.recent import Recent
 from crawlspace.state.store import RobotsEntry
 
 logger = logging.getLogger(__name__)
@@ -23,7 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_SIZE = 500 * 1024
 """Bytes of a robots.txt that are read; RFC 9309 asks for at least 500 KiB."""
 MAX_WILDCARD_TEXT = 64 * 1024
-"""Characters of rules with `*` or `$` that count.
+"""Characters that count of rules that are not plain paths: nearly always, those with `*` or `$`.
 
 Protego tries such rules one after the other, for each URL. 500 KiB of them, made for it, take a quarter of a second a URL; of 64 KiB
 it is some hundredths. There is room for some 2,000 rules, far more than sites have.
@@ -34,10 +38,13 @@ UNASKED_S = 3600.0
 """So long what has just been read may wait for its first question, whatever its time to live."""
 ABSURD_S = 366 * 86_400
 """A longer pause between two requests can't be meant."""
-_KEPT_TEXT = 2 * 1024 * 1024
-"""Characters of rules that are kept parsed, all sites together. Parsed they take 10 to 60 times as many bytes."""
-_ENTRY_TEXT = 32
-"""What a site without rules counts."""
+RULES_MEMORY = 64 * 1024 * 1024
+"""Bytes for the rules of all sites together: 20,000 sites with 2 KB of rules, or 120 with as many as a file may have."""
+_JUDGE_MEMORY = 32 * 1024 * 1024
+_SITE_BYTES = 700
+"""What a site without rules takes."""
+_DELAYS_KEPT = 32_768
+"""A site has two, for http and https."""
 
 
 class RobotsStore(Protocol):
@@ -53,13 +60,15 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
-    rules: Protego | None
-    """Those of our group alone, for agent `*`. None: no limits."""
-    delay_s: float
-    size: int
+class _Known:
+    rules: PackedRules | None
+    """Those of our group alone. None: no limits."""
     read_at: float
     expires_at: float
+
+    @property
+    def size(self) -> int:
+        return _SITE_BYTES + (self.rules.size if self.rules is not None else 0)
 
     def is_fresh(self, now: float) -> bool:
         """Whether it may be believed. Where the clock has been set back since it was read, its age is not known any more."""
@@ -69,15 +78,29 @@ class _Parsed:
 class Robots:
     """Answers for one user agent whether a URL may be fetched, and how fast a site may be asked."""
 
-    def __init__(self, store: RobotsStore, *, clock: Clock, user_agent: str, ttl_s: float, longest_delay_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        store: RobotsStore,
+        *,
+        clock: Clock,
+        user_agent: str,
+        ttl_s: float,
+        longest_delay_s: float = 60.0,
+        memory: int = RULES_MEMORY,
+    ) -> None:
+        """`memory`: bytes that are taken by the rules of all sites together; one site's are kept, however many."""
         self._store = store
         self._clock = clock
         self._token = product_token(user_agent)
         self._ttl_s = ttl_s
         self._longest_delay_s = longest_delay_s
-        self._parsed: OrderedDict[tuple[str, str], _Parsed] = OrderedDict()
+        self._memory = memory
+        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
         """What was asked for last stands last."""
         self._size = 0
+        self._judge = Judge(_JUDGE_MEMORY)
+        self._delays: Recent[tuple[str, str], float] = Recent(_DELAYS_KEPT)
+        """Seconds; apart, because many more sites are asked for their delay than for a URL."""
         self._unasked: set[tuple[str, str]] = set()
         """What has been read since the last question. However long a site has to wait then, it answers one: else one with a delay
         above the time to live would be asked for nothing but its robots.txt."""
@@ -86,14 +109,14 @@ class Robots:
         """Whether the URL of that site may be fetched, as far as its robots.txt is known and fresh."""
         scheme = url.split(":", 1)[0]
         now = self._clock.now()
-        parsed = self._get(site, scheme)
-        if parsed is not None and not parsed.is_fresh(now):
-            parsed = self._read_elsewhere(site, scheme, now) or parsed
+        known = self._get(site, scheme)
+        if known is not None and not known.is_fresh(now):
+            known = self._read_elsewhere(site, scheme, now) or known
         unasked = (site, scheme) in self._unasked
         self._unasked.discard((site, scheme))
-        if parsed is None or not (parsed.is_fresh(now) or (unasked and -MOMENT_S <= now - parsed.read_at < UNASKED_S)):
+        if known is None or not (known.is_fresh(now) or (unasked and -MOMENT_S <= now - known.read_at < UNASKED_S)):
             return Answer.UNKNOWN
-        if parsed.rules is None or parsed.rules.can_fetch(url, "*"):
+        if known.rules is None or self._judge.allows(known.rules, url):
             return Answer.ALLOWED
         return Answer.FORBIDDEN
 
@@ -103,16 +126,21 @@ class Robots:
         That is the larger of Crawl-delay and Request-rate. A Request-rate for some hours of the day holds all day, which is the
         politer reading. What was read last goes on counting after its time to live.
         """
-        parsed = self._get(site, scheme)
-        return parsed.delay_s if parsed is not None else 0.0
+        delay_s = self._delays.get((site, scheme))
+        if delay_s is None:
+            entry = self._store.robots(site, scheme)
+            body = entry.body if entry is not None else ""
+            lines = lines_for(self._token, body) if _may_ask_for_delay(body) else []
+            delay_s = self._keep_delay(site, scheme, lines)
+        return delay_s
 
     def save(self, site: str, scheme: str, *, status: int, body: str) -> bool:
         """Keep what was read. Returns False when the site must wait: a server error, or no answer (status 741).
 
-        A redirect that comes here was one too many, or led nowhere. It means no limits, as 4xx does (RFC 9309, 2.3.1.2 and 2.3.1.3);
-        429 asks to wait.
+        4xx means no limits (RFC 9309, 2.3.1.3), but 429 asks to wait. A 3xx that comes here led nowhere: it neither says what is
+        forbidden nor that nothing is, so that it counts as an error of the server (2.3.1.4).
         """
-        if not 200 <= status < 500 or status == 429:
+        if not (200 <= status < 300 or 400 <= status < 500) or status == HTTPStatus.TOO_MANY_REQUESTS:
             return False
         text = whole_lines(body, MAX_SIZE) if status < 300 else ""
         entry = RobotsEntry(site, scheme, status, text, round(self._clock.now()))
@@ -125,49 +153,53 @@ class Robots:
         """There is no host to ask. Not kept: after a moment it is asked again."""
         now = self._clock.now()
         self._unasked.add((site, scheme))
-        self._put((site, scheme), _Parsed(None, 0.0, _ENTRY_TEXT, now, now + MOMENT_S))
+        self._put((site, scheme), _Known(None, now, now + MOMENT_S))
 
-    def _get(self, site: str, scheme: str) -> _Parsed | None:
+    def _get(self, site: str, scheme: str) -> _Known | None:
         key = (site, scheme)
-        parsed = self._parsed.get(key)
-        if parsed is None:
+        known = self._known.get(key)
+        if known is None:
             return self._load(site, scheme)
-        self._parsed.move_to_end(key)
-        return parsed
+        self._known.move_to_end(key)
+        return known
 
-    def _load(self, site: str, scheme: str) -> _Parsed | None:
+    def _load(self, site: str, scheme: str) -> _Known | None:
         entry = self._store.robots(site, scheme)
         return self._keep(entry) if entry is not None else None
 
-    def _read_elsewhere(self, site: str, scheme: str, now: float) -> _Parsed | None:
+    def _read_elsewhere(self, site: str, scheme: str, now: float) -> _Known | None:
         """What another process has read meanwhile, if it may be believed."""
         entry = self._store.robots(site, scheme)
         if entry is None or not entry.fetched_at - MOMENT_S <= now < entry.fetched_at + self._ttl_s:
             return None
         return self._keep(entry)
 
-    def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _Parsed:
-        ours, left_out = bounded(lines_for(self._token, entry.body))
+    def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _Known:
+        ours = lines_for(self._token, entry.body)
+        self._keep_delay(entry.site, entry.scheme, ours)
+        rules, left_out = bounded([line for line in ours if not _DELAY.match(line)])
         if left_out and warn:
             logger.warning(
-                "the robots.txt of %s has more than %d characters of rules with * or $: %d of them are not obeyed",
+                "the robots.txt of %s has more than %d characters of rules that are not plain paths, as with * or $: %d of them are not obeyed",
                 entry.site,
                 MAX_WILDCARD_TEXT,
                 left_out,
             )
-        text = "\n".join(ours)
-        rules = Protego.parse(f"User-agent: *\n{text}") if ours else None
-        delay_s = min(_delay_asked(rules), self._longest_delay_s) if rules is not None else 0.0
-        parsed = _Parsed(rules, delay_s, _ENTRY_TEXT + len(text), entry.fetched_at, entry.fetched_at + self._ttl_s)
-        self._put((entry.site, entry.scheme), parsed)
-        return parsed
+        known = _Known(pack(rules) if rules else None, entry.fetched_at, entry.fetched_at + self._ttl_s)
+        self._put((entry.site, entry.scheme), known)
+        return known
 
-    def _put(self, key: tuple[str, str], parsed: _Parsed) -> None:
-        before = self._parsed.pop(key, None)
-        self._size += parsed.size - (before.size if before is not None else 0)
-        self._parsed[key] = parsed
-        while self._size > _KEPT_TEXT and len(self._parsed) > 1:
-            self._size -= self._parsed.popitem(last=False)[1].size
+    def _put(self, key: tuple[str, str], known: _Known) -> None:
+        before = self._known.pop(key, None)
+        self._size += known.size - (before.size if before is not None else 0)
+        self._known[key] = known
+        while self._size > self._memory and len(self._known) > 1:
+            self._size -= self._known.popitem(last=False)[1].size
+
+    def _keep_delay(self, site: str, scheme: str, lines: Iterable[str]) -> float:
+        delay_s = min(_delay_asked(lines), self._longest_delay_s)
+        self._delays.put((site, scheme), delay_s)
+        return delay_s
 
 
 # --- what of a file counts ----------------------------------------------------------------------------------------
@@ -179,7 +211,8 @@ _RULE = re.compile(
     r"(?:allow|di[as]\w{3,5}w|crawl(?:-|\s+)delay|request(?:-|\s+)rate|visit(?:-|\s+)time)\s*(?::|\s)", re.IGNORECASE
 )
 """In all the spellings that Protego reads."""
-_SPECIAL = re.compile(r"[*$]")
+_DELAY = re.compile(r"crawl|request|visit", re.IGNORECASE)
+"""What rules begin with that are not about paths."""
 
 
 def product_token(user_agent: str) -> str:
@@ -239,11 +272,11 @@ def lines_for(token: str, body: str) -> list[str]:
 
 
 def bounded(lines: list[str]) -> tuple[list[str], int]:
-    """Return the lines without the rules with wildcards that are too many, and how many were left out."""
+    """Return the `Allow` and `Disallow` lines without those that are not plain and too many, and how many were left out."""
     kept: list[str] = []
     room = MAX_WILDCARD_TEXT
     for line in lines:
-        if _SPECIAL.search(line):
+        if not is_plain(line):
             if len(line) > room:
                 continue
             room -= len(line)
@@ -256,7 +289,18 @@ def _leading_token(text: str) -> str:
     return found[0] if found is not None else ""
 
 
-def _delay_asked(rules: Protego) -> float:
+def _may_ask_for_delay(body: str) -> bool:
+    """Whether it is worth reading; most files don't ask for any."""
+    small = body.lower()
+    return "delay" in small or "rate" in small
+
+
+def _delay_asked(lines: Iterable[str]) -> float:
+    """Return the larger of Crawl-delay and Request-rate among the lines of our group, in seconds."""
+    asked = [line for line in lines if _DELAY.match(line)]
+    if not asked:
+        return 0.0
+    rules = Protego.parse("\n".join(["User-agent: *", *asked]))
     delay = rules.crawl_delay("*") or 0.0
     rate = rules.request_rate("*")
     # Whole numbers of any length come from the file: one that is too long for a float must not be divided.

@@ -17,7 +17,7 @@ adding `_` or `-` to the letters would keep `net-income` and `file_name` from be
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,13 +26,26 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
+from crawlspace.index.owners import (
+    IN_DOUBT,
+    INDEX_OF_DOUBT,
+    NOBODY,
+    NOTED_SINCE,
+    SETTLED_SINCE,
+    Has,
+    OwnersUnknown,
+    after_delete,
+    after_push,
+    number_of,
+    settle,
+)
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 
 APPLICATION_ID = 0x43725749  # "CrWI"
-VERSION = 2
+VERSION = SETTLED_SINCE
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
 
@@ -64,7 +77,7 @@ _UPDATE = """
 UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?, fields = ?, duplicates = ?, pushed_at = ?, owner = ?
 WHERE number = ?"""
 _SEARCH = """
-SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.duplicates
+SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid
 WHERE words MATCH ? ORDER BY w.rank LIMIT ? OFFSET ?"""
 
@@ -78,6 +91,7 @@ class Hit:
     snippet: str
     score: float
     language: str
+    fields: Mapping[str, str]
     duplicates: tuple[str, ...]
 
 
@@ -93,10 +107,11 @@ class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
     A document belongs to the `owner` that pushed it last; what another one has taken over, an owner's delete leaves alone. So a URL
-    can go from one collection to another without ever leaving the index.
+    can go from one collection to another without ever leaving the index. `holders` are the collections that share the file, where it is
+    opened to find out whose its documents are (see `owners`).
 
-    Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of a newer crawlspace, StoreError for
-    one that cannot be opened; the file is then as it was.
+    Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of a newer crawlspace or an older one that did not
+    note whose the documents are, without `holders`; StoreError for one that cannot be opened; the file is then as it was.
     """
 
     def __init__(
@@ -106,6 +121,7 @@ class EmbeddedIndex:
         read_only: bool = False,
         name: str = "embedded",
         owner: str = "",
+        holders: Mapping[str, Has] | None = None,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         clock: Clock | None = None,
@@ -125,7 +141,7 @@ class EmbeddedIndex:
         try:
             with self._sentences():
                 self._db.set_busy_timeout(round(busy_timeout_s * 1000))
-                self._open(create=not read_only)
+                self._open(create=not read_only, holders=holders)
         except BaseException:
             self._db.close()
             raise
@@ -161,8 +177,16 @@ class EmbeddedIndex:
         return SearchResult(
             _integer(total),
             tuple(
-                Hit(str(url), str(title), str(snippet), float(score or 0), str(language), tuple(json.loads(str(duplicates))))
-                for url, title, snippet, score, language, duplicates in rows
+                Hit(
+                    url=str(url),
+                    title=str(title),
+                    snippet=str(snippet),
+                    score=float(score or 0),
+                    language=str(language),
+                    fields=json.loads(str(fields)),
+                    duplicates=tuple(json.loads(str(duplicates))),
+                )
+                for url, title, snippet, score, language, fields, duplicates in rows
             ),
         )
 
@@ -224,13 +248,14 @@ class EmbeddedIndex:
         headings = json.dumps(document.headings) if document.headings else "[]"
         fields = json.dumps(document.fields) if document.fields else "{}"
         duplicates = json.dumps(document.duplicates) if document.duplicates else "[]"
-        shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now, self._owner)
-        number = self._number(url)
-        if number is None:
-            self._db.execute(_INSERT, (url, document_id(url), *shown))
+        shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now)
+        there = self._place(url)
+        if there is None:
+            self._db.execute(_INSERT, (url, document_id(url), *shown, self._owner))
             number = self._db.last_insert_rowid()
         else:
-            self._db.execute(_UPDATE, (*shown, number))
+            number, owner = there
+            self._db.execute(_UPDATE, (*shown, after_push(owner, self._owner), number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute(
             "INSERT INTO words (rowid, title, headings, url, description, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -245,17 +270,24 @@ class EmbeddedIndex:
         )
 
     def _delete(self, url: str) -> None:
-        row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
-        if row is not None and row[1] in ("", self._owner):
-            self._db.execute("DELETE FROM words WHERE rowid = ?", row[:1])
-            self._db.execute("DELETE FROM documents WHERE number = ?", row[:1])
+        there = self._place(url)
+        if there is None:
+            return
+        number, owner = there
+        remains = after_delete(owner, self._owner)
+        if remains is None:
+            self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
+            self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
+        elif remains != owner:
+            self._db.execute("UPDATE documents SET owner = ? WHERE number = ?", (remains, number))
 
-    def _number(self, url: str) -> int | None:
-        row = self._db.execute("SELECT number FROM documents WHERE url = ?", (url,)).fetchone()
-        return None if row is None else _integer(row[0])
+    def _place(self, url: str) -> tuple[int, str] | None:
+        """Where the document of a URL is, and whose."""
+        row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
+        return None if row is None else (_integer(row[0]), str(row[1]))
 
     # the file
-    def _open(self, *, create: bool) -> None:
+    def _open(self, *, create: bool, holders: Mapping[str, Has] | None) -> None:
         application, version = self._marks()
         if application == 0 and version == 0 and not self._tables():
             if not create:
@@ -270,7 +302,10 @@ class EmbeddedIndex:
                 f"the index {self.path} has version {version}, and this crawlspace reads up to {VERSION}: use the newer crawlspace"
             )
         if version < VERSION and create:
-            self._migrate()
+            self._migrate(holders)
+        elif holders is not None and number_of(self._db, IN_DOUBT):
+            with self._transaction():
+                settle(self._db, IN_DOUBT, holders)
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
 
@@ -278,13 +313,24 @@ class EmbeddedIndex:
         with self._transaction():
             if not self._tables():  # another process may have been first
                 self._db.execute(_SCHEMA)
+                self._db.execute(INDEX_OF_DOUBT)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
-    def _migrate(self) -> None:
+    def _migrate(self, holders: Mapping[str, Has] | None) -> None:
         with self._transaction():
-            if self._marks()[1] < VERSION:  # as above
+            version = self._marks()[1]
+            if version < NOTED_SINCE:
                 self._db.execute(_SECOND)
+            if version < VERSION:  # as above
+                if holders is not None:
+                    settle(self._db, NOBODY, holders)
+                elif number_of(self._db, NOBODY):
+                    raise OwnersUnknown(
+                        f"the index {self.path} was written by an older version of crawlspace: crawl a collection that it belongs to, which"
+                        " brings it up to date"
+                    )
+                self._db.execute(INDEX_OF_DOUBT)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager

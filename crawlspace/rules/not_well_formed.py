@@ -15,6 +15,8 @@ NAMESPACE = "exa:com.exalead.actionrules.v21"
 def not_well_formed(error: ExpatError, text: XmlText, open_elements: Sequence[Element]) -> Mistake:
     """Return the mistake that made the XML parser give up; `open_elements` are those not closed yet, the innermost last."""
     at = min(text.offset(error.lineno, error.offset + 1), len(text.text))
+    if error.code in {_INVALID, _SYNTAX} and not open_elements and (found := _text_before(text.text, at)):
+        return text.mistake_at(*found)
     if error.code == _INVALID:
         return _invalid(text, at)
     if error.code == _UNCLOSED:
@@ -37,13 +39,14 @@ def not_well_formed(error: ExpatError, text: XmlText, open_elements: Sequence[El
 
 
 _INVALID = errors.codes[errors.XML_ERROR_INVALID_TOKEN]
+_SYNTAX = errors.codes[errors.XML_ERROR_SYNTAX]
 _UNCLOSED = errors.codes[errors.XML_ERROR_UNCLOSED_TOKEN]
 _MISMATCHED = errors.codes[errors.XML_ERROR_TAG_MISMATCH]
 _NOTHING = errors.codes[errors.XML_ERROR_NO_ELEMENTS]
 _UNKNOWN_ENTITY = errors.codes[errors.XML_ERROR_UNDEFINED_ENTITY]
 _UNBOUND = errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]
 _SENTENCES = {
-    errors.codes[errors.XML_ERROR_SYNTAX]: "this is no XML: the file begins with a tag, as <Rules>",
+    _SYNTAX: "this is no XML: the file begins with a tag, as <Rules>",
     errors.codes[errors.XML_ERROR_DUPLICATE_ATTRIBUTE]: "this attribute stands twice in one tag",
     errors.codes[errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT]: "the outermost element ends before this; a file has one, "
     "and several Rules stand inside one",
@@ -57,9 +60,22 @@ _ENTITY_WAY = (
 )
 _REFERENCE = re.compile(r"&([^\s#;&<>\"']+);")
 _BARE_AMPERSAND = re.compile(r"&[^\s;&<>\"']*\Z")
+_OPENING = re.compile(r"(?:\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
+"""What may stand before the outermost element."""
+_FIRST_TAG = re.compile(r"<[^\W\d][\w.:-]{0,60}")
 _END_TAG = re.compile(r"</([^\s<>/]*)")
 _PREFIX = re.compile(r"""[<\s]([^\s<>/="':]+):[^\s<>/="':]+""")
 _DECLARED_PREFIX = re.compile(r"xmlns:([^\s=]+)")
+
+
+def _text_before(text: str, at: int) -> tuple[int, str] | None:
+    """Return where text begins that stands before the first tag, and what is wrong with that; None if there is no such tag or text."""
+    begin = _OPENING.match(text)
+    start = begin.end() if begin else 0
+    tag = _FIRST_TAG.search(text, start)
+    if tag is None or not start <= at <= tag.start() or start == tag.start() or not text[start].isprintable():
+        return None
+    return start, f"text stands before {tag[0]}>; a rules.xml begins with <Rules>, and comments stand in <!-- -->"
 
 
 def _invalid(text: XmlText, at: int) -> Mistake:

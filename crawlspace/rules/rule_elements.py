@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import fields
 from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
 from crawlspace.decision import RuleRef
+from crawlspace.model import Document
 from crawlspace.rules.action_rules import (
     Action,
     ActionKind,
@@ -41,8 +43,10 @@ SHORTCUTS = {
 COMBINED = ("And", "Or", "Not")
 CONDITIONS = (*COMBINED, "Atom", *SHORTCUTS)
 ACTIONS = tuple(kind.value for kind in ActionKind)
-OWN_FIELDS = ("url", "title", "text", "duplicates")
-"""Fields of every document, which no AddMeta may set."""
+OWN_FIELDS = tuple(field.name for field in fields(Document) if field.name != "fields")
+"""Fields of every document, which no AddMeta may set; what AddMeta sets is kept beside them."""
+LABEL = "source"
+"""The field in which a Source is kept."""
 MAX_REF = 200
 """Characters of a rule said in one line."""
 
@@ -168,6 +172,9 @@ class RuleReader:
             name = self._name(element)
             if name in OWN_FIELDS:
                 message = f"{name!r} is a field that every document has; AddMeta adds others than {', '.join(OWN_FIELDS)}"
+                self._mistakes.at_value(element, "name", message)
+            elif name == LABEL:
+                message = f'{name!r} is the field that Source sets; write <Source name="…"/>, or give the field another name'
                 self._mistakes.at_value(element, "name", message)
             if self._needs(element, "value"):
                 value = element.attributes["value"]

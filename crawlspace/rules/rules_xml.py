@@ -4,8 +4,9 @@
       <Rule> a condition, then actions </Rule>
     </Rules>
 
-Elements are in the namespace exa:com.exalead.actionrules.v21 or in none. A configuration exported from there is read as it is: what
-leads to its Rules is looked through, and the rest of it passed over. A file with mistakes gives no rules at all, but all its mistakes.
+Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in a configuration exported from
+there, Rules and actions are in that of the configuration. It is read as it is: what leads to its Rules is looked through, and the
+rest of it passed over. A file with mistakes gives no rules at all, but all its mistakes.
 
 Nothing in a file can make reading it costly: it has no DOCTYPE and so no entities of its own, and its size and depth are limited.
 """
@@ -138,9 +139,7 @@ class _Reading:
             del self._passed_over[ended.passed_over :]
             self._passed_over.append(PassedOver(element.line, element.column, element.name))
         if not self._open and not self._found_rules and ended.place is _Place.OUTSIDE:
-            near = self._almost_rules
-            meant = f"; {near.name} of line {near.line} is another name, for capitals count" if near else ""
-            self._mistakes.at(element, f"there is no Rules element in this file{meant}; without rules it holds <Rules/>")
+            self._mistakes.at(element, _WITHOUT_RULES if element.name in _OF_RULES else _no_rules(self._almost_rules))
 
     def _characters(self, text: str) -> None:
         above = self._open[-1]
@@ -165,25 +164,16 @@ class _Reading:
                 self._crawlers.append(crawler)
             return self._rules_element(element, group="", key="")
         if not self._open and not _is_wrapper(element):
-            if _is_ours(element) and element.name in {"Rule", *CONDITIONS, *ACTIONS}:
-                message = f"{element.name} stands inside Rules; put <Rules> around all rules"
-            else:
-                message = (
-                    f"the outermost element of a rules.xml is Rules, not {element.name}{did_you_mean(element.name, ['Rules'])}"
-                )
-            self._mistakes.at(element, message)
+            self._mistakes.at(element, _not_outermost(element))
             return _Open(element, _Place.SKIPPED)
-        if element.name.lower() == "rules" and element.name != "Rules":
+        if element.name.lower() == "rules":
             self._almost_rules = element
         return _Open(element, _Place.OUTSIDE, passed_over=len(self._passed_over))
 
     def _inside(self, element: Element, above: _Open) -> _Open:
         """An element inside Rules."""
         if not _is_ours(element):
-            self._mistakes.at(
-                element,
-                f"{element.name} is in the namespace {element.namespace!r}; elements of rules are in {NAMESPACE}, or in none",
-            )
+            self._mistakes.at(element, _foreign(element))
         elif above.place is _Place.RULES and element.name == "Rules":
             return self._rules_element(element, group=above.group, key=above.key)
         elif above.place is _Place.RULES and element.name == "Rule":
@@ -213,6 +203,9 @@ class _Reading:
 
 
 _XML = "http://www.w3.org/XML/1998/namespace "
+_NAMESPACES = f"elements of rules are in {NAMESPACE} or another namespace of exa:, or in none"
+_OF_RULES = frozenset({"Rule", *CONDITIONS, *ACTIONS})
+_WITHOUT_RULES = "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"
 _HELD = {_Place.RULES: ("Rule", "Rules"), _Place.RULE: (*CONDITIONS, *ACTIONS), _Place.COMBINED: CONDITIONS}
 
 
@@ -223,6 +216,29 @@ def _is_ours(element: Element) -> bool:
 
 def _is_wrapper(element: Element) -> bool:
     return element.namespace.startswith("exa:") or (not element.namespace and element.name in WRAPPERS)
+
+
+def _not_outermost(element: Element) -> str:
+    """What is wrong with an outermost element that neither is Rules nor leads there."""
+    name = element.name
+    if not _is_ours(element) and name in {"Rules", *WRAPPERS, *_OF_RULES}:
+        return _foreign(element)
+    if name in _OF_RULES:
+        return _WITHOUT_RULES
+    return f"the outermost element of a rules.xml is Rules, not {name}{did_you_mean(name, ['Rules'])}"
+
+
+def _no_rules(near: Element | None) -> str:
+    meant = ""
+    if near is not None and near.name == "Rules":
+        meant = f"; that of line {near.line} is in the namespace {near.namespace!r}, and {_NAMESPACES}"
+    elif near is not None:
+        meant = f"; {near.name} of line {near.line} is another name, for capitals count"
+    return f"there is no Rules element in this file{meant}; without rules it holds <Rules/>"
+
+
+def _foreign(element: Element) -> str:
+    return f"{element.name} is in the namespace {element.namespace!r}; {_NAMESPACES}"
 
 
 def _misplaced(name: str, above: _Open) -> str:

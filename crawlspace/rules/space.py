@@ -152,6 +152,29 @@ class CrawlSpace:
         trial.limits(self._scope)
         return trial.decision()
 
+    def may_reach(self, url: Url) -> bool:
+        """Return whether some URL with the scheme, host and port of this one may be in the crawl space, whatever its path and query.
+
+        That is for what is no page itself, such as a robots.txt that lies elsewhere. Hosts are kept out by domain rules, by prefix
+        rules that forbid all of a host, and by the limits of scheme and scope; action rules are not asked.
+        """
+        limits = self.limits
+        own = limits if self._site_limits is None else self._site_limits.of(url.host, url.port)
+        if url.scheme not in own.schemes:
+            return False
+        if url.host not in self._start_hosts and (limits.index_entire_site or not limits.follow_offsite_links):
+            return False
+        try:
+            by_domain = self._domain.match_url(url)
+            by_prefix = self._prefix.match(url.text[: url.text.index("/", len(url.scheme) + 3) + 1] + _ANY_PATH)
+            named = self._meant_hosts.match(url.host, url.port)
+        except Exception:
+            logger.exception("A host is kept out, because a check failed: %s", url.text)
+            return False
+        if by_domain is not None and by_domain.action is Action.FORBID:
+            return False
+        return by_prefix is None or by_prefix.action is Action.ALLOW or named is not None
+
     def at_depth(self, decision: Decision, depth: int | None = None, host_count: int | None = None) -> Decision:
         """Return a static decision completed by the distance from a start URL and the number of URLs its host already has."""
         if not self._by_depth or (depth is None and host_count is None):
@@ -281,6 +304,8 @@ class _Trial:
 
 
 _READ = Step(WELL_FORMED, Verdict.PASS)
+_ANY_PATH = "\0"
+"""Stands for all paths of a host: no rule contains it, so that only one for the whole host applies."""
 _NO_RULE = {reason: Step(reason, Verdict.PASS) for reason in (Reason.DOMAIN, Reason.PREFIX)}
 # Where a link has a host of its own: behind two slashes, with http or https or the base's scheme.
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)

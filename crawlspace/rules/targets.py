@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from contextlib import suppress
 
 from crawlspace.rules.patterns import collapse
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
@@ -14,6 +15,10 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 _BITS = {4: 32, 6: 128}
 _HOST = re.compile(r"[A-Za-z0-9_.*-]+\Z")
 _IPV6_PATTERN = re.compile(r"\[[0-9A-Fa-f:.*]+\]\Z")
+_NUMBER = re.compile(r"(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\Z")
+"""The last part of a host that is an IPv4 address or nothing (https://url.spec.whatwg.org/#ends-in-a-number-checker)."""
+_ENDING_A_HOST = frozenset("/\\?#@")
+_PORT_PATTERN = re.compile(r"[0-9*]+\Z")
 # By far the most rules look like this and are in normal form already; reading them as URLs would take most of the load time.
 _PLAIN_PREFIX = re.compile(r"https?://(?:[a-z0-9*-]+\.)*[a-z*][a-z0-9*-]*(/[A-Za-z0-9._~*/-]*)?\Z")
 
@@ -32,17 +37,17 @@ def domain_target(word: str) -> tuple[str, int | None]:
         host = word.split("/", 1)[0]
         raise BadTarget(f"a domain target has no path; write {host!r}, or a prefix rule with http:// for part of a site")
     host, port = _host_and_port(word)
-    if not host:
-        raise BadTarget("there is no host name before the port; write * for every host")
     if host.startswith("["):
         return _ipv6_host(host), port
+    host = host.removesuffix(".")  # as in URLs: the root of the name space
+    if not host:
+        raise BadTarget("there is no host name here; write * for every host")
     if not host.isascii():
-        host = ".".join(_ascii_label(label) for label in host.split("."))
-    if not _HOST.match(host):
-        raise BadTarget(f"{host!r} is not a host name; it may hold letters, digits, '-', '_', '.' and the wildcard *")
+        host = ".".join(_ascii_label(label) for label in host.split(".")) if "*" in host else _normal_host(host)
+    _check_host(host)
     if host.startswith("."):
         raise BadTarget(f"a host name does not begin with a dot; write '*{host}' for every host below {host[1:]!r}")
-    if "*" not in host and host.rpartition(".")[2].isdigit() and (address := _normal_host(host)) != host:
+    if "*" not in host and _NUMBER.match(host.rpartition(".")[2]) and (address := _normal_host(host)) != host:
         raise BadTarget(f"{host!r} is the address {address}; write it so")
     return collapse(host), port
 
@@ -60,7 +65,8 @@ def prefix_target(word: str) -> str:
         raise BadTarget("a prefix target begins with http:// or https://; for a whole host use a domain rule")
     if "#" in rest:
         raise BadTarget("a prefix target has no fragment: what follows '#' is never part of a crawled URL")
-    rest = rest.replace("\\", "/")
+    path, mark, query = rest.partition("?")
+    rest = path.replace("\\", "/") + mark + query  # as in URLs: in a query a backslash is one
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     authority, tail = rest[:end], rest[end:]
     pattern = _prefix_authority(scheme, authority)
@@ -113,6 +119,11 @@ def _bare(word: str) -> str:
     return word[1:-1] if word.startswith("[") and word.endswith("]") else word
 
 
+def _check_host(host: str) -> None:
+    if not _HOST.match(host):
+        raise BadTarget(f"{host!r} is not a host name; it may hold letters, digits, '-', '_', '.' and the wildcard *")
+
+
 def _check_characters(word: str) -> None:
     if any(c < " " or c == "\x7f" for c in word):
         raise BadTarget("the target holds a control character; remove it")
@@ -146,10 +157,10 @@ def _ipv6_host(host: str) -> str:
 
 
 def _normal_host(host: str) -> str:
-    try:
-        return parse(f"http://{host}/").host
-    except MalformedUrl as error:
-        raise BadTarget(f"{host!r} is not a host name or IP address") from error
+    if not set(host) & _ENDING_A_HOST:
+        with suppress(MalformedUrl):
+            return parse(f"http://{host}/").host
+    raise BadTarget(f"{host!r} is not a host name or IP address")
 
 
 def _ascii_label(label: str) -> str:
@@ -170,10 +181,23 @@ def _prefix_authority(scheme: str, authority: str) -> str:
     host, colon, port = authority.rpartition(":")
     if not colon or port.endswith("]"):
         host, port = authority, ""
-    if port and "*" not in port and _port(port) == DEFAULT_PORTS[scheme]:
-        port = ""
-    host = ".".join(_ascii_label(label) for label in host.lower().split(".")) if "*" in host else _normal_host(host)
+    if "*" in port:
+        if not _PORT_PATTERN.match(port):
+            raise BadTarget(f"{port!r} is not a port or a pattern of one; it holds digits and the wildcard *")
+    elif port:
+        number = _port(port)
+        port = "" if number == DEFAULT_PORTS[scheme] else str(number)
+    host = _host_pattern(host.lower()) if "*" in host else _normal_host(host)
     return f"{scheme}://{host}:{port}" if port else f"{scheme}://{host}"
+
+
+def _host_pattern(host: str) -> str:
+    """A host with wildcards as it stands in a prefix; an IPv6 address may lack its end, where the pattern ends before it."""
+    if host.startswith("["):
+        return host
+    host = ".".join(_ascii_label(label) for label in host.removesuffix(".").split("."))
+    _check_host(host)
+    return host
 
 
 def _prefix_path(tail: str) -> str:

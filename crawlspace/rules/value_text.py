@@ -241,6 +241,8 @@ def _choice(text: str, start: int, field: Field) -> tuple[str, int]:
             _check_mark(text[at + 1 : at + 2], at)
             at, character = at + 1, text[at + 1]
         elif is_escaped(character, field) or (field is Field.HOST and not character.isascii()):
+            if character == "^" and not characters and not negated:
+                raise BadValue(r"'none of these characters' is written \[\^ \]; a plain ^ is %5E in URLs", at)
             spelled = quote(character, safe="") if field is not Field.HOST else "xn--…"
             raise BadValue(rf"{character!r} is {spelled} in URLs and so cannot stand between \[ and \]; use \( \| \)", at)
         characters.append((character, begin))

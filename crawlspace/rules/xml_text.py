@@ -151,6 +151,8 @@ def decode(data: bytes, *, file: str) -> str:
 
     The encoding is the byte-order mark's, else that of UTF-16 if the file looks so, else the declared one, else UTF-8 (XML 1.0, F.1).
     """
+    if data.startswith(_UTF_32):
+        raise RuleFileError([Mistake(file, 1, 1, "the file is in UTF-32; save it as UTF-8", "")])
     encoding, skip = "utf-8", 0
     for mark, name in _MARKS:
         if data.startswith(mark):
@@ -182,6 +184,8 @@ _TAG = re.compile(r"<[^\s/>]+")
 _ATTRIBUTE = re.compile(r"""\s+(?P<name>[^\s=]+)\s*=\s*(?P<value>"[^"]*"|'[^']*')""")
 _CHARACTER = re.compile(r"&[^;]*;|.", re.DOTALL)
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, *("<".encode(encoding) for encoding in ("utf-32-le", "utf-32-be")))
+"""How such a file begins (XML 1.0, F.1); the first also is the mark of UTF-16, with a character that no XML has behind it."""
 _DECLARED = re.compile(rb"""<\?xml\s[^>]*?encoding\s*=\s*["'](?P<encoding>[A-Za-z][A-Za-z0-9._-]*)["']""")
 # Encodings in which the declaration can be read before they are known. Python has others that are none of texts, or slow.
 _READABLE = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc_|gb|big5|tis-620")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Protocol
 
@@ -18,26 +17,36 @@ class NameResolver(Protocol):
     def resolveHostName(self, resolutionReceiver: Any, hostName: str, portNumber: int = 0) -> Any:  # noqa: N802, N803
         """Tell the receiver the addresses, and then that these were all; maybe before this returns."""
 
+    def gave_no_answer(self, host: str) -> bool:
+        """Whether the last look-up of the host said neither where it is nor that there is none."""
 
-def look_up(resolver: NameResolver, host: str, port: int, answered: Callable[[str | None], None]) -> None:
-    """Tell `answered` the address of a host: at once if it is one, otherwise when the resolver has answered; None where there is none.
 
+class Answered(Protocol):
+    def __call__(self, address: str | None, *, certain: bool) -> None: ...
+
+
+def look_up(resolver: NameResolver, host: str, port: int, answered: Answered) -> None:
+    """Tell `answered` the address of a host: at once if it is one, otherwise when the resolver has answered.
+
+    None where it has none that may be connected to, and, not `certain`, where the look-up gave no answer: a later one may.
     Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same. The resolver is asked as for a
     connection to the port, so that its guard leaves out what is never connected to: otherwise a host could name the address of another
     one, beside its own, and be taken for its neighbour. Answers are remembered there.
     """
     literal = _address(host.strip("[]"))
     if literal is not None:
-        answered(str(literal))
+        answered(str(literal), certain=True)
     else:
-        resolver.resolveHostName(_Addresses(answered), host, port)
+        resolver.resolveHostName(_Addresses(resolver, host, answered), host, port)
 
 
 @implementer(IResolutionReceiver)
 class _Addresses:
     """Gathers the addresses of one look-up."""
 
-    def __init__(self, answered: Callable[[str | None], None]) -> None:
+    def __init__(self, resolver: NameResolver, host: str, answered: Answered) -> None:
+        self._resolver = resolver
+        self._host = host
         self._answered = answered
         self._found: list[Address] = []
 
@@ -51,7 +60,10 @@ class _Addresses:
 
     def resolutionComplete(self) -> None:  # noqa: N802
         first = min(self._found, key=lambda one: (one.version, int(one)), default=None)
-        self._answered(None if first is None else str(first))
+        if first is not None:
+            self._answered(str(first), certain=True)
+        else:
+            self._answered(None, certain=not self._resolver.gave_no_answer(self._host))
 
 
 def _address(text: str) -> Address | None:

@@ -25,6 +25,7 @@ from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.upkeep import bring_up_to_date
 
 if TYPE_CHECKING:
     import argparse
@@ -105,11 +106,17 @@ def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
 
 
 @contextmanager
-def reading_store(file: Path) -> Iterator[SqliteStore | None]:
-    """Open a collection's store to read it, also while it is crawled; None, and no file is made, if it was never crawled."""
+def reading_store(file: Path, *, upgrade: bool = False) -> Iterator[SqliteStore | None]:
+    """Open a collection's store to read it, also while it is crawled; None, and no file is made, if it was never crawled.
+
+    A file that an older version has written cannot be read as it is: it is brought up to date first where `upgrade` says so, for which
+    nobody may crawl. Else it raises StoreVersionError.
+    """
     if not file.exists():
         yield None
         return
+    if upgrade:
+        bring_up_to_date(file)
     with closing(SqliteStore(file, read_only=True)) as store:
         yield store
 

@@ -1,16 +1,21 @@
-"""Scrapy's HTTP handler, which also notes when a request has really gone out: politeness is counted from there.
+"""Scrapy's HTTP handler, which also notes when a request has really gone out, and says for which crawl a connection is made.
 
-In a busy process tenths of a second can lie between handing out a URL, getting a connection for it and writing the request.
+Politeness is counted from the sending. In a busy process tenths of a second can lie between handing out a URL, getting a connection
+for it and writing the request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import lru_cache
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from twisted.internet.endpoints import HostnameEndpoint
 
 from crawlspace.recent import Recent
 
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
     from twisted.web.client import HTTPConnectionPool
 
 SITES = 50_000
+HOST_NAMES = 5_000
 MOST_IDLE = 2_000
 """Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
 
@@ -45,29 +51,55 @@ class SendingTimes:
 
 
 class TimingHandler(HTTP11DownloadHandler):
-    """Notes the sending of each request in the session's `sending`."""
+    """Notes the sending of each request in the session's `sending`, and has connections checked by the session's rules."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         session = getattr(crawler.spider, "session", None)
         if session is None:
             return
-        sending: SendingTimes = session.sending
-        connect = self._pool.getConnection
-
-        def connect_and_note(key: Any, endpoint: Any) -> Any:
-            connected = connect(key, endpoint)
-            site = f"{key[1].decode('ascii', 'replace')}:{key[2]}"
-
-            def note(connection: Any) -> Any:
-                sending.begins(site)  # the agent writes as soon as it gets the connection
-                return connection
-
-            return connected.addCallback(note)
-
+        remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        # The pool is where a request meets its connection, new or kept; Scrapy has no setting for it.
-        self._pool.getConnection = connect_and_note  # type: ignore[method-assign]
+        watch_connections(self._pool, session.sending, connecting=session.connecting)
+
+
+def watch_connections(
+    pool: HTTPConnectionPool, sending: SendingTimes, *, connecting: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
+
+    Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
+    which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
+    """
+    connect = pool._newConnection
+
+    def connect_and_watch(key: Any, endpoint: Any) -> Any:
+        host = key[1].decode("ascii", "replace")
+        site = f"[{host}]:{key[2]}" if ":" in host else f"{host}:{key[2]}"
+
+        def watch(connection: Any) -> Any:
+            send = connection.request
+
+            def note_and_send(request: Any) -> Any:
+                sending.begins(site)
+                return send(request)
+
+            connection.request = note_and_send
+            return connection
+
+        with connecting():  # the endpoint asks for the addresses before it returns
+            connected = connect(key, endpoint)
+        return connected.addCallback(watch)
+
+    # The pool is where connections are made, for a request and for its second sending; Scrapy has no setting for it.
+    pool._newConnection = connect_and_watch  # type: ignore[method-assign]
+
+
+def remember_host_names() -> None:
+    """Have Twisted remember the two forms of a host, which it makes for each request anew, even on a connection that was kept."""
+    forms_of = HostnameEndpoint._hostAsBytesAndText
+    if not hasattr(forms_of, "cache_info"):
+        HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(HOST_NAMES)(forms_of))  # type: ignore[method-assign]
 
 
 def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:

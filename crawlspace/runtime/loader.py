@@ -11,7 +11,7 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
 from crawlspace.config import collection_folder, collection_names, read_settings_file
-from crawlspace.errors import UnknownCollection
+from crawlspace.errors import ConfigError, UnknownCollection
 from crawlspace.readers import duration
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class CollectionLoader(SpiderLoader):
             collection_folder(spider_name, self._settings)
         except UnknownCollection as error:
             raise KeyError(str(error)) from None
+        except ConfigError as error:
+            raise SystemExit(str(error)) from None
         found = self._spiders.get(spider_name)
         if found is not None:
             return found
@@ -47,7 +49,10 @@ class CollectionLoader(SpiderLoader):
         return type("CollectionSpider", (generic,), {"name": spider_name})
 
     def list(self) -> list[str]:
-        return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+        try:
+            return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+        except ConfigError as error:
+            raise SystemExit(str(error)) from None
 
 
 @contextmanager

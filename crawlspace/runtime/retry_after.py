@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
 
 def retry_after_s(value: str, *, now: float) -> float | None:
-    """Return the seconds to wait, from a number of seconds or an HTTP date; None when it is neither."""
+    """Return the seconds to wait, from a number of seconds or an HTTP date; None when it is neither.
+
+    A date without a zone is in UTC, as are all HTTP dates (RFC 9110 section 5.6.7).
+    """
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:
-        moment = parsedate_to_datetime(text).timestamp()
+        date = parsedate_to_datetime(text)
+        moment = (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
     except (TypeError, ValueError, OverflowError, OSError):
         return None
     return max(0.0, moment - now)

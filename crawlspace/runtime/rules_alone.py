@@ -14,13 +14,14 @@ from scrapy import Request, signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
+from scrapy.utils.httpobj import urlparse_cached
 
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority, source_of
 from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.runtime.resolver import GuardedResolver, as_in_urls
 from crawlspace.site_table import SiteTable
 from crawlspace.urls import Url
 
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
 
-    from crawlspace.runtime.resolver import Guard
-
 logger = logging.getLogger(__name__)
 
 RULES = "crawlspace_rules"
 """The key of `request.meta` under which a spider finds what the rules say of a URL. False there frees a request from the rules."""
+COUNTED = "crawlspace_counted"
+"""The key of `request.meta` for the URL that CRAWLSPACE_MAX_URLS_PER_HOST has counted last, and its `retry_times` then."""
+START = "crawlspace_start"
+"""The key of `request.meta` that is there for a start URL and what it redirects to."""
 NOFOLLOW = "crawlspace/nofollow"
 """The stat that counts links dropped because their page is not to be followed."""
 NOINDEX_ITEMS = "crawlspace/items_of_noindex_pages"
@@ -71,13 +74,18 @@ class RulesAlone:
             self._judged.put(text, judged)
         return judged
 
-    def within_host_limit(self, judged: Judged) -> Decision:
-        """Count a request of an admitted URL, and return the decision with CRAWLSPACE_MAX_URLS_PER_HOST in it."""
+    def within_host_limit(self, request: Request, judged: Judged) -> Decision:
+        """Count a request of an admitted URL unless it is a retry, and return the decision with CRAWLSPACE_MAX_URLS_PER_HOST in it."""
         url, decision = judged.url, judged.decision
         if url is None:
             return decision
         most = self._sites.of(url.host, url.port).limits.max_urls_per_host
         if most is None:
+            return decision
+        retries = request.meta.get("retry_times", 0)
+        counted, retries_then = request.meta.get(COUNTED) or (None, 0)
+        request.meta[COUNTED] = (request.url, retries)  # a redirect target inherits all of these, and a link may
+        if counted == request.url and retries > retries_then:
             return decision
         if self._requests[url.host] >= most:
             return Decision(Reason.URLS_PER_HOST, None, decision.trace)
@@ -85,8 +93,16 @@ class RulesAlone:
         return decision
 
     def refused(self, request: Request, decision: Decision, *, told: bool = False) -> str:
-        """Count a refusal unless it has been `told`, log it, and return the sentence: why, and by which rule."""
+        """Count a refusal unless it has been `told`, log it, and return the sentence: why, and by which rule.
+
+        That of a start URL is a warning in any case: it may be why nothing is crawled.
+        """
         sentence = f"{decision.reason.sentence} ({decision.rule})" if decision.rule else decision.reason.sentence
+        if request.meta.get(START):
+            asked_first = (request.meta.get("redirect_urls") or [request.url])[0]
+            leads = f" leads to {request.url}, which" if asked_first != request.url else ""
+            by = f" ({decision.rule}: {decision.rule.text})" if decision.rule is not None else ""
+            logger.warning("the start URL %s%s is refused: %s%s", asked_first, leads, decision.reason.sentence, by)
         if not told:
             self._crawler.stats.inc_value(f"crawlspace/refused/{decision.reason.value}")
             logger.debug("Refused: %s: %s", request, sentence, extra={"spider": self._crawler.spider})
@@ -128,14 +144,21 @@ class RulesAlone:
         if self._resolver is not None:
             self._resolver.remove(self.at_connect)
 
-    def will_connect(self, host: str) -> None:
-        """A request for that host goes out. Connections to other hosts are none of ours: a mail server's, a data base's."""
+    def will_connect(self, request: Request, judged: Judged) -> None:
+        """A request goes out. Connections to other hosts are none of ours: a mail server's, a data base's.
+
+        Beside the host that was judged, that is the one the downloader reads in the URL, in case it reads another.
+        """
         if self._resolver is not None:
-            self._asked.add(host.strip("[]"))
+            hosts = {urlparse_cached(request).hostname or "", judged.url.host.strip("[]") if judged.url is not None else ""}
+            self._asked.update(as_in_urls(host) or host for host in hosts)
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
-        """Return whether a connection may be made; one that no request of this crawl asked for may."""
-        if host not in self._asked:
+        """Return whether a connection may be made; one that no request of this crawl asked for may.
+
+        What has no normal form, or one in letters that were asked for as others, may be a host that was asked for all the same.
+        """
+        if host not in self._asked and as_in_urls(host) == host and "xn--" not in host:
             return _NOT_OURS
         return self.space.at_connect(host, port, address)
 
@@ -187,13 +210,11 @@ class OutsideRefused:
             told, judged.told = judged.told, True
             raise IgnoreRequest(self._rules.refused(request, decision, told=told))
         if not self._rules.is_robots(request):
-            if "retry_times" not in request.meta:
-                decision = self._rules.within_host_limit(judged)
-                if not decision.admitted:
-                    raise IgnoreRequest(self._rules.refused(request, decision))
+            decision = self._rules.within_host_limit(request, judged)
+            if not decision.admitted:
+                raise IgnoreRequest(self._rules.refused(request, decision))
             request.meta[RULES] = _for_spiders(decision)
-        if judged.url is not None:
-            self._rules.will_connect(judged.url.host)
+        self._rules.will_connect(request, judged)
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Stop before the body where the header says that it is of no use; `process_response` then says why."""
@@ -263,15 +284,16 @@ class LinksWithinRules(BaseSpiderMiddleware):
         if _is_free(request):
             self._started += response is None
             return request
+        if response is None:
+            request.meta[START] = True
+        else:
+            request.meta.pop(START, None)  # a spider may pass on the meta of its page
         judged = self._rules.judge(request.url)
         decision = judged.decision
         if not decision.admitted:
             told, judged.told = judged.told, True
             self._rules.refused(request, decision, told=told)
-            if response is None:
-                self._refused_starts += 1
-                by = f" ({decision.rule}: {decision.rule.text})" if decision.rule is not None else ""
-                logger.warning("the start URL %s is refused: %s%s", request.url, decision.reason.sentence, by)
+            self._refused_starts += response is None
             return None
         if response is None:
             self._started += 1
@@ -306,18 +328,6 @@ class SharedResolver(GuardedResolver):
 
     Which of them asks cannot be told from here. For what is no matter of address rules, such as private networks, one that may is enough.
     """
-
-    def __init__(self, reactor: Any, *, cache_size: int, timeout_s: float) -> None:
-        super().__init__(reactor, cache_size=cache_size, timeout_s=timeout_s)
-        self._guards: list[Guard] = []
-        self.guard(self.decide)
-
-    def add(self, guard: Guard) -> None:
-        self._guards.append(guard)
-
-    def remove(self, guard: Guard) -> None:
-        if guard in self._guards:
-            self._guards.remove(guard)
 
     def decide(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made, as all guards together say."""

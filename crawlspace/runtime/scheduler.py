@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
-from crawlspace.engine import MOST_LOOK_UPS
 from crawlspace.errors import StoreError
 from crawlspace.model import Candidate, Source
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
+from crawlspace.runtime.robots_turns import RobotsTurns
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -62,8 +60,8 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._session = session
         self._engine = session.engine
-        self._robots_next: list[tuple[float, int, FetchRobots]] = []
-        self._robots_order = count()
+        self._redirected = RobotsTurns(session.engine.frontier, session.engine.paces)
+        """They go out first, so that pages that are always ready don't hold them up."""
         self._in_this_turn = 0
         self._early_at = 0.0
         """When outcomes were last recorded ahead of time."""
@@ -95,8 +93,9 @@ class FrontierScheduler(BaseScheduler):
         if self._session.error is not None or self._in_this_turn >= AT_A_TURN:
             return None
         now = monotonic()
-        if self._robots_next and self._robots_next[0][0] <= now:
-            return self._handed_out(self._robots_request(heappop(self._robots_next)[2]))
+        redirected = self._redirected.take(now)
+        if redirected is not None:
+            return self._handed_out(self._robots_request(redirected))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:
@@ -109,8 +108,6 @@ class FrontierScheduler(BaseScheduler):
             return self._handed_out(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
             return self._handed_out(self._robots_request(fetch))
-        if self._engine.look_ups >= MOST_LOOK_UPS:
-            return None  # each wakes us when it has its answer
         if self._engine.waits_for_index:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
@@ -124,8 +121,8 @@ class FrontierScheduler(BaseScheduler):
                 self._early_at = now
                 self._session.commit(self._crawler)
                 wait = self._engine.frontier.wake_in()
-        if self._robots_next:
-            soonest = self._robots_next[0][0] - now
+        soonest = self._redirected.soonest_in(now)
+        if soonest is not None:
             wait = soonest if wait is None else min(wait, soonest)
         self._set_alarm(wait)
         return None
@@ -133,9 +130,8 @@ class FrontierScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
         robots = request.meta.get(ROBOTS)
-        if robots is not None:  # a redirect of a robots.txt: it waits as long as a turn of that site does
-            pause = self._engine.paces.of(robots.target_site).delay_s
-            heappush(self._robots_next, (monotonic() + pause, next(self._robots_order), robots))
+        if robots is not None:  # redirected, by the middleware; the site it is read for stays held, so that the crawl is not done
+            self._redirected.put(robots, monotonic())
             return True
         if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):
             self._warn_of_callback()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
@@ -12,6 +13,7 @@ from crawlspace.config import Collection, load_collection
 from crawlspace.engine import SINK, Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.locating import Locating
 from crawlspace.opening import Opening, open_engine
 from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
@@ -21,6 +23,8 @@ from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
+    from crawlspace.run import Located
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +46,9 @@ class Session:
         self._index = index
         self._closed = False
         self._at_close: list[Callable[[], None]] = []
+        self._of_process: GuardedResolver | None = None
+        self._own: GuardedResolver | None = None
+        """The resolver of all crawls of the process, and how this one sees it."""
         self.finish_reason = ""
         """Scrapy's word for how the crawl ended: "finished" when nothing was left to do."""
 
@@ -101,9 +108,9 @@ class Session:
             )
 
     def guard_connections(self, wake: Callable[[], None]) -> None:
-        """Have every connection of this process checked against the address rules, at connect time.
+        """Have every connection of this crawl checked against its address rules, at connect time, until it is closed.
 
-        `wake` is called when an address that was looked up is known.
+        So are those of which nobody knows whose they are. `wake` is called when an address that was looked up is known.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
@@ -112,24 +119,32 @@ class Session:
             raise ConfigError(
                 "TWISTED_DNS_RESOLVER is not crawlspace.runtime.resolver.GuardedResolver, so address rules could not be held; remove that setting"
             )
-        resolver.guard(self.space.at_connect)
+        guard = self.space.at_connect
+        resolver.add(guard)
+        self.at_close(lambda: resolver.remove(guard))
+        self._of_process = resolver
+        own = self._own = resolver.for_one(guard)
         if self.collection.share_address_delay:
 
-            def locate(site: str, located: Callable[[str, str | None], None]) -> None:
-                def answered(address: str | None) -> None:
-                    located(site, address)
+            def locate(site: str, located: Located) -> None:
+                def answered(address: str | None, *, certain: bool) -> None:
+                    located(site, address, certain=certain)
                     wake()
 
                 host, _, port = site.rpartition(":")
-                look_up(resolver, host, int(port), answered)
+                look_up(own, host, int(port), answered)
 
-            self.engine.locate = locate
+            self.engine.locating = Locating(self.engine.frontier, locate, most=max(1, reactor.getThreadPool().max // 2))
+
+    def connecting(self) -> AbstractContextManager[None]:
+        """Have a connection that is begun within the block checked against this crawl's rules, and no other's in the process."""
+        if self._of_process is None or self._own is None:
+            return nullcontext()
+        return self._of_process.asked_by(self._own)
 
     def resolver(self) -> GuardedResolver | None:
-        from twisted.internet import reactor  # noqa: PLC0415
-
-        resolver = reactor.nameResolver
-        return resolver if isinstance(resolver, GuardedResolver) else None
+        """Return what this crawl knows of look-ups; None before its connections are guarded."""
+        return self._own
 
     def at_close(self, call: Callable[[], None]) -> None:
         """Have something done first when the session is closed, however the crawl ended."""

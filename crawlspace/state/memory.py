@@ -14,6 +14,7 @@ from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status,
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory_groups import Before, MemoryGroups
+from crawlspace.state.memory_handing import MemoryHanding
 from crawlspace.state.memory_outbox import MemoryOutbox
 from crawlspace.state.queue_order import is_ready, may_be_due, queue_place
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
@@ -41,6 +42,7 @@ class MemoryStore:
         self._waits: dict[str, int] = {}
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
+        self._handing = MemoryHanding(self._urls, self._with_key, self._links)
         self._health: dict[str, Health] = {}
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._refusals: Counter[str] = Counter()
@@ -52,6 +54,9 @@ class MemoryStore:
         batch = _Batch()
         self._discover(urls, batch, now)
         self._carry(batch)
+        for new in urls:
+            row = self._urls[self._ids[new.url]]
+            row.handed = row.handed or new.handed
         return batch.effects
 
     # the frontier's queue
@@ -105,6 +110,7 @@ class MemoryStore:
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         batch = _Batch(self._groups.before(self._stored(change.state.id for change in changes)))
         discovered: list[NewUrl] = []
+        keys = {row.id: row.key for row in self._stored(change.state.id for change in changes)}
         for change in changes:
             if change.state.id in self._urls:
                 discovered.extend(change.discovered)
@@ -112,6 +118,7 @@ class MemoryStore:
         self._discover(discovered, batch, now)
         self._carry(batch)
         self._groups.settle(batch.before, batch.effects)
+        self._handing.settle(keys, changes, batch.effects, now=now)
         self._health.update(health or {})
         return batch.effects
 
@@ -146,8 +153,7 @@ class MemoryStore:
         return batch.effects
 
     def drop_handed(self) -> None:
-        for row in self._urls.values():
-            row.handed = None
+        self._handing.drop()
 
     def hasten(self, latest: int) -> int:
         late = [
@@ -303,7 +309,6 @@ class MemoryStore:
                 continue
             if row.state is State.PENDING and new.source < row.source:
                 row.source = new.source
-            row.handed = row.handed or new.handed
             if new.depth < row.depth:
                 batch.nearer.setdefault(row.id, row.depth)
                 row.depth = new.depth
@@ -322,7 +327,6 @@ class MemoryStore:
             path_length=new.path_length,
             host_as_written=new.host_as_written,
             discovered_at=now,
-            handed=new.handed,
         )
         self._ids[new.url] = self._last_id
         self._keys[new.key].add(self._last_id)

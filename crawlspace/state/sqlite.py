@@ -29,10 +29,17 @@ class SqliteStore:
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
     def __init__(
-        self, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",), read_only: bool = False
+        self,
+        path: Path,
+        *,
+        clock: Clock | None = None,
+        sinks: Sequence[str] = ("index",),
+        read_only: bool = False,
+        alone: bool = False,
     ) -> None:
         """Open the file, and make it unless `read_only`. `sinks` names the indexes that orders are given to.
 
+        `alone` says that the caller holds the right to crawl. Else a file of an older version can be opened only while nobody does.
         Raises StoreDamaged, StoreVersionError, StoreFull, StoreLocked or StoreError.
         """
         self.path = path
@@ -40,7 +47,7 @@ class SqliteStore:
         self._sinks = tuple(sinks)
         self._sites = SiteIds()
         self._lock: CrawlLock | None = None
-        self._file = SqliteFile(path, read_only=read_only)
+        self._file = SqliteFile(path, read_only=read_only, alone=alone)
 
     @classmethod
     def open_for_crawl(cls, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",)) -> SqliteStore:
@@ -50,7 +57,7 @@ class SqliteStore:
         """
         lock = CrawlLock(path)
         try:
-            store = cls(path, clock=clock, sinks=sinks)
+            store = cls(path, clock=clock, sinks=sinks, alone=True)
         except BaseException:
             lock.close()
             raise

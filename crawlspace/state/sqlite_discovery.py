@@ -10,6 +10,7 @@ from heapq import heapify, heappop, heappush
 import apsw
 
 from crawlspace.model import NewUrl, State
+from crawlspace.state.sqlite_handing import hand_to_all
 from crawlspace.state.sqlite_rows import integers, unpack_keys
 from crawlspace.state.sqlite_tally import Tally, add, take
 from crawlspace.state.store import Effects
@@ -23,6 +24,7 @@ def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now
     discovery = Discovery(db, sites, tally, effects)
     discovery.discover(urls, now)
     discovery.carry()
+    hand_to_all(db, urls)
     add(db, tally)
     return effects
 
@@ -61,7 +63,6 @@ class _Known:
     depth: int
     state: int
     source: int
-    handed: str | None
     changed: bool = False
 
 
@@ -70,7 +71,6 @@ class _Fresh:
     new: NewUrl
     depth: int
     source: int
-    handed: str | None
 
 
 class Discovery:
@@ -95,13 +95,12 @@ class Discovery:
                 continue
             twin = fresh.get(new.url)
             if twin is None:
-                fresh[new.url] = _Fresh(new, new.depth, new.source, new.handed)
+                fresh[new.url] = _Fresh(new, new.depth, new.source)
             else:
                 twin.depth, twin.source = min(twin.depth, new.depth), min(twin.source, new.source)
-                twin.handed = twin.handed or new.handed
         self._db.executemany(
-            "UPDATE url SET depth = ?, source = ?, handed = ? WHERE id = ?",
-            [(row.depth, row.source, row.handed, row.id) for row in known.values() if row.changed],
+            "UPDATE url SET depth = ?, source = ? WHERE id = ?",
+            [(row.depth, row.source, row.id) for row in known.values() if row.changed],
         )
         if fresh:
             self._insert(fresh.values(), now)
@@ -135,21 +134,18 @@ class Discovery:
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(
-            "SELECT url.url, url.id, depth, state, source, handed FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+            "SELECT url.url, url.id, depth, state, source FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
             " ON url.key = wanted.value",
             (integers(sorted(new.key for new in urls)),),
         )
         known = {}
-        for text, id, depth, state, source, handed in rows:
-            known[text] = _Known(id, depth, state, source, handed)
+        for text, id, depth, state, source in rows:
+            known[text] = _Known(id, depth, state, source)
         return known
 
     def _find_again(self, row: _Known, new: NewUrl) -> None:
         if row.state == State.PENDING and new.source < row.source:
             row.source = new.source
-            row.changed = True
-        if new.handed is not None and row.handed is None:
-            row.handed = new.handed
             row.changed = True
         if new.depth < row.depth:
             self.nearer.setdefault(row.id, row.depth)
@@ -162,8 +158,8 @@ class Discovery:
         by_site = Counter(row.new.site for row in rows)
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
-            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at,"
-            " handed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     id,
@@ -177,7 +173,6 @@ class Discovery:
                     row.new.path_length,
                     row.new.host_as_written,
                     now,
-                    row.handed,
                 )
                 for id, row in enumerate(rows, first)
             ],

@@ -15,9 +15,11 @@ import apsw
 from crawlspace.model import Document, NewUrl, State, UrlState
 from crawlspace.state import sqlite_canonical, sqlite_outbox
 from crawlspace.state.groups import NOBODY, Settlement, Standing, is_left
+from crawlspace.state.handed import Word, repeats, word_of
 from crawlspace.state.sqlite_canonical import Bystander
 from crawlspace.state.sqlite_discovery import Discovery, SiteIds
 from crawlspace.state.sqlite_groups import Groups
+from crawlspace.state.sqlite_handing import Hander, Heard, hand, hands_of
 from crawlspace.state.sqlite_outbox import Outgoing
 from crawlspace.state.sqlite_rows import integers, pack_document, pack_keys
 from crawlspace.state.sqlite_tally import Tally
@@ -39,6 +41,7 @@ def record(
     groups.name()
     discovery.discover(batch.discovered, now)
     discovery.carry()
+    hand(db, batch.handers(), batch.outdated(), now=now, effects=effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -72,9 +75,16 @@ class _Row:
     aside: int
     left: int
     """It leaves, or has left, its document in the index."""
+    handed: str | None
     taken_back: bool = False
     """It had left its document there, and this collection has a say again."""
     last: UrlState | None = None
+    word: Word | None = None
+    """What it says now of what it hands."""
+    repeats: bool = False
+    """It hands again what it handed."""
+    rules: int = 0
+    """The generation of rules of its last fetch."""
     forgotten: bool = False
 
 
@@ -86,7 +96,7 @@ class _Batch:
             row[0]: _Row(*row)
             for row in db.execute(
                 "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, grp, aside,"
-                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind"
+                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, handed"
                 " FROM url WHERE id IN (SELECT value FROM carray(?))",
                 (integers([change.state.id for change in changes]),),
             )
@@ -95,6 +105,8 @@ class _Batch:
         self._nearer = nearer
         self._effects = effects
         self._links: dict[int, Sequence[int]] = {}
+        self._told: dict[int, None] = {}
+        """Ids in the order of the changes."""
         self._bystanders: list[Bystander] = []
         for change in changes:
             row = self.rows.get(change.state.id)
@@ -221,8 +233,27 @@ class _Batch:
             return Settlement(push, sorted(set(settlement.delete) - left | back))
         return Settlement(push, settlement.delete)
 
+    def handers(self) -> list[Hander]:
+        """The pages that hand something or did so before, in the order of the changes."""
+        before = hands_of(self._db, self._told)
+        return [
+            Hander(row.id, row.key, before.get(row.id), row.word, row.rules)
+            for row in map(self.rows.__getitem__, self._told)
+            if (row.id in before and (row.word or row.repeats)) or (row.word is not None and row.word.hands is not None)
+        ]
+
+    def outdated(self) -> dict[int, Heard]:
+        """The URLs whose outcome was made while something else was handed to them."""
+        return {
+            row.id: Heard(row.last.handed, row.rules)
+            for row in self.rows.values()
+            if row.last is not None and row.last.handed != row.handed and not row.forgotten
+        }
+
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
+        self._told[row.id] = None
+        row.word, row.repeats, row.rules = word_of(change) or row.word, repeats(change), new.rules
         self.discovered.extend(change.discovered)
         checksum = None if change.forget else new.checksum
         canonical = new.canonical
@@ -266,6 +297,7 @@ class _Batch:
         ids = [(row.id,) for row in rows]
         self._db.executemany("DELETE FROM url WHERE id = ?", ids)
         self._db.executemany("DELETE FROM document WHERE id = ?", ids)
+        self._db.executemany("DELETE FROM handing WHERE id = ?", ids)
         self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
         for row in rows:
             _count(row, None, tally)

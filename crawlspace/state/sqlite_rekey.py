@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import apsw
 
@@ -10,33 +10,54 @@ from crawlspace.state.sqlite_rows import integers, pack_keys, unpack_keys
 from crawlspace.urls import url_key
 
 VERSION = 3
-_BATCH = 1_000
+_IDS = 10_000
+"""As many at a time: what a statement keeps to undo it grows with the rows it changes."""
+_PAGES = 1_000
 
 
-def rekey(db: apsw.Connection) -> None:
-    """Give every URL its key of today, wherever one stands, inside an open transaction.
+def rekey(db: apsw.Connection, done: Callable[[int], None]) -> None:
+    """Give every URL its key of today, wherever one stands, inside an open transaction. `done` hears how many have theirs.
 
     Of what is known only by its old key nothing can be told any more. So each page is asked for whole once.
     """
     db.create_scalar_function("url_key", lambda *urls: url_key(str(urls[0])), 1, deterministic=True)
+    db.execute("CREATE TABLE rekeyed (old INTEGER PRIMARY KEY, new INTEGER NOT NULL); DROP INDEX url_key")
+    count = 0
+    for ids in _ranges(db):
+        db.execute("INSERT OR IGNORE INTO rekeyed SELECT key, url_key(url) FROM url WHERE id BETWEEN ? AND ?", ids)
+        db.execute("UPDATE url SET key = url_key(url) WHERE id BETWEEN ? AND ?", ids)
+        count += db.changes()
+        done(count)
+    for ids in _ranges(db):
+        db.execute(
+            "UPDATE url SET canonical = ifnull((SELECT new FROM rekeyed WHERE old = canonical), canonical)"
+            " WHERE canonical IS NOT NULL AND id BETWEEN ? AND ?",
+            ids,
+        )
     db.execute(
-        "CREATE TABLE rekeyed (old INTEGER PRIMARY KEY, new INTEGER NOT NULL);"
-        "INSERT OR IGNORE INTO rekeyed SELECT key, url_key(url) FROM url;"
-        "UPDATE url SET canonical = ifnull((SELECT new FROM rekeyed WHERE old = canonical), canonical) WHERE canonical IS NOT NULL;"
         "UPDATE outbox SET key = url_key(url);"
-        "DROP INDEX url_key;"
-        "UPDATE url SET key = url_key(url);"
         "CREATE INDEX url_key ON url (key);"
         "INSERT INTO meta VALUES ('rules_generation', '2') ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1"
     )
     last = 0
     while new := [
         (pack_keys(_renewed(db, unpack_keys(targets))), id)
-        for id, targets in db.execute("SELECT id, targets FROM links WHERE id > ? ORDER BY id LIMIT ?", (last, _BATCH))
+        for id, targets in db.execute("SELECT id, targets FROM links WHERE id > ? ORDER BY id LIMIT ?", (last, _PAGES))
     ]:
         db.executemany("UPDATE links SET targets = ? WHERE id = ?", new)
         last = new[-1][1]
     db.execute("DROP TABLE rekeyed")
+
+
+def _ranges(db: apsw.Connection) -> Iterator[tuple[int, int]]:
+    """Yield first and last id of one part of the URLs after the other; ids may be missing, and of many a stretch."""
+    last = 0
+    while True:
+        end = db.execute("SELECT max(id) FROM (SELECT id FROM url WHERE id > ? ORDER BY id LIMIT ?)", (last, _IDS)).get
+        if end is None:
+            return
+        yield last + 1, int(end)
+        last = int(end)
 
 
 def _renewed(db: apsw.Connection, keys: Sequence[int]) -> list[int]:

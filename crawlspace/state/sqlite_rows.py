@@ -90,6 +90,11 @@ def pack_document(document: Document) -> bytes:
     return msgspec.msgpack.encode([getattr(document, name) for name in _KEPT])
 
 
+def fields_of(body: bytes | None) -> dict[str, str]:
+    """Return the fields of a document as it is kept; none where there is no document."""
+    return {} if body is None else dict(msgspec.msgpack.decode(body)[_KEPT.index("fields")])
+
+
 def unpack_document(body: bytes, *, url: str, text: str, duplicates: list[str]) -> Document:
     document = Document(url, text=text, duplicates=duplicates)
     for name, value in zip(_KEPT, msgspec.msgpack.decode(body), strict=False):

@@ -149,5 +149,20 @@ CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
 CREATE INDEX url_handed ON url (id) WHERE handed IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD)
+FOURTH = """
+-- What a page hands to all URLs it leads to, as a JSON object; only for pages that hand anything.
+CREATE TABLE hands (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT;
+-- For a URL to which something is or was handed: the id of the page whose word `handed` is, NULL where nobody knows or nobody hands
+-- anything, and the day and the rules under which the URL was last due for it.
+CREATE TABLE handing (id INTEGER PRIMARY KEY, page INTEGER, mark INTEGER) STRICT;
+CREATE INDEX handing_page ON handing (page) WHERE page IS NOT NULL;
+
+-- Who has handed what is there is not known: each page is asked for whole once, and then says so.
+INSERT INTO handing (id) SELECT id FROM url INDEXED BY url_handed WHERE handed IS NOT NULL;
+INSERT INTO meta SELECT 'rules_generation', '2' WHERE EXISTS (SELECT 1 FROM handing)
+    ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1;
+DROP INDEX url_handed;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH)
 """The n-th one (counted from 1) leads to `PRAGMA user_version` n."""

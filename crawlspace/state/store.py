@@ -1,13 +1,14 @@
 """What the crawler needs of a store: the only place that remembers anything, and the frontier's queue.
 
 A store is dumb: what becomes of a URL is decided in `lifecycle`, and handed in as a `Change`.
-Two things are the store's own duty, because they must hold in the same transaction as the rest:
+Three things are the store's own duty, because they must hold in the same transaction as the rest:
 
 * **Known means known.** A URL is inserted once; its link depth only ever goes down, and takes what it leads to with it.
 * **One of a group.** URLs with one checksum are a group, and a page that names another page as its canonical one is in
   that page's group, as long as that page has a document and names no other page itself. Exactly one of a group is
   `indexed`: the one with the smallest `rank`; those with the same checksum are noted on its document as duplicates.
   Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
+* **Handed along.** What a page hands is with all URLs it leads to, new or known; `handed.py` says whose word holds.
 
 `SqliteStore` and `MemoryStore` pass the same contract suite.
 """
@@ -51,6 +52,11 @@ class Change:
     The store remembers that it was left there, until a change of the URL says that this collection has a say again (`is_left` in
     `groups.py`): then it is deleted, unless it is pushed. For a URL that is forgotten it means nothing."""
 
+    @property
+    def hands(self) -> str | None:
+        """What the page hands to all of `links`, as a JSON object: each of `discovered` carries it, and there is one at least."""
+        return self.discovered[-1].handed if self.discovered else None
+
 
 @dataclass(slots=True)
 class Effects:
@@ -64,6 +70,8 @@ class Effects:
     """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL, by id.
 
     One that was lowered while it was fetched is reported when its outcome is recorded: its links were judged by the old depth."""
+    due: list[tuple[str, Queue, int]] = field(default_factory=list)
+    """(site, queue, time) of known URLs that are due sooner than they were, for what is handed to them is not what it was."""
     pushes: int = 0
     """Orders given to each sink, after those of one URL have replaced each other."""
     deletes: int = 0
@@ -172,8 +180,8 @@ class Store(Protocol):
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         """Insert the unknown among `urls` as pending, in their order; lower the depth of known ones that were found nearer.
 
-        A known URL keeps its source and shift, except that a pending one takes a smaller source number; and it keeps what was
-        handed to it, if anything was.
+        A known URL keeps its source and shift, except that a pending one takes a smaller source number. What they come with is handed
+        to those to which nothing is, until a page hands anything there.
         """
 
     # the frontier's queue
@@ -210,6 +218,8 @@ class Store(Protocol):
         `health` is written down for the sites it names, in the same transaction.
 
         First all changes in their order, then all discoveries in theirs, so that a URL forgotten and found again in one batch is pending.
+        Then what the pages hand, what they take back first. What has a document that lacks it, or has too much, is due at once, unless
+        it is being fetched: then it is when its outcome is recorded.
         A change whose URL is no longer stored, or was forgotten meanwhile, is passed over.
         """
 
@@ -227,7 +237,10 @@ class Store(Protocol):
         """
 
     def drop_handed(self) -> None:
-        """Forget what pages have handed to the URLs they lead to."""
+        """Take back what was handed by pages that are outside the crawl space by now (760, 761), or by nobody knows whom.
+
+        The documents of the URLs that had it are due at once, and so are redirects.
+        """
 
     def hasten(self, latest: int) -> int:
         """Have every known URL that is due later than that be due then; return how many."""

@@ -121,19 +121,6 @@ def test_what_a_person_asks_for_waits_in_source_user(known: Known, store: Store)
     assert known.leased("a.example") == ["a.example/2", "a.example/3", "a.example/1"]
 
 
-def test_what_is_handed_to_a_url_stays_until_it_is_dropped(known: Known, store: Store) -> None:
-    url = new("a.example/1")
-    store.discover([url], now=NOW)
-    for handed, expected in (('{"a":"1"}', '{"a":"1"}'), ('{"a":"2"}', '{"a":"1"}')):
-        store.discover([replace(url, handed=handed)], now=NOW)
-        assert known.get("a.example/1").handed == expected
-    known.record(known.change("a.example/1"))
-    assert known.get("a.example/1").handed == '{"a":"1"}'
-    store.drop_handed()
-    store.discover([replace(url, handed='{"a":"2"}')], now=NOW)
-    assert known.get("a.example/1").handed == '{"a":"2"}'
-
-
 def test_a_lease_is_given_back_or_runs_out(known: Known, store: Store) -> None:
     known.discover("a.example/1", "a.example/2", "b.example/")
     before = list(store.urls())

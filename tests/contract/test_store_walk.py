@@ -32,12 +32,14 @@ SITES = sorted({new(place).site for place in PLACES})
 
 places = st.sampled_from(PLACES)
 sources = st.sampled_from(list(Source))
+handeds = st.sampled_from([None, None, '{"c":"red"}', '{"c":"blue"}', '{"c":"red","d":"1"}'])
 queues = st.builds(Queue, sources, st.integers(-1, 1))
 new_urls = st.one_of(
     st.just(TWIN),
     st.builds(
-        lambda url, **given: new(url, **given),
+        lambda url, handed, **given: replace(new(url, **given), handed=handed),
         places,
+        handeds,
         source=sources,
         shift=st.integers(-2, 2),
         depth=st.integers(0, 6),
@@ -45,6 +47,7 @@ new_urls = st.one_of(
     ),
 )
 links = st.none() | st.lists(places.map(key), max_size=4)
+fields = st.sampled_from([{}, {"c": "red"}, {"c": "blue", "d": "1"}, {"c": "green"}])
 times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
 checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
 canonicals = st.none() | places.map(key)
@@ -52,7 +55,9 @@ seldom = st.integers(0, 4).map(lambda n: n == 0)
 healths = st.dictionaries(
     st.sampled_from([*SITES, "new.example:80"]), st.builds(Health, st.integers(0, 9), st.integers(1, 7)), max_size=2
 )
-documents = st.none() | st.builds(Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"))
+documents = st.none() | st.builds(
+    Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)
+)
 
 
 @st.composite
@@ -60,11 +65,13 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
     """Fields of a URL's state that an outcome may change; drawn beforehand, made to both stores' copies."""
     return {
         "state": draw(st.sampled_from(list(State))),
-        "status": draw(st.sampled_from([None, 200, 404, 503, 760, 761])),
+        "status": draw(st.sampled_from([None, 200, 404, 503, 740, 760, 761, 2004])),
         "source": draw(sources),
         "depth": draw(st.integers(0, 6)),
         "redirects": draw(st.integers(0, 2)),
         "next_fetch": draw(st.none() | times),
+        "fetched_at": draw(st.none() | times),
+        "handed": draw(handeds),
         "retries": draw(st.integers(0, 1)),
         "checksum": draw(checksums),
         "canonical": draw(canonicals),
@@ -188,6 +195,37 @@ class StoreWalk(RuleBasedStateMachine):
         ]
         self.both(lambda store: store.record(changes, now=NOW))
 
+    @rule(
+        pages=st.lists(
+            st.tuples(places, handeds, st.lists(places, max_size=5) | st.none(), fields, st.integers(0, 2)),
+            min_size=1,
+            max_size=4,
+        ),
+        days=st.integers(0, 2),
+        fetched=st.booleans(),
+    )
+    def pages_that_hand(
+        self, pages: list[tuple[str, str | None, list[str] | None, dict[str, str], int]], days: int, fetched: bool
+    ) -> None:
+        """Pages that lead to each other, which single outcomes seldom make; with fields as they were handed out, or not."""
+        now = NOW + days * 86_400
+        changes = []
+        for url, hands, reached, own, generation in pages:
+            state = self.model.get(new(url).url)
+            if state is not None:
+                handed = state.handed if fetched else hands
+                later = replace(
+                    state, state=State.DONE, checksum=url.encode(), next_fetch=now + 99_999, rules=generation, handed=handed
+                )
+                leads = [replace(new(other), handed=hands) for other in reached or ()]
+                keys = None if reached is None else [one.key for one in leads]
+                changes.append(Change(later, Document("", text=url, fields=dict(own)), keys, leads))
+        self.both(lambda store: store.record(changes, now=now))
+
+    @rule()
+    def drop_handed(self) -> None:
+        self.both(lambda store: store.drop_handed())
+
     @rule(latest=times)
     def hasten(self, latest: int) -> None:
         self.both(lambda store: store.hasten(latest))
@@ -270,6 +308,10 @@ class StoreWalk(RuleBasedStateMachine):
         states = [state for state in self.sqlite.urls() if state.checksum is not None]
         assert {id for (id,) in db.execute("SELECT id FROM document")} == {state.id for state in states}
         assert {checksum for (checksum,) in db.execute("SELECT checksum FROM content")} <= {state.checksum for state in states}
+        words = db.execute(
+            "SELECT id FROM hands UNION SELECT id FROM handing UNION SELECT page FROM handing WHERE page IS NOT NULL"
+        )
+        assert {id for (id,) in words} <= {state.id for state in self.sqlite.urls()}
 
 
 def _park(store: Store, *, sink: str, order: IndexOrder) -> None:

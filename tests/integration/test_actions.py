@@ -69,7 +69,7 @@ BEHIND: list[tuple[str, Fields]] = [
     ("/behind/sales/shop",   {"department": "sales", "kind": "offer"}),
     ("/further",             NONE),                                                     # one link far
     ("/new",                 {"age": "old", "source": "archive"}),                      # along redirects all of it is handed
-    ("/newest",              {"age": "old", "paper": "yellow", "source": "archive"}),   # from one redirect to the next, the later word holds
+    ("/newest",              {"age": "old", "source": "archive", "paper": "yellow"}),   # from one redirect to the next, the later word holds
 ]  # fmt: skip
 ALONG_LINKS = {"/behind/sales", "/behind/sales/shop"}
 
@@ -128,6 +128,11 @@ def test_fields_of_the_items_that_are_exported(crawled: Project) -> None:
     assert found == fields_in_index(crawled)
 
 
+def test_a_search_shows_the_fields(crawled: Project) -> None:
+    found = crawled.scrapy("search", "demo", "sales shop").succeeded().stdout
+    assert "/sales/shop\n    department: sales, kind: offer, source: shop\n" in found
+
+
 def test_lint_names_rules_that_no_known_url_needs(crawled: Project) -> None:
     linted = crawled.scrapy("lint", "demo")
     findings = [(*finding.split(":")[:2], finding.rpartition(" ")[2]) for finding in linted.stdout.splitlines()]
@@ -154,6 +159,7 @@ LINKS = {"/": ["/a", "/b", "/c", "/d"], **{path: [f"/under-{path[1:]}"] for path
 REMOVED = [f'<Path val="{path}"/><{action}/>' for path, action in (("/b", "NoIndex"), ("/c", "NoFollow"), ("/d", "Ignore"))]
 RED, BLUE = (f'<Path val="/a"/><AddMeta name="colour" value="{colour}"/>' for colour in ("red", "blue"))
 LAST = '<Path val="/a"/><Priority shift="2"/>'
+ELSEWHERE = '<Path val="/nowhere"/><AddMeta name="colour" value="grey"/>'
 
 
 def rules(*each: str) -> str:
@@ -171,11 +177,14 @@ HISTORY: list[tuple[str, str | None, bool, list[str], list[str], dict[str, int],
     ("a rule file without rules", rules(), True, [], ALL, {}, {}, 0),
     ("three are treated otherwise", rules(*REMOVED), False, ["/b"], [], {"/b": 2004, "/d": 760}, {}, 0),
     ("they are as before, but one has a field", rules(RED), False, ["/b", "/d"], [], {}, {}, 2),
-    ("its next fetch adds it", rules(RED), True, but("/b", "/d"), ["/b", "/d"], {}, {"/a": "red"}, 1),
-    ("and one more where its link leads", rules(RED), True, ["/under-a"], but("/under-a"), {}, {"/a": "red", "/under-a": "red"}, 1),
+    ("its next fetch adds it, there and where its link leads", rules(RED), True, but("/b", "/d"), ["/b", "/d"], {}, {"/a": "red", "/under-a": "red"}, 2),
+    ("which is lasting", rules(RED), True, [], ALL, {}, {"/a": "red", "/under-a": "red"}, 0),
     ("a rule on something else", rules(RED, LAST), True, ALL, [], {}, {"/a": "red", "/under-a": "red"}, 0),
-    ("another field", rules(BLUE, LAST), True, ALL, [], {}, {"/a": "blue"}, 2),
-    ("and where its link leads", rules(BLUE, LAST), True, ["/under-a"], but("/under-a"), {}, {"/a": "blue", "/under-a": "blue"}, 1),
+    ("another field", rules(BLUE, LAST), True, ALL, [], {}, {"/a": "blue", "/under-a": "blue"}, 2),
+    ("nothing more comes of it", rules(BLUE, LAST), True, [], ALL, {}, {"/a": "blue", "/under-a": "blue"}, 0),
+    ("a field elsewhere", rules(BLUE, LAST, ELSEWHERE), False, [], [], {}, {"/a": "blue", "/under-a": "blue"}, 0),
+    ("takes none away", rules(BLUE, LAST, ELSEWHERE), True, ALL, [], {}, {"/a": "blue", "/under-a": "blue"}, 0),
+    ("no field any more", rules(LAST), True, ALL, [], {}, {}, 2),
 ]  # fmt: skip
 
 

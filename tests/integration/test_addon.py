@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twisted.internet.task import Clock
 
 from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
 from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
-from crawlspace.decision import Decision, Reason
-from crawlspace.runtime.rules_alone import NOFOLLOW, NOINDEX_ITEMS, RULES, SharedResolver
+from crawlspace.decision import Reason
+from crawlspace.runtime.rules_alone import NOFOLLOW, NOINDEX_ITEMS, RULES
 from tests.conftest import assert_same
 from tests.sites import ROOT, CompletedRun, Server, Site, binary, page, redirect, run_scrapy, serve, status, text
 
@@ -525,30 +524,6 @@ def test_nothing_of_this_project_is_imported_but_the_package() -> None:
     code = "import sys, crawlspace.addon; print(sorted({'spiders', 'middlewares', 'pipelines'} & {n.split('.')[0] for n in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
-
-
-ADDRESS, PRIVATE, ADMITTED = Reason.ADDRESS, Reason.PRIVATE_ADDRESS, Reason.ADMITTED
-SHARED = [
-    # what the spiders of a process say of a connection; what holds
-    ([], ADMITTED),
-    ([ADMITTED], ADMITTED),
-    ([PRIVATE], PRIVATE),
-    ([PRIVATE, ADMITTED], ADMITTED),
-    ([ADMITTED, ADDRESS], ADDRESS),
-    ([ADDRESS, PRIVATE], ADDRESS),
-]
-
-
-@pytest.mark.parametrize(("said", "holds"), SHARED)
-def test_the_resolver_serves_all_spiders_of_a_process(said: list[Reason], holds: Reason) -> None:
-    resolver = SharedResolver(Clock(), cache_size=10, timeout_s=1)
-    guards = [lambda host, port, address, reason=reason: Decision(reason, None, ()) for reason in said]
-    for guard in guards:
-        resolver.add(guard)
-    assert resolver.decide("www.example.com", 80, "192.0.2.1").reason is holds
-    for guard in guards:
-        resolver.remove(guard)
-    assert resolver.decide("www.example.com", 80, "192.0.2.1").reason is ADMITTED
 
 
 def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_is_told() -> None:

@@ -5,6 +5,7 @@ Both commands are run in this process, for neither comes as far as starting the 
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -89,12 +90,21 @@ def endless(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
 UNREADABLE: list[tuple[str, Callable[[Path], None], str]] = [
     # what stands in the place of the file, a part of the sentence
-    ("a folder", folder, "rules.xml cannot be read: Is a directory"),
+    ("a folder", folder, "rules.xml is not a regular file but a directory"),
     ("a link to itself", loop, "rules.xml cannot be read: Too many levels of symbolic links"),
     ("a link that leads nowhere", dangling, "rules.xml cannot be read: No such file or directory"),
-    ("a file without end", endless, "10.0 MiB is the most that is read"),
+    ("a file without end", endless, "rules.xml is not a regular file but a device"),
+    (
+        "a pipe that nobody writes to",
+        pipe,
+        "rules.xml is not a regular file but a pipe; put a text file in its place, or remove it",
+    ),
 ]
 
 
@@ -189,3 +199,14 @@ def assert_one_sentence(run: CompletedRun, *parts: str) -> None:
     assert [part for part in parts if part not in sentence] == []
     assert [line for line in shown if not line.startswith("    ")] == []
     assert len(shown) in {0, 2}
+
+
+def test_the_collections_are_in_no_folder(demo: Project, tmp_path: Path) -> None:
+    """In a process of its own: it is the spider loader that ends the command."""
+    (tmp_path / "a file").write_text("")
+    for command in (["list"], ["crawl", "demo"], ["lint", "demo"]):
+        said = demo.scrapy(*command, "-s", f"CRAWLSPACE_COLLECTIONS_DIR={tmp_path / 'a file'}")
+        assert said.returncode in (1, 2)
+        assert said.stdout == ""
+        assert "a file, where the collections are, cannot be read: Not a directory" in said.stderr
+        assert "Traceback" not in said.stderr

@@ -41,6 +41,7 @@ TABLE: list[tuple[str, Reply, State, int, bool]] = [
     ("/gone", status(410), State.GONE, 410, False),
     ("/secret", status(403), State.GONE, 403, False),
     ("/broken", status(500), State.GONE, 500, False),
+    ("/no-such-status", status(761), State.GONE, 500, False),
     ("/busy", status(503, headers={"Retry-After": "0"}), State.FAILED, 503, False),
     ("/many", status(429, headers={"Retry-After": "0"}), State.FAILED, 429, False),
     ("/twice", sequence([status(503, headers={"Retry-After": "0"}), page("Twice", text="well again")]), State.DONE, 200, True),

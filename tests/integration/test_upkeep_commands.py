@@ -289,6 +289,15 @@ def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> No
     assert due(demo) == ["/"]
 
 
+def test_a_known_url_that_the_rules_on_disk_refuse_is_refused_though_no_start_has_applied_them(demo: Project, run: Run) -> None:
+    demo.write({"demo/crawl.rules": f"forbid prefix {HOME}/down\n"})
+    ended = run("recrawl", "demo", f"{HOME}/down", f"{HOME}/")
+    assert (ended.returncode, ended.stdout) == (1, "1 URLs are due now: the next crawl fetches them\n")
+    rule = f"a prefix rule forbids the URL (crawl.rules:1: forbid prefix {HOME}/down)"
+    assert ended.stderr == f"outside the crawl space: {HOME}/down is refused: {rule}\n"
+    assert due(demo) == ["/"]
+
+
 def test_urls_are_forgotten(demo: Project, run: Run) -> None:
     forgotten = run("forget", "demo", f"{HOME}/down", f"{HOME}/nothing")
     assert forgotten.returncode == 1

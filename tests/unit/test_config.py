@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -142,7 +145,7 @@ NO_GLOBAL = [
         {"global.rules": "allow http://a/\nalow domain b\n", "demo/crawl.rules": "forbid domain\n"},
         ["crawl.rules:1:14: ", "global.rules:1:7: ", "global.rules:2:1: expected 'allow' or 'forbid', not 'alow'"],
     ),
-    ({"global.rules/x": ""}, ["global.rules cannot be read: Is a directory"]),
+    ({"global.rules/x": ""}, ["global.rules is not a regular file but a directory; put a text file in its place, or remove it"]),
 ]
 
 
@@ -156,12 +159,42 @@ def test_a_wrong_global_crawl_space(collections: Path, files: dict[str, str], se
         assert len(caught.value.mistakes) == len(sentences)
 
 
-@pytest.mark.parametrize("file", ["global.rules", "demo/global.rules", "demo/crawl.rules"])
+OF_A_COLLECTION = ("demo/crawl.rules", "demo/rules.xml", "demo/start_urls.txt", "demo/settings.py")
+FILES = ("global.rules", "demo/global.rules", *OF_A_COLLECTION)
+
+
+@pytest.mark.parametrize("file", FILES)
 def test_a_link_that_leads_nowhere_is_no_missing_file(collections: Path, file: str) -> None:
     (collections / file).unlink(missing_ok=True)
     (collections / file).symlink_to(collections / "moved")
-    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+    with pytest.raises(ConfigError, match=rf"{file} cannot be read: No such file"):
+        _read_all(collections)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_what_is_no_regular_file_is_not_waited_for(collections: Path, file: str) -> None:
+    (collections / file).unlink(missing_ok=True)
+    os.mkfifo(collections / file)
+    with pytest.raises(
+        ConfigError, match=rf"{file} is not a regular file but a pipe; put a text file in its place, or remove it"
+    ):
+        _read_all(collections)
+
+
+@pytest.mark.parametrize("file", OF_A_COLLECTION)
+def test_a_folder_that_may_not_be_entered(collections: Path, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid(monkeypatch, collections / file)
+    with pytest.raises(ConfigError, match=rf"{file} cannot be read: Permission denied"):
+        _read_all(collections)
+
+
+def test_collections_that_may_not_be_listed(collections: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forbid(monkeypatch, collections)
+    with pytest.raises(ConfigError, match=rf"{collections}, where the collections are, cannot be read: Permission denied"):
         load_collection("demo", settings(collections))
+    with pytest.raises(ConfigError, match="cannot be read: Not a directory"):
+        collection_names(collections / "demo" / "crawl.rules")
+    assert collection_names(collections / "none") == []
 
 
 SITES = {
@@ -260,6 +293,51 @@ def _read_all(collections: Path) -> None:
     load_collection("demo", settings(collections))
 
 
+LATIN_1 = "# Bücher\n\tforbid domain *.bücher.example\r\nalow domain b\n".encode("latin-1")
+ENCODED = [
+    # file, content, what the sentences begin with
+    (
+        "crawl.rules",
+        LATIN_1,
+        [
+            "crawl.rules:1:4: what stands here is not UTF-8; save the file as UTF-8\n    # B\ufffdcher\n       ^",
+            "crawl.rules:3:1: expected",
+        ],
+    ),
+    (
+        "global.rules",
+        b"allow domain a\r\xff\r",
+        ["global.rules:2:1: what stands here is not UTF-8; save the file as UTF-8\n    \ufffd\n    ^"],
+    ),
+    (
+        "start_urls.txt",
+        b"http://a/\n# \xc3\xa4\xed\xa0\x80\nwww.a\nhttp://\xe4/\n",
+        ["start_urls.txt:2:4: what stands here is not UTF-8", "start_urls.txt:3:1: a start URL begins with"],
+    ),
+    (
+        "start_urls.txt",
+        b"http://me:secret@h/\xe4",
+        ["start_urls.txt:1:20: what stands here is not UTF-8; save the file as UTF-8\n    http://*********@h/\ufffd\n"],
+    ),
+    ("crawl.rules", b"alow domain a\n\xff", ["crawl.rules:1:1: expected 'allow'", "crawl.rules:2:1: what stands here"]),
+    ("start_urls.txt", "\ufeffhttp://ä/\u2028".encode(), []),
+    ("crawl.rules", "forbid domain ä\n".encode("utf-16"), ["crawl.rules:1:1: the file is in UTF-16; save it as UTF-8"]),
+    ("crawl.rules", "forbid domain ä\n".encode("utf-16-le"), ["crawl.rules:1:1: the file is in UTF-16; save it as UTF-8"]),
+    ("crawl.rules", "forbid domain ä\n".encode("utf-32"), ["crawl.rules:1:1: the file is in UTF-32; save it as UTF-8"]),
+]
+
+
+@pytest.mark.parametrize(("file", "content", "sentences"), ENCODED)
+def test_an_encoding_is_a_mistake_beside_the_others(collections: Path, file: str, content: bytes, sentences: list[str]) -> None:
+    (collections / "demo" / file).write_bytes(content)
+    told: list[str] = []
+    try:
+        load_collection("demo", settings(collections))
+    except RuleFileError as error:
+        told = [str(mistake) for mistake in error.mistakes]
+    assert [one[: len(begin)] for one, begin in zip(told, sentences, strict=True)] == sentences
+
+
 def test_all_start_url_mistakes_are_told_at_once(collections: Path) -> None:
     (collections / "demo" / "start_urls.txt").write_text("a\nb\nhttp://c/\n")
     with pytest.raises(ConfigError) as caught:
@@ -315,6 +393,21 @@ def test_every_setting_of_ours_is_read() -> None:
     readers = (config, collection_files, site_table, error_rules, soft_errors, sources)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Have the system refuse to look at a path, as it refuses nothing to root."""
+
+    def refused(name: str, real: Callable[..., object]) -> Callable[..., object]:
+        def call(at: object, *args: object, **named: object) -> object:
+            if str(at) == str(path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+            return real(at, *args, **named)
+
+        return call
+
+    for name in ("stat", "lstat", "scandir"):
+        monkeypatch.setattr(os, name, refused(name, getattr(os, name)))
 
 
 def write(folder: Path, files: dict[str, str]) -> None:

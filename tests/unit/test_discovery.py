@@ -29,6 +29,14 @@ JOINS = [
     ("http://a.example/d/x.html", "//b.example/y", "http://b.example/y"),
     ("http://a.example/d/x.html", "?q=1", "http://a.example/d/x.html?q=1"),
     ("http://a.example/d/x.html?q=1", "", "http://a.example/d/x.html?q=1"),
+    ("http://a.example/d/x.html?q=1", "  ", "http://a.example/d/x.html?q=1"),
+    ("http://a.example/d/x.html", " ?q=1", "http://a.example/d/x.html?q=1"),
+    ("http://a.example/d/x.html", "\n#top", "http://a.example/d/x.html"),
+    ("http://a.example/d/x.html", "http:?q=1", "http://a.example/d/x.html?q=1"),
+    ("http://a.example/d/x.html", "HT\tTP:?q=1", "http://a.example/d/x.html?q=1"),
+    ("https://a.example/d/x.html?q=1", "https:#top", "https://a.example/d/x.html?q=1"),
+    ("https://a.example/d/x.html", "https:", "https://a.example/d/x.html"),
+    ("http://a.example/d/x.html", "http:y.html", "http://a.example/d/y.html"),
     ("http://a.example/d/x.html?p=/a/b", "y", "http://a.example/d/y"),
     ("http://a.example", "y", "http://a.example/y"),
     ("http://a.example/d/", "../../y#top", "http://a.example/y"),
@@ -43,6 +51,7 @@ def test_links_mean_what_they_mean_in_a_browser_however_often_they_are_asked(bas
     for other in (
         "http://a.example/other/",
         "https://c.example/d/",
+        base.partition("?")[0].removesuffix("x.html") + "other.html",
         base,
         base,
     ):  # what is remembered from elsewhere must not be taken

@@ -33,9 +33,11 @@ from crawlspace.index.embedded import Hit
 from crawlspace.model import Status, UrlState
 from crawlspace.opening import build_space
 from crawlspace.reports import STATE_LABELS, Known, report
+from crawlspace.rules.actions import CompiledActions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.lint import Finding
+from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.site_table import KEYS
 from crawlspace.urls import parse
@@ -139,7 +141,12 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
         ("scrapy urls", known.as_json()),
         (
             "scrapy search",
-            {"total": 1, "hits": [_as_json(Hit("http://start.test/", "", "", 1.0, "en", ("http://start.test/b",)))]},
+            {
+                "total": 1,
+                "hits": [
+                    _as_json(Hit("http://start.test/", "", "", 1.0, "en", {"department": "sales"}, ("http://start.test/b",)))
+                ],
+            },
         ),
     ):
         documented = json_in("docs/commands.md", title)
@@ -297,7 +304,10 @@ def test_limits_decide_as_documented(tmp_path: Path, setting: str, url: str, ans
 
 
 def test_checks_are_made_in_the_documented_order() -> None:
-    space = CrawlSpace(parse_crawl_rules("", file="crawl.rules"), Limits(max_link_depth=9, max_urls_per_host=9), [])
+    rules = parse_rules_xml(b"<Rules><Rule><Path val='/'/><Index/></Rule></Rules>", file="rules.xml")
+    actions = CompiledActions(rules, accept=True, index=True, follow=True)
+    limits = Limits(max_link_depth=9, max_urls_per_host=9)
+    space = CrawlSpace(parse_crawl_rules("", file="crawl.rules"), limits, [], actions=actions)
     trace = space.decide("http://start.test/", depth=0, host_count=0)[1].trace
     documented = re.findall(r"^\d+\. `(\w+)`$", section("docs/rules.md", "Order of checks"), re.MULTILINE)
     assert documented == [str(step.check) for step in trace]

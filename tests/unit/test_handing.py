@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.decision import Actions
 from crawlspace.generation import generation
-from crawlspace.handing import MOST_HANDED, added_by, lacks_fields, mark_of, packed
+from crawlspace.handing import MOST_HANDED, added_by, fitting, lacks_fields, mark_of, packed
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.memory import MemoryStore
 from crawlspace.urls import parse
@@ -37,15 +37,36 @@ def test_the_fields_of_a_document(said: Actions, handed: str | None, fields: dic
 
 PACKED: list[tuple[dict[str, str], str | None]] = [
     ({}, None),
-    ({"b": "ü", "a": "1"}, '{"a":"1","b":"ü"}'),
-    ({"a": "x" * (MOST_HANDED - len('{"a":""}'))}, '{"a":"' + "x" * (MOST_HANDED - len('{"a":""}')) + '"}'),
-    ({"a": "x" * MOST_HANDED}, None),
+    ({"b": "ü", "a": "1"}, '{"b":"ü","a":"1"}'),
+    (added_by(RED, '{"a":"1","colour":"blue"}'), '{"colour":"red","a":"1"}'),  # what is said of the URL itself goes first
 ]
 
 
-@pytest.mark.parametrize(("fields", "text"), PACKED, ids=["none", "sorted", "the most", "too many"])
+@pytest.mark.parametrize(("fields", "text"), PACKED, ids=["none", "in their order", "its own first"])
 def test_what_is_handed(fields: dict[str, str], text: str | None) -> None:
     assert packed(fields.items()) == text
+
+
+MUCH = "x" * (MOST_HANDED - len('{"a":""}'))
+ROOM = "x" * (MOST_HANDED - len('{"a":"","b":"1"}'))
+
+FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
+    # fields, the names of those that are handed, of those that are left out
+    ({"a": MUCH}, ["a"], []),
+    ({"a": MUCH + "x"}, [], ["a"]),
+    ({"a": MUCH + "x", "b": "1"}, ["b"], ["a"]),
+    ({"a": MUCH, "b": "1"}, ["a"], ["b"]),
+    ({"a": ROOM, "b": "1"}, ["a", "b"], []),
+    ({"a": ROOM, "b": "12", "c": "2"}, ["a", "c"], ["b"]),
+    ({"a": ROOM, "b": "\n", "c": "2", "d": "3"}, ["a", "c"], ["b", "d"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "taken", "left_out"), FITTING)
+def test_of_too_many_fields_those_that_fit_are_handed(fields: dict[str, str], taken: list[str], left_out: list[str]) -> None:
+    handed = packed(fields.items())
+    assert handed is not None
+    assert fitting(handed) == (packed((name, fields[name]) for name in taken), left_out)
 
 
 LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
@@ -76,23 +97,23 @@ ADD_RED, ADD_BLUE, LABEL, LAST = (
 ALONG, NOT_ALONG = True, False
 
 CHANGES = [
-    # rules and whether fields are handed along links, before and after; whether what was handed still holds
-    (ADD_RED, ALONG, ADD_RED, ALONG, True),
+    # rules and whether fields are handed along links, before and after; whether pages may hand something else now
+    (ADD_RED, ALONG, ADD_RED, ALONG, False),
     (ADD_RED, ALONG, LAST + ADD_RED, ALONG, True),
     (ADD_RED, ALONG, ADD_RED + LAST, ALONG, True),
-    (ADD_RED, ALONG, ADD_BLUE, ALONG, False),
-    (ADD_RED, ALONG, ADD_RED + LABEL, ALONG, False),
-    (ADD_RED, ALONG, ADD_RED, NOT_ALONG, False),
-    (ADD_RED, ALONG, "", ALONG, False),
-    ("", ALONG, ADD_RED, ALONG, False),
-    ("", ALONG, "", NOT_ALONG, True),
-    (LAST, ALONG, LAST, NOT_ALONG, True),
+    (ADD_RED, ALONG, ADD_BLUE, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED + LABEL, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED, NOT_ALONG, True),
+    (ADD_RED, ALONG, "", ALONG, True),
+    ("", ALONG, ADD_RED, ALONG, True),
+    ("", ALONG, "", NOT_ALONG, False),
+    (LAST, ALONG, LAST, NOT_ALONG, False),
 ]
 
 
-@pytest.mark.parametrize(("before", "along_before", "after", "along_after", "holds"), CHANGES)
-def test_what_was_handed_holds_until_something_else_would_be(
-    tmp_path: Path, before: str, along_before: bool, after: str, along_after: bool, holds: bool
+@pytest.mark.parametrize(("before", "along_before", "after", "along_after", "asks"), CHANGES)
+def test_what_was_handed_holds_and_each_page_is_asked_for_whole_where_it_may_hand_something_else(
+    tmp_path: Path, before: str, along_before: bool, after: str, along_after: bool, asks: bool
 ) -> None:
     store = MemoryStore(sinks=("embedded",))
     web = Web(tmp_path, store)
@@ -109,7 +130,7 @@ def test_what_was_handed_holds_until_something_else_would_be(
     second = opened(after, along=along_after)
     state = store.get(url.text)
     assert state is not None
-    assert state.handed == ('{"c":"x"}' if holds else None)
-    assert holds or second > first, "each page is asked for whole once, so that it hands anew"
+    assert state.handed == '{"c":"x"}'
+    assert (second > first) is asks
     third = opened(after, along=along_after)
     assert third == second

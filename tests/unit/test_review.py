@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ from crawlspace.urls import parse
 
 START = "http://www.example.com/\n"
 RULES = "allow domain www.example.com\nforbid domain *\n"
+LONG = f"""<Rules><Rule><Path val="/"/>
+  <AddMeta name="a" value="{"x" * 4095}"/>
+  <Priority shift="1"/>   <AddMeta name="b" value="{"x" * 4096}"/>
+</Rule></Rules>"""
+IGNORING = '<Rules><Rule><Host val="www.example.com"/><Ignore/></Rule></Rules>'
 
 # files -> place, level and code of each finding
 FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
@@ -41,6 +47,45 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         "a start URL outside the rules",
         {"start_urls.txt": START + "# here\nhttp://other.example/\n", "crawl.rules": RULES},
         ["start_urls.txt:3:1 warning start-url-refused"],
+    ),
+    (
+        "the one start URL outside rules.xml",
+        {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": IGNORING},
+        ["start_urls.txt:1:1 error start-url-refused"],
+    ),
+    (
+        "one of two start URLs outside rules.xml",
+        {"start_urls.txt": "http://docs.example.com/\n" + START, "crawl.rules": "", "rules.xml": IGNORING},
+        ["crawl.rules:1:1 warning no-domain-rules", "start_urls.txt:2:1 warning start-url-refused"],
+    ),
+    (
+        "a start URL outside the limits of its site",
+        {
+            "start_urls.txt": START + "http://www.example.com/a/b\n",
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_SITES = {'www.example.com': {'max_path_depth': 0}}\n",
+        },
+        ["start_urls.txt:2:1 warning start-url-refused"],
+    ),
+    (
+        "a value that no URL has",
+        {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": "<Rules>\n<Rule><Host val='a/b'/><Ignore/></Rule></Rules>"},
+        ["rules.xml:2:1 warning xml-never-matches"],
+    ),
+    (
+        "fields too long to be handed along links",
+        {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": LONG},
+        ["rules.xml:3:27 warning xml-too-long-to-hand"],
+    ),
+    (
+        "fields that are not handed along links",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "rules.xml": LONG,
+            "settings.py": "CRAWLSPACE_METADATA_ALONG_LINKS = False\n",
+        },
+        [],
     ),
     (
         "rules",
@@ -68,6 +113,33 @@ def test_a_settings_file_that_does_not_run(tmp_path: Path) -> None:
     (finding,) = findings_of(caught.value, tmp_path)
     assert place_of(finding) == "settings.py:2:1 error setting"
     assert finding.message.startswith("NameError:")
+
+
+ENCODING = [
+    # file, line and column of what is not UTF-8, among other mistakes
+    ("crawl.rules", b"alow domain a\n# \xe4\nforbid domain\n", ["crawl.rules:1:1", "crawl.rules:2:3", "crawl.rules:3:14"]),
+    ("start_urls.txt", b"www.a\n \xe4\n", ["start_urls.txt:1:1", "start_urls.txt:2:2"]),
+]
+
+
+@pytest.mark.parametrize(("file", "content", "places"), ENCODING)
+def test_an_encoding_hides_no_other_mistake(tmp_path: Path, file: str, content: bytes, places: list[str]) -> None:
+    files = {"start_urls.txt": START, "crawl.rules": RULES}
+    found_in(tmp_path, files)
+    (tmp_path / "demo" / file).write_bytes(content)
+    assert found_in(tmp_path, {}) == [f"{place} error syntax" for place in places]
+
+
+def test_a_file_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
+    found_in(tmp_path, {"start_urls.txt": START, "crawl.rules": RULES})
+    for file, what in (("rules.xml", "not a regular file but a pipe"), ("start_urls.txt", "cannot be read: No such file")):
+        (tmp_path / "demo" / file).unlink(missing_ok=True)
+        if file == "rules.xml":
+            os.mkfifo(tmp_path / "demo" / file)
+        else:
+            (tmp_path / "demo" / file).symlink_to("moved")
+        findings = reviewed(tmp_path, "demo", {})[0]
+        assert [(one.file, one.level, one.code) for one in findings if what in one.message] == [("demo", "error", "collection")]
 
 
 # what is known: URL and whether it is crawled -> findings

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Backoff, Pace
-from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.model import NewUrl, Queue, Source, UrlState
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import url_key
@@ -30,12 +30,20 @@ class World:
         self.store.discover([_new(site, number) for site in sites for number in range(urls)], now=int(self.clock.now()))
         self.frontier = Frontier(self.store, clock=self.clock, paces=self, lease_s=10_000, backoff=Backoff(5.0, 60.0))
 
+    def add(self, site: str) -> None:
+        one = _new(site, 1)
+        self.store.discover([one], now=int(self.clock.now()))
+        self.frontier.discovered([(site, Queue(one.source, one.shift))])
+
     def of(self, site: str) -> Pace:
         _, delay, concurrency = self.sites.get(site, (None, 0.0, 1))
         return Pace(delay, concurrency)
 
     def change_at(self) -> float:
         return float("inf")
+
+    def phase(self) -> None:
+        return None
 
     def next(self) -> UrlState | None:
         while (state := self.frontier.next()) is not None:
@@ -125,6 +133,18 @@ def test_one_that_was_told_to_wait_or_is_given_up_leaves_its_turn_to_the_others(
     assert world.asked[-1][0] - began <= 3.1
     world.crawl()
     assert Counter(site for _, site in world.asked)[others[0]] == 3
+
+
+def test_a_machine_is_remembered_when_its_sites_are_not() -> None:
+    world = World({"a:80": ("1", 1, 1), "slow:80": ("1", 30, 1)}, urls=0)
+    world.add("a:80")
+    world.crawl()
+    world.clock.advance(5)
+    assert world.next() is None
+    world.add("slow:80")
+    asked = world.crawl()
+    assert asked == ["a:80", "slow:80"]
+    assert world.asked[1][0] - world.asked[0][0] >= 30 - EPSILON
 
 
 def test_robots_txt_is_asked_for_in_the_turn_of_its_site() -> None:

@@ -22,6 +22,7 @@ DOCUMENTS = (
         "http://e.example/cafe",
         title="Menü",
         text="Café crème in the file_name of net-income " + FILLER,
+        fields={"department": "kitchen"},
         duplicates=["http://e.example/x"],
     ),
 )
@@ -63,7 +64,8 @@ def test_search(index: EmbeddedIndex, words: str, expected: list[str]) -> None:
 
 def test_a_hit_shows_where_the_words_stand(index: EmbeddedIndex) -> None:
     (hit,) = index.search("creme").hits
-    assert (hit.title, hit.language, hit.duplicates) == ("Menü", "", ("http://e.example/x",))
+    assert (hit.title, hit.language, hit.fields) == ("Menü", "", {"department": "kitchen"})
+    assert hit.duplicates == ("http://e.example/x",)
     assert hit.snippet.startswith("Café [crème] in the file_name")
     assert index.search("creme", marks=("<b>", "</b>")).hits[0].snippet.startswith("Café <b>crème</b> in")
 
@@ -229,7 +231,7 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> 
     file = tmp_path / "index.db"
     EmbeddedIndex(file).close()
     db = apsw.Connection(str(file))
-    db.execute("ALTER TABLE documents DROP COLUMN owner; PRAGMA user_version = 1")
+    db.execute("DROP INDEX in_doubt; ALTER TABLE documents DROP COLUMN owner; PRAGMA user_version = 1")
     db.close()
     with_owner = EmbeddedIndex(file, owner="mine")
     with_owner.send([push(DOCUMENTS[0])])

@@ -227,6 +227,7 @@ FILES = [
     ),
     (f'<CrawlConfig><a><Rules group="a">{RULE}</Rules></a><Rules key="b">{RULE}</Rules></CrawlConfig>', [("a", ""), ("", "b")]),
     (f'<Rules xmlns="{V21}">{RULE}</Rules>', [("", "")]),
+    (f'<Rules xmlns="exa:com.exalead.actionrules.v10">{RULE}</Rules>', [("", "")]),
     (f'<x:Rules xmlns:x="{V21}"><x:Rule><x:Path val="/a"/><x:Index/></x:Rule></x:Rules>', [("", "")]),
     (f'<Crawler name="a" xmlns="exa:b"><Rules>{RULE}</Rules><Rules>{RULE}</Rules></Crawler>', [("", "")] * 2),
 ]
@@ -339,7 +340,14 @@ WRONG_RULES = [
     ('<Path val="/a"/>¦<AddMeta value="a"/>', 'AddMeta needs name="…"'),
     ('<Path val="/a"/>¦<AddMeta name="a"/>', 'AddMeta needs value="…"'),
     ('<Path val="/a"/><AddMeta name="¦ " value="a"/>', "the name of AddMeta is empty"),
-    ('<Path val="/a"/><AddMeta name="¦title" value="a"/>', "'title' is a field that every document has"),
+    *(
+        (
+            f'<Path val="/a"/><AddMeta name="¦{name}" value="a"/>',
+            f"{name!r} is a field that every document has; AddMeta adds others than url, title, de",
+        )
+        for name in ("url", "title", "description", "language", "text", "headings", "content_type", "modified", "duplicates")
+    ),
+    ('<Path val="/a"/><AddMeta name="¦source" value="a"/>', "'source' is the field that Source sets; write <Source name="),
     ('<Path val="/a"/><Priority shift="¦3"/>', "the shift is a whole number from -2 (first) to 2 (last), not '3'"),
     ('<Path val="/a"/><Priority shift="¦high"/>', "not 'high'"),
     ('<Path val="/a"/><Priority shift="¦-1.5"/>', "not '-1.5'"),
@@ -366,6 +374,9 @@ WRONG_VALUES = [
     ("Path", r"/a¦\[bc", r"\[ is not closed by \]"),
     ("Path", r"/a¦\[\]", r"no character between \[ and \]"),
     ("Path", r"/\[a¦z-b\]", "z-b runs backwards"),
+    ("Path", r"/\[¦^a\]", r"'none of these characters' is written \[\^ \]; a plain ^ is %5E in URLs"),
+    ("Path", r"/\[a¦^\]", "'^' is %5E in URLs and so cannot stand between"),
+    ("Path", r"/\[\^¦^\]", "'^' is %5E in URLs and so cannot stand between"),
     ("Path", r"/\[a¦ä\]", "'ä' is %C3%A4 in URLs and so cannot stand between"),
     ("Host", r"\[¦ä\]", "'ä' is xn--… in URLs"),
     ("Path", r"¦\*a", r"there is nothing before \* that it could repeat"),
@@ -437,8 +448,23 @@ WRONG_FILES = [
     # the second line of a file with ¦ before the place pointed at, words of the message
     ("¦<rules/>", "the outermost element of a rules.xml is Rules, not rules; did you mean Rules?"),
     ("¦<html/>", "the outermost element of a rules.xml is Rules, not html"),
-    (f"¦{RULE}", "Rule stands inside Rules"),
-    ('¦<Rules xmlns="urn:x"/>', "the outermost element"),
+    (f"¦{RULE}", "a Rule stands inside Rules"),
+    (
+        '¦<Rules xmlns="urn:x"/>',
+        f"Rules is in the namespace 'urn:x'; elements of rules are in {V21} or another namespace of exa:, or in none",
+    ),
+    ('¦<CrawlConfig xmlns="urn:x"/>', "CrawlConfig is in the namespace 'urn:x'"),
+    ('¦<html xmlns="urn:x"/>', "the outermost element of a rules.xml is Rules, not html"),
+    ('<Rules>¦<Rule xmlns="urn:x"/></Rules>', "Rule is in the namespace 'urn:x'"),
+    (
+        '¦<CrawlConfig><Rules xmlns="urn:x"/></CrawlConfig>',
+        "no Rules element in this file; that of line 2 is in the namespace 'urn:x', and",
+    ),
+    (
+        f'¦<foo:Rule xmlns:foo="{V21}"><foo:Path val="/a"/></foo:Rule>',
+        "a Rule stands inside Rules, and its conditions and actions in it",
+    ),
+    ("¦<Ignore/>", "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"),
     ("¦<CrawlConfig><Crawler/></CrawlConfig>", "there is no Rules element in this file; without rules it holds <Rules/>"),
     ("¦<CrawlConfig><rules/></CrawlConfig>", "rules of line 2 is another name, for capitals count"),
     ("<Rules ¦name='a'/>", "attribute 'name' is not known; Rules has group, key"),
@@ -480,6 +506,10 @@ WRONG_FILES = [
     ("<Rules group='¦&#0;'/>", "no character has this number"),
     ("¦<?xml version='1.0'?><Rules/>", "stands at the very beginning of the file"),
     ("¦allow domain *", "this is no XML"),
+    ("¦junk<Rules/>", "text stands before <Rules>; a rules.xml begins with <Rules>, and comments stand in <!-- -->"),
+    (" ¦junk & more <x:Rules>", "text stands before <x:Rules>"),
+    ("<!-- a --> ¦x<Rules/>", "text stands before <Rules>"),
+    ("¦\x01<Rules/>", "the character U+0001 cannot stand in XML"),
 ]
 
 
@@ -493,6 +523,10 @@ WRONG_BYTES = [
     (b"", 1, 1, "the file is empty; without rules it holds <Rules/>"),
     (b"<Rules>\n<Rule>\n", 3, 1, "the file ends here, but <Rule> of line 2 is still open"),
     (b"<Rules>\r\n \xe4</Rules>", 2, 2, "not UTF-8; save the file as UTF-8, or name its encoding in the first line, as in <?xml"),
+    ("<Rules/>".encode("utf-32"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
+    ("\ufeff<Rules/>".encode("utf-32-be"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
+    ("<Rules/>".encode("utf-32-le"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
+    ("<Rules/>".encode("utf-32-be"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
     (b"\xff\xfe<\x00R\x00\x00\xd8", 1, 3, "not UTF-16-LE"),
     (b'<?xml version="1.0" encoding="UTF-16"?><Rules/>', 1, 31, "cannot be read as 'UTF-16', which it says it is"),
     (b'<?xml version="1.0" encoding="klingon"?><Rules/>', 1, 31, "cannot be read as 'klingon'"),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import socket
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from twisted.internet.task import Clock
+from twisted.python.failure import Failure
 
 from crawlspace.decision import Decision, Reason, Step, Verdict
 from crawlspace.runtime import resolver as module
-from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.runtime.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.resolver import _look_up as look_up
 
 PUBLIC, PRIVATE = "198.51.100.7", "10.0.0.7"
 
@@ -21,9 +24,7 @@ class Pool:
     def callInThreadWithCallback(self, done: Any, call: Any, *args: Any) -> None:
         try:
             result = call(*args)
-        except socket.gaierror:
-            from twisted.python.failure import Failure
-
+        except (socket.gaierror, UnicodeError):
             done(False, Failure())
         else:
             done(True, result)
@@ -57,10 +58,11 @@ class World:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: dict[str, list[str]] = {}
+        self.errors: dict[str, Exception] = {}
         self.trusted: set[str] = set()
         self.reactor = Reactor()
-        self.resolver = GuardedResolver(self.reactor, cache_size=10, timeout_s=5)  # type: ignore[arg-type]
-        self.resolver.guard(self._guard)
+        self.resolver = GuardedResolver(HostNames(self.reactor, cache_size=10, timeout_s=5))  # type: ignore[arg-type]
+        self.resolver.add(self._guard)
         monkeypatch.setattr(module, "_look_up", self._look_up)
 
     def ask(self, host: str) -> list[str]:
@@ -70,6 +72,8 @@ class World:
         return receiver.found
 
     def _look_up(self, host: str) -> list[tuple[int, str]]:
+        if host in self.errors:
+            raise self.errors[host]
         if host not in self.names:
             raise socket.gaierror(socket.EAI_NONAME, "no such host")
         return [(int(socket.AF_INET), address) for address in self.names[host]]
@@ -99,7 +103,7 @@ def test_why_none_was_told_is_known_until_one_is(world: World) -> None:
     assert refused.reason is Reason.PRIVATE_ADDRESS
     world.names["host.example"] = [PUBLIC]
     assert world.ask("host.example") == [], "an answer is kept for a while"
-    world.reactor.advance(GuardedResolver.ttl_s)
+    world.reactor.advance(HostNames.ttl_s)
     assert world.ask("host.example") == [PUBLIC]
     assert world.resolver.why_refused("host.example", 80) is None
 
@@ -117,7 +121,77 @@ def test_a_name_is_not_turned_into_another_ones(world: World) -> None:
     assert world.ask("straße.example") == [PUBLIC]
 
 
-def test_no_such_host(world: World) -> None:
-    assert world.ask("nowhere.example") == []
-    assert world.resolver.does_not_exist("nowhere.example")
-    assert world.resolver.why_refused("nowhere.example", 80) is None
+WHAT_FAILED = [
+    # what the look-up raises                                        there is no such host, another look-up may answer
+    (None,                                                           False,                 False),
+    (socket.gaierror(socket.EAI_NONAME, "no such host"),             True,                  False),
+    (socket.gaierror(socket.EAI_AGAIN, "the server is busy"),        False,                 True),
+    (UnicodeEncodeError("idna", "www..example", 4, 4, "label empty"), True,                 False),
+    (UnicodeError("label too long"),                                 True,                  False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "no_such_host", "no_answer"), WHAT_FAILED)
+def test_why_no_address_was_found(world: World, error: Exception | None, *, no_such_host: bool, no_answer: bool) -> None:
+    world.names["host.example"] = [PRIVATE]
+    world.ask("host.example")
+    world.reactor.advance(HostNames.ttl_s)
+    if error is not None:
+        world.errors["host.example"] = error
+    assert world.ask("host.example") == []
+    for _ in range(2):  # the second time from memory
+        assert world.resolver.does_not_exist("host.example") is no_such_host
+        assert world.resolver.gave_no_answer("host.example") is no_answer
+        assert (world.resolver.why_refused("host.example", 80) is None) is (error is not None)
+        world.ask("host.example")
+
+
+def test_an_answer_ends_what_was_known_of_a_failure(world: World) -> None:
+    world.errors["host.example"] = socket.gaierror(socket.EAI_AGAIN, "the server is busy")
+    world.ask("host.example")
+    del world.errors["host.example"]
+    world.names["host.example"] = [PRIVATE]
+    assert world.resolver.gave_no_answer("host.example")
+    world.reactor.advance(HostNames.no_answer_ttl_s)
+    assert world.ask("host.example") == []
+    assert not world.resolver.gave_no_answer("host.example")
+
+
+@pytest.mark.parametrize("name", ["www..example.com", "x" * 64 + ".example.com"])
+def test_what_can_be_no_name_is_refused_before_anyone_is_asked(name: str) -> None:
+    with pytest.raises(UnicodeError):
+        look_up(name)
+
+
+class Settings(dict[str, Any]):
+    getbool = getint = getfloat = dict.__getitem__
+
+
+MEMORIES = [
+    # DNSCACHE_ENABLED, DNSCACHE_SIZE, look-ups for three questions
+    (True,              100,           1),
+    (True,              0,             3),
+    (False,             100,           3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("enabled", "size", "look_ups"), MEMORIES)
+@pytest.mark.parametrize("found", [[(2, PUBLIC)], []])
+def test_scrapys_settings_of_the_memory_hold(
+    monkeypatch: pytest.MonkeyPatch, found: list[tuple[int, str]], look_ups: int, size: int, *, enabled: bool
+) -> None:
+    asked: list[str] = []
+
+    def answer(host: str) -> list[tuple[int, str]]:
+        asked.append(host)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no such host")
+        return found
+
+    monkeypatch.setattr(module, "_look_up", answer)
+    settings = Settings(DNSCACHE_ENABLED=enabled, DNSCACHE_SIZE=size, DNS_TIMEOUT=5.0)
+    reactor: Any = Reactor()
+    resolver = GuardedResolver.from_crawler(SimpleNamespace(settings=settings), reactor)
+    for _ in range(3):
+        resolver.resolveHostName(Receiver(), "host.example", 80)
+    assert len(asked) == look_ups

@@ -1,4 +1,4 @@
-"""How many requests go out in one turn of the event loop."""
+"""When requests go out: how many in one turn of the event loop, and what waits."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from crawlspace.engine import MOST_LOOK_UPS
+from crawlspace.frontier.politeness import Pace
 from crawlspace.run import FetchRobots
 from crawlspace.runtime import scheduler as module
-from crawlspace.runtime.scheduler import AT_A_TURN, FrontierScheduler
+from crawlspace.runtime.requests import robots_request
+from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler
 
 
 class Engine:
@@ -19,8 +20,8 @@ class Engine:
 
     uncommitted = 0
     waits_for_index = False
-    look_ups = 0
     frontier = SimpleNamespace(wake_in=lambda: None, working=0)
+    paces = SimpleNamespace()
 
     def __init__(self, sites: int) -> None:
         self.left = sites
@@ -68,9 +69,20 @@ def test_what_is_ready_at_once_goes_out_over_several_turns(monkeypatch: pytest.M
     assert world.woken == 2, "Scrapy asks again only when it is told to, where it was given nothing"
 
 
-def test_with_enough_look_ups_under_way_it_waits_for_one_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    frontier = SimpleNamespace(
+        wake_in=lambda: None, working=0, next_turn_in=lambda _: 3.0 if asked else 0.0, asked_beside=asked.append
+    )
+    monkeypatch.setattr(Engine, "frontier", frontier)
+    monkeypatch.setattr(Engine, "paces", SimpleNamespace(of=lambda _: Pace(3.0, 1)))
+    monkeypatch.setattr(module, "monotonic", lambda: 100.0)
     world = World(monkeypatch, sites=0)
-    monkeypatch.setattr(Engine, "look_ups", MOST_LOOK_UPS)
-    monkeypatch.setattr(Engine, "frontier", SimpleNamespace(wake_in=lambda: 0.0, working=1))
-    assert world.turn() == 0
-    assert world.later == [], "no alarm: it would ring at once, again and again"
+    alarms: list[float] = []
+    monkeypatch.setattr(module, "call_later", lambda seconds, _: alarms.append(seconds))
+    for number in range(2):
+        fetch = FetchRobots(f"{number}.example:80", "http", "http://shared.example/robots.txt", 1)
+        assert world.scheduler.enqueue_request(robots_request(fetch, callback=world.parse, errback=world.parse))
+    assert world.turn() == 1
+    assert asked == ["shared.example:80"]
+    assert 3.0 <= max(alarms) < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"

@@ -1,0 +1,162 @@
+"""What the frontier knows of sites that it isn't asking just now, and how little that costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+
+from crawlspace.frontier.frontier import UNCERTAIN_S
+from crawlspace.frontier.politeness import Pace
+from crawlspace.model import Source, State
+from crawlspace.state.store import Change
+from tests.unit.frontier.test_frontier import World, new
+
+
+class CountingWorld(World):
+    """Counts how often the pace of a site is asked for."""
+
+    asked = 0
+
+    def of(self, site: str) -> Pace:
+        self.asked += 1
+        return super().of(site)
+
+
+def test_a_pace_is_asked_for_when_a_site_has_its_turn_and_not_before() -> None:
+    world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(100)))
+    assert world.asked == 0
+    assert world.fetch_at_once() == "http://s0/0"
+    assert world.asked == 1
+    world.fetch_all()
+    assert world.asked == 100
+
+
+def test_paces_are_asked_for_anew_only_when_the_phase_is_another() -> None:
+    world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(10)), delay=60.0)
+    world.changes = world.clock.now() + 10
+    world.frontier = world.open()
+    for _ in range(10):
+        world.fetch_at_once()
+    world.clock.advance(10)
+    world.changes += 10
+    assert (world.next(), world.asked) == (None, 10)
+    world.clock.advance(10)
+    world.pace, world.changes = Pace(1.0, 1), inf
+    assert world.next() is not None
+    assert world.asked == 20
+
+
+def test_a_site_whose_turn_comes_while_all_is_suspended_waits() -> None:
+    world = World(new("http://a/1"), max_sites=1)
+    world.pace, world.changes = Pace(0.0, 1, suspended=True), world.clock.now() + 600
+    world.frontier = world.open()
+    assert [world.next(), world.next()] == [None, None]
+    assert world.frontier.wake_in() == 600
+
+
+def test_a_clock_that_is_set_back_does_not_hold_a_pace_on() -> None:
+    world = World(new("http://a/1"))
+    world.pace, world.changes = Pace(1.0, 1, suspended=True), world.clock.now() + 600
+    world.frontier = world.open()
+    assert world.next() is None
+    world.clock.set(world.clock.now() - 86_400)
+    world.pace = Pace(1.0, 1)
+    assert world.next() == "http://a/1"
+
+
+def test_however_long_a_crawl_goes_on_due_times_do_not_pile_up() -> None:
+    """One page is due each minute, another one in thirty days."""
+    world = World(new("http://a/often"), new("http://a/seldom"), delay=0.0)
+    for _ in range(5_000):
+        state = world.frontier.next()
+        if state is None:
+            world.clock.advance(60)
+            continue
+        next_fetch = world.now + (60 if state.url.endswith("often") else 30 * 86_400)
+        done = replace(state, state=State.DONE, status=200, next_fetch=next_fetch, lease_until=None)
+        world.store.record([Change(done)], now=world.now)
+        world.frontier.recorded([state.id])
+        world.frontier.due(done.site, done.queue, next_fetch)
+        world.frontier.finished(state)
+    assert world.frontier._later.moments <= 1_000
+
+
+def test_a_short_silence_after_a_long_one_does_not_end_it() -> None:
+    world = World(new("http://a/1"))
+    world.frontier.wait_site("a:80", 3000)
+    world.frontier.wait_site("a:80", 5)
+    world.frontier = world.open()
+    assert world.frontier.wake_in() == pytest.approx(3000, abs=1)
+
+
+RESTARTS = [
+    # delay, seconds from the request to the end of the run; seconds until the next run asks
+    (1.0, 0, 0.0),  # not worth a note
+    (60.0, 10, 50.0),
+    (60.0, 60, 0.0),
+]
+
+
+@pytest.mark.parametrize(("delay", "ended_after", "wait"), RESTARTS)
+def test_the_next_run_keeps_what_is_left_of_a_long_delay(delay: float, ended_after: float, wait: float) -> None:
+    world = World(new("http://a/1"), new("http://a/2"), delay=delay)
+    world.fetch_at_once()
+    world.clock.advance(ended_after)
+    world.frontier.close()
+    world.frontier = world.open()
+    assert world.frontier.wake_in() == pytest.approx(wait, abs=1)
+
+
+def test_the_rests_of_a_failing_site_end_with_the_run() -> None:
+    world = World(*(new(f"http://a/{n}") for n in range(20)), delay=2.0)
+    for _ in range(7):
+        state = world.frontier.next()
+        assert state is not None
+        world.frontier.finished(state, failed=True)
+        world.clock.advance(60)
+    world.frontier.close()
+    world.frontier = world.open()
+    assert world.next() is not None
+
+
+def test_urls_that_need_no_request_do_not_keep_other_sources_waiting() -> None:
+    kept_out = [new(f"http://a/{n}", Source.INDEX) for n in range(1_000)]
+    world = World(*kept_out, new("http://b/1"), delay=0.0)
+    for picks in range(1, 100):
+        state = world.frontier.next()
+        assert state is not None
+        if state.url == "http://b/1":
+            assert picks <= 10
+            return
+        world.frontier.skip(state)
+    pytest.fail("the other source had no turn")
+
+
+def test_a_request_beside_the_turns_keeps_the_delay_of_what_follows() -> None:
+    world = World(new("http://a/1"), delay=5.0)
+    assert world.frontier.next_turn_in("a:80") == 0.0
+    world.frontier.asked_beside("a:80")
+    assert world.next() is None
+    assert world.frontier.next_turn_in("a:80") == 5.0
+    assert world.frontier.wake_in() == 5.0
+    world.frontier.asked_beside("b:80")  # of which nothing is known
+    assert world.frontier.next_turn_in("b:80") == 5.0
+    world.clock.advance(5)
+    assert world.next() == "http://a/1"
+    assert world.frontier.next_turn_in("b:80") == 0.0
+
+
+def test_a_look_up_without_an_answer_is_made_again() -> None:
+    world = World(new("http://a/1"), new("http://b/1"), delay=1.0)
+    state = world.frontier.next()
+    assert state is not None
+    world.frontier.await_address(state)
+    world.frontier.locate(state.site, None, certain=False)
+    assert world.frontier.is_located(state.site)
+    world.clock.advance(UNCERTAIN_S)
+    assert not world.frontier.is_located(state.site)
+    world.frontier.locate(state.site, "192.0.2.1")
+    world.clock.advance(UNCERTAIN_S)
+    assert world.frontier.is_located(state.site)

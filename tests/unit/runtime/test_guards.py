@@ -1,0 +1,128 @@
+"""Whose rules an address must pass, where several crawls share the one resolver of a process."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from crawlspace.decision import Decision, Reason
+from crawlspace.runtime import resolver as module
+from crawlspace.runtime.resolver import Found, Guard, GuardedResolver, HostNames
+from crawlspace.runtime.rules_alone import SharedResolver
+from tests.unit.runtime.test_resolver import Reactor, Receiver
+
+ADDRESS, PRIVATE, ADMITTED = Reason.ADDRESS, Reason.PRIVATE_ADDRESS, Reason.ADMITTED
+HOST, FIRST, SECOND = "www.example.com", "192.0.2.1", "192.0.2.2"
+
+
+def names() -> HostNames:
+    reactor: Any = Reactor()
+    return HostNames(reactor, cache_size=10, timeout_s=5)
+
+
+def guard_that_says(reason: Reason) -> Guard:
+    return lambda host, port, address: Decision(reason, None, ())
+
+
+def guard_against(address: str) -> Guard:
+    return lambda _host, _port, asked: Decision(ADDRESS if asked == address else ADMITTED, None, ())
+
+
+def raise_no_such_host(host: str) -> Found:
+    raise socket.gaierror(socket.EAI_NONAME, "no such host")
+
+
+TOGETHER = [
+    # what the rules of each say        with collections  with spiders that have the add-on
+    ([],                                ADMITTED,         ADMITTED),
+    ([ADMITTED],                        ADMITTED,         ADMITTED),
+    ([PRIVATE],                         PRIVATE,          PRIVATE),
+    ([PRIVATE, ADMITTED],               PRIVATE,          ADMITTED),
+    ([ADMITTED, PRIVATE],               PRIVATE,          ADMITTED),
+    ([ADMITTED, ADDRESS],               ADDRESS,          ADDRESS),
+    ([ADDRESS, ADMITTED],               ADDRESS,          ADDRESS),
+    ([ADDRESS, PRIVATE],                ADDRESS,          ADDRESS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "of_collections", "of_spiders"), TOGETHER)
+def test_where_it_is_not_known_who_asks(said: list[Reason], of_collections: Reason, of_spiders: Reason) -> None:
+    for resolver, holds in ((GuardedResolver(names()), of_collections), (SharedResolver(names()), of_spiders)):
+        guards = [guard_that_says(reason) for reason in said]
+        for guard in guards:
+            resolver.add(guard)
+        assert resolver.decide(HOST, 80, FIRST).reason is holds
+        for guard in guards:
+            resolver.remove(guard)
+        assert resolver.decide(HOST, 80, FIRST).reason is ADMITTED
+
+
+class TwoCrawls:
+    """One may not connect to the first address of the host, the other not to the second."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[GuardedResolver], addresses: list[str]) -> None:
+        found = [(int(socket.AF_INET), address) for address in addresses]
+        monkeypatch.setattr(module, "_look_up", lambda host: found)
+        self.of_process = kind(names())
+        guards = [guard_against(FIRST), guard_against(SECOND)]
+        for guard in guards:
+            self.of_process.add(guard)
+        self.crawls = [self.of_process.for_one(guard) for guard in guards]
+
+    def ask(self) -> list[str]:
+        """What the reactor's resolver answers, as to a client that knows no other."""
+        receiver = Receiver()
+        self.of_process.resolveHostName(receiver, HOST, 80)
+        assert receiver.complete
+        return receiver.found
+
+    def ask_for(self, number: int) -> list[str]:
+        with self.of_process.asked_by(self.crawls[number]):
+            return self.ask()
+
+
+@pytest.mark.parametrize("kind", [GuardedResolver, SharedResolver])
+def test_where_it_is_known_its_rules_hold_and_no_others(monkeypatch: pytest.MonkeyPatch, kind: type[GuardedResolver]) -> None:
+    two = TwoCrawls(monkeypatch, kind, [FIRST, SECOND])
+    assert two.ask_for(0) == [SECOND]
+    assert two.ask_for(1) == [FIRST]
+    assert two.ask() == []
+
+
+def test_the_reason_is_told_to_the_one_whose_rules_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
+    assert (two.ask_for(0), two.ask_for(1)) == ([], [FIRST])
+    reasons = [crawl.why_refused(HOST, 80) for crawl in two.crawls]
+    assert [reason and reason.reason for reason in reasons] == [ADDRESS, None]
+
+
+def test_a_crawl_knows_what_a_handler_was_told_that_does_not_say_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
+    assert two.ask() == []
+    reasons = [crawl.why_refused(HOST, 80) for crawl in two.crawls]
+    assert [reason and reason.reason for reason in reasons] == [ADDRESS, ADDRESS]
+
+
+def test_no_such_host_is_known_whoever_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = TwoCrawls(monkeypatch, GuardedResolver, [])
+    monkeypatch.setattr(module, "_look_up", raise_no_such_host)
+    assert two.ask() == []
+    assert [crawl.does_not_exist(HOST) for crawl in two.crawls] == [True, True]
+
+
+def test_only_the_one_question_is_asked_for_a_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its answer leads to at once may be another's."""
+    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST, SECOND])
+    later: list[list[str]] = []
+
+    class Leads(Receiver):
+        def resolutionComplete(self) -> None:
+            later.append(two.ask())
+
+    with two.of_process.asked_by(two.crawls[0]):
+        two.of_process.resolveHostName(Leads(), HOST, 80)
+    with two.of_process.asked_by(two.crawls[0]):
+        pass  # a client that has asked nothing
+    assert (later, two.ask()) == ([[]], [])

@@ -1,0 +1,109 @@
+"""What a crawl does to the one resolver of its process, and takes back when it ends."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crawlspace import settings as defaults
+from crawlspace.decision import Reason
+from crawlspace.runtime import resolver as module
+from crawlspace.runtime.resolver import Found, GuardedResolver, HostNames
+from crawlspace.runtime.session import Session
+from tests.unit.runtime.test_resolver import PUBLIC, Pool, Reactor, Receiver
+
+RULES = f"forbid address {PUBLIC}\n"
+
+
+class Process(Reactor):
+    """A reactor and its resolver. The names it knows are public; `busy.example` gets no answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        reactor: Any = self
+        self.nameResolver = GuardedResolver(HostNames(reactor, cache_size=10, timeout_s=5))
+
+    def getThreadPool(self) -> Pool:
+        pool = Pool()
+        pool.max = 10  # type: ignore[attr-defined]
+        return pool
+
+    def ask(self) -> list[str]:
+        receiver = Receiver()
+        self.nameResolver.resolveHostName(receiver, "open.example", 80)
+        return receiver.found
+
+
+def look_up(host: str) -> Found:
+    if host == "open.example":
+        return [(int(socket.AF_INET), PUBLIC)]
+    raise socket.gaierror(socket.EAI_AGAIN if host == "busy.example" else socket.EAI_NONAME, "none")
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Process:
+    made = Process()
+    monkeypatch.setattr("twisted.internet.reactor", made, raising=False)
+    monkeypatch.setattr(module, "_look_up", look_up)
+    return made
+
+
+@pytest.fixture
+def session(tmp_path: Path, process: Process) -> Iterator[Session]:
+    opened = open_session(tmp_path, rules="")
+    yield opened
+    opened.close()
+
+
+def open_session(folder: Path, *, rules: str) -> Session:
+    files = folder / "collections" / "demo"
+    files.mkdir(parents=True)
+    (files / "start_urls.txt").write_text("http://open.example/\n")
+    (files / "crawl.rules").write_text(rules)
+    settings = {name: value for name, value in vars(defaults).items() if name.isupper()}
+    folders = {"CRAWLSPACE_COLLECTIONS_DIR": str(folder / "collections"), "CRAWLSPACE_DATA_DIR": str(folder / "data")}
+    session = Session.open("demo", {**settings, **folders, "CRAWLSPACE_SHARE_ADDRESS_DELAY": True})
+    session.guard_connections(lambda: None)
+    return session
+
+
+def test_its_rules_hold_as_long_as_it_lasts(tmp_path: Path, process: Process) -> None:
+    first = open_session(tmp_path / "first", rules=RULES)
+    second = open_session(tmp_path / "second", rules="")
+    try:
+        with first.connecting():
+            assert process.ask() == []
+        with second.connecting():
+            assert process.ask() == [PUBLIC]
+        knows = [resolver and resolver.why_refused("open.example", 80) for resolver in (first.resolver(), second.resolver())]
+        assert [decision and decision.reason for decision in knows] == [Reason.ADDRESS, None]
+        assert process.ask() == [], "nobody knows whose question this is"
+    finally:
+        first.close()
+        second.close()
+    assert process.ask() == [PUBLIC]
+
+
+LOCATED = [
+    # the site, its address, whether that is certain
+    ("open.example:80",    PUBLIC, True),
+    ("nowhere.example:80", None,   True),
+    ("busy.example:80",    None,   False),
+    ("[2001:db8::7]:80",   "2001:db8::7", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("site", "address", "certain"), LOCATED)
+def test_no_answer_is_not_taken_for_no_address(session: Session, site: str, address: str | None, *, certain: bool) -> None:
+    told: list[tuple[str, str | None, bool]] = []
+
+    def located(site: str, address: str | None, *, certain: bool = True) -> None:
+        told.append((site, address, certain))
+
+    assert session.engine.locating is not None
+    session.engine.locating._locate(site, located)
+    assert told == [(site, address, certain)]

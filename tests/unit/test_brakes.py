@@ -1,0 +1,80 @@
+"""What an outcome tells of its site: whether the site failed, or answered, or nothing at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawlspace.brakes import Brakes, site_failed
+from crawlspace.clock import FakeClock
+from crawlspace.model import Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.brake import Brake
+from crawlspace.state.health import Health
+from crawlspace.state.memory import MemoryStore
+from crawlspace.state.recrawl import RecrawlPolicy
+
+NEW = UrlState(1, 7, "http://a.example/", "a.example:80")
+DAY = 86_400
+POLICY = RecrawlPolicy(refresh_min_s=DAY, refresh_max_s=30 * DAY, retry_times=0, retry_wait_s=5, max_temporary_errors=5)
+DOCUMENT, UNCHANGED, GONE, FAILED, EXCLUDED = (
+    OutcomeKind.DOCUMENT,
+    OutcomeKind.UNCHANGED,
+    OutcomeKind.GONE,
+    OutcomeKind.FAILED,
+    OutcomeKind.EXCLUDED,
+)
+ANSWERED, ILL, NOTHING = False, True, None
+
+TABLE: list[tuple[OutcomeKind, int, bool, bool | None]] = [
+    # kind, status,                 may be the host's, what it tells of the site
+    (DOCUMENT,  200,                      False, ANSWERED),
+    (UNCHANGED, 304,                      False, ANSWERED),
+    (GONE,      404,                      False, ANSWERED),
+    (EXCLUDED,  Status.NOINDEX,           False, ANSWERED),
+    (EXCLUDED,  Status.WRONG_TYPE,        False, ANSWERED),
+    (GONE,      500,                      True,  ILL),
+    (GONE,      503,                      True,  ILL),
+    (FAILED,    429,                      False, ILL),
+    (FAILED,    Status.TIMEOUT,           True,  ILL),
+    (FAILED,    Status.CONNECT_ERROR,     True,  ILL),
+    (GONE,      Status.NO_SUCH_HOST,      True,  ILL),
+    # never asked
+    (EXCLUDED,  Status.ROBOTS_FORBIDDEN,  False, NOTHING),
+    (EXCLUDED,  Status.EXCLUDED,          False, NOTHING),
+    (EXCLUDED,  Status.EXCLUDED_HERE,     False, NOTHING),
+    (EXCLUDED,  Status.PORT_OR_SCHEME,    False, NOTHING),
+    # a spider's own parsing, a pipeline or we are to blame
+    (FAILED,    Status.UNEXPECTED,        True,  NOTHING),
+    (EXCLUDED,  Status.UNEXPECTED,        False, NOTHING),
+    # numbers of ours that a site has answered with
+    (GONE,      Status.UNEXPECTED,        True,  ILL),
+    (GONE,      Status.ROBOTS_FORBIDDEN,  True,  ILL),
+]  # fmt: skip
+
+
+def brakes_of_a_run() -> Brakes:
+    return Brakes(MemoryStore(), clock=FakeClock(), brake=Brake(100, 100))
+
+
+@pytest.mark.parametrize(("kind", "status", "host_failure", "failed"), TABLE)
+def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool) -> None:
+    outcome = Outcome(NEW.id, NEW.url, kind, status, host_failure=host_failure)
+    assert site_failed(outcome) is failed
+    brakes = brakes_of_a_run()
+    brakes.follow(NEW, outcome, policy=POLICY)
+    health = {} if failed is None else {NEW.site: Health().after(failed=failed, window=POLICY.host_fetches)}
+    assert brakes.take_changed() == health
+
+
+def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
+    """The one must not be taken for the answer of a healthy site that confirms the deletion of the other."""
+    brakes = brakes_of_a_run()
+    page = replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
+    pages = [replace(page, id=number) for number in range(3)]
+    for _ in range(3 * POLICY.max_temporary_errors):
+        for number, state in enumerate(pages):
+            broken = Outcome(state.id, state.url, FAILED, Status.UNEXPECTED, host_failure=True)
+            transition = brakes.follow(state, broken, policy=POLICY)
+            assert (transition.order, transition.forget) == (None, False)
+            pages[number] = transition.state
