@@ -63,7 +63,7 @@ lint: env-dev
 	$(RUN) -m mypy
 
 test: lint
-	$(RUN) -m pytest -n auto
+	$(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 bench: env
 	@$(RUN) -m benchmarks.run

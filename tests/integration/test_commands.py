@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -285,12 +285,14 @@ def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
 
 
 def settings_of(demo: Project) -> Settings:
+    return settings_with({"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)})
+
+
+def settings_with(own: Mapping[str, str]) -> Settings:
     """The project's settings, for a command in this process: it takes no second to start."""
     settings = Settings()
     settings.setmodule("crawlspace.settings", priority="project")
-    settings.setdict(
-        {"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)}, priority="cmdline"
-    )
+    settings.setdict(dict(own), priority="cmdline")
     return settings
 
 

@@ -6,17 +6,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.cmdline import execute
 
 from examples.intranet.expected import COLLECTIONS, Expected
 from examples.intranet.server import Intranet
 from examples.intranet.sites import free_ports
 from examples.intranet.workplace import PROJECT, Workplace
+from tests.integration.test_commands import settings_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +77,19 @@ def test_each_duplicate_has_its_stand_in(crawl: tuple[Crawled, Expected]) -> Non
     assert found == {crawled.there(url): crawled.there(winner) for url, winner in expected.duplicates.items()}
 
 
-def test_each_refusal_has_its_reason(crawl: tuple[Crawled, Expected], request: pytest.FixtureRequest) -> None:
+def test_each_refusal_has_its_reason(
+    crawl: tuple[Crawled, Expected], request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
     crawled, expected = crawl
     collection = request.node.callspec.params["crawl"]
-
-    def reason(row: tuple[str, tuple[str, ...]]) -> str:
-        url, options = row
-        answer = _scrapy(crawled.place, "explain", collection, crawled.there(url), *options, "--json", allowed=(0, 1))
-        return str(json.loads(answer)["reason"])
-
-    rows = [(url, options) for url, (_, options) in expected.refused.items()]
-    with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(expected.refused, pool.map(reason, rows), strict=True))
+    found = {}
+    for url, (_, options) in expected.refused.items():
+        words = ["scrapy", "explain", collection, crawled.there(url), *options, "--json"]
+        settings = settings_with(crawled.place.variables())
+        with pytest.raises(SystemExit) as ended:
+            execute(words, settings)
+        assert ended.value.code in (0, 1)
+        found[url] = json.loads(capsys.readouterr().out)["reason"]
     assert found == {url: reason for url, (reason, _) in expected.refused.items()}
 
 
@@ -134,7 +136,7 @@ def _known(place: Workplace, collection: str) -> dict[str, dict[str, Any]]:
     return {row["url"]: row for row in map(json.loads, lines)}
 
 
-def _scrapy(place: Workplace, *words: str, allowed: tuple[int, ...] = (0,)) -> str:
+def _scrapy(place: Workplace, *words: str) -> str:
     done = place.scrapy(*words, capture=True)
-    assert done.returncode in allowed, f"scrapy {' '.join(words)}: {done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"scrapy {' '.join(words)}: {done.stdout}{done.stderr}"
     return done.stdout
