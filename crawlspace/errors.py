@@ -10,8 +10,10 @@
         StoreLocked                 another process crawls this collection
         StoreFull                   the disk is full (transient: the same call can succeed later)
         StoreDamaged                the file is not a database or fails its check
-        StoreVersionError           written by a newer version of crawlspace
+        StoreVersionError           written by a newer version of crawlspace, or by an older one and to be brought up to date
+          OwnersUnknown             an index that several collections share is to be settled first (index.owners)
       IndexUnavailable              a sink does not answer (transient)
+      Stopped                       Ctrl-C, before it was done (exit status 130; upkeep)
 
 `transient` says whether trying the same thing again can help.
 """

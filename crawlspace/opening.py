@@ -93,6 +93,11 @@ def _heed_content(store: Store, collection: Collection) -> None:
     store.set_meta(CONTENT, collection.content_hash)
 
 
+def hands_otherwise(store: Store, collection: Collection) -> bool:
+    """Whether rules.xml has other fields for documents than at the last start."""
+    return store.get_meta(HANDING) not in (None, _handing_hash(collection))
+
+
 def _heed_handing(store: Store, collection: Collection) -> None:
     """Pages may hand on other fields than before: each is to be fetched whole once, and until then its word holds as it was."""
     before, now = store.get_meta(HANDING), _handing_hash(collection)

@@ -39,7 +39,8 @@ class Command(ScrapyCrawl):
             "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests under way are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
-            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, or no site could be reached, 2 wrong use."
+            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, or no site could be reached, "
+            "2 wrong use, 130 stopped by Ctrl-C before anything was fetched."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
-from crawlspace.opening import build_brake, build_global_space, build_space, hash_of
+from crawlspace.opening import build_brake, build_global_space, build_space, hands_otherwise, hash_of
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
 from crawlspace.rules.verdicts import Verdicts
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store, shortened
@@ -20,6 +20,10 @@ _KINDS = {
     UNINDEXED: "are crawled for their links only (2004)",
     DELETIONS: "leave the index",
 }
+_FIELDS = (
+    "The fields that rules.xml adds to documents have changed: each page is asked for whole at its next fetch, and so is what it leads to "
+    "where it hands on other fields. `scrapy recrawl` hastens it."
+)
 _ROWS = 20
 _NAME = 40
 """Columns for a rule or a host."""
@@ -49,20 +53,24 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(place.name, place.settings)
-        shown = _plan(place, collection)
+        shown, fields_changed = _plan(place, collection)
         if opts.json:
-            print_json(shown.as_json())
+            print_json({**shown.as_json(), "fields_changed": fields_changed})
         else:
             print("\n".join(_lines(shown, collection)))
+            if fields_changed:
+                print(beside("", _FIELDS))
         return 1 if shown.held else 0
 
 
-def _plan(place: Place, collection: Collection) -> Plan:
+def _plan(place: Place, collection: Collection) -> tuple[Plan, bool]:
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     verdicts = Verdicts(space, build_global_space(collection))
     with reading_store(place.store_file, upgrade=True) as store:
-        return plan(store or MemoryStore(), verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+        known = store or MemoryStore()
+        shown = plan(known, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+        return shown, hands_otherwise(known, collection)
 
 
 def _lines(shown: Plan, collection: Collection) -> Iterator[str]:

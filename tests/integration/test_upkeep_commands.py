@@ -15,6 +15,7 @@ from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
+from crawlspace.opening import HANDING
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.runtime.command import WIDTH
 from crawlspace.state.sqlite import SqliteStore
@@ -176,6 +177,17 @@ def test_a_plan_whose_deletions_would_be_held(demo: Project, run: Run) -> None:
     assert "these 2 deletions are more than 1 and more than 10 % of the index" in " ".join(ended.stdout.split())
     assert "scrapy deletions demo --approve" in " ".join(ended.stdout.split())
     assert json_of(run("plan", "demo", "--json"), status=1)["held"] == 2
+
+
+def test_a_plan_after_a_change_of_fields_alone(demo: Project, run: Run) -> None:
+    with closing(SqliteStore(demo.data / "demo" / "state.db")) as store:
+        store.set_meta(HANDING, "")
+    said = "The fields that rules.xml adds to documents have changed: each page is asked for whole"
+    assert said not in run("plan", "demo").stdout
+    rule = '<Rules><Rule><Path val="/nowhere"/><AddMeta name="department" value="sales"/></Rule></Rules>'
+    demo.write({"demo/rules.xml": rule})
+    assert said in " ".join(run("plan", "demo").succeeded().stdout.split())
+    assert json_of(run("plan", "demo", "--json"))["fields_changed"] is True
 
 
 def test_the_json_is_as_documented(demo: Project, run: Run) -> None:
