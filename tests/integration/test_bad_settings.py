@@ -11,34 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from scrapy.cmdline import execute
 
 from crawlspace.collection_files import read_action_rules
 from crawlspace.errors import ConfigError
 from tests.conftest import MakeProject, Project
+from tests.integration.conftest import Run
 from tests.integration.stored import collection
-from tests.integration.test_commands import settings_of
-from tests.sites import ROOT, CompletedRun
-
-Run = Callable[..., CompletedRun]
+from tests.sites import CompletedRun
 
 
 @pytest.fixture
 def demo(project: MakeProject) -> Project:
     return project(collection("http://127.0.0.1:9/", rules="allow domain 127.0.0.1:9\nforbid domain *\n"))
-
-
-@pytest.fixture
-def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    monkeypatch.chdir(ROOT)
-
-    def in_this_process(*arguments: str) -> CompletedRun:
-        with pytest.raises(SystemExit) as ended:
-            execute(["scrapy", *arguments], settings_of(demo))
-        said = capsys.readouterr()
-        return CompletedRun(int(ended.value.code or 0), said.out, said.err)
-
-    return in_this_process
 
 
 LOL = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))

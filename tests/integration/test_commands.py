@@ -7,14 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy.cmdline import execute
-from scrapy.settings import Settings
 
 from crawlspace.clock import FakeClock
 from crawlspace.config import load_collection
@@ -30,6 +27,7 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
+from tests.integration.conftest import Run, settings_of
 from tests.sites import ROOT, CompletedRun
 
 NOW = 1_750_000_000
@@ -42,26 +40,9 @@ FILES = {
 COMMANDS = ("startcollection", "explain", "lint", "status", "urls", "search")
 
 
-Run = Callable[..., CompletedRun]
-
-
 @pytest.fixture
 def demo(project: MakeProject) -> Project:
     return project(FILES)
-
-
-@pytest.fixture
-def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs a command as the command line does, but in this process: a second faster each."""
-    monkeypatch.chdir(ROOT)
-
-    def in_this_process(*arguments: str) -> CompletedRun:
-        with pytest.raises(SystemExit) as ended:
-            execute(["scrapy", *arguments], settings_of(demo))
-        said = capsys.readouterr()
-        return CompletedRun(int(ended.value.code or 0), said.out, said.err)
-
-    return in_this_process
 
 
 def fill(store: SqliteStore) -> None:
@@ -282,18 +263,6 @@ def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
     collection = load_collection("demo", settings)
     place = place_of("demo", demo.collections / "demo", settings)
     assert (place.store_file, place.index_file) == (collection.store_file, collection.index_file)
-
-
-def settings_of(demo: Project) -> Settings:
-    return settings_with({"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)})
-
-
-def settings_with(own: Mapping[str, str]) -> Settings:
-    """The project's settings, for a command in this process: it takes no second to start."""
-    settings = Settings()
-    settings.setmodule("crawlspace.settings", priority="project")
-    settings.setdict(dict(own), priority="cmdline")
-    return settings
 
 
 def as_json(run: CompletedRun, *, status: int = 0) -> Any:

@@ -17,7 +17,7 @@ from examples.intranet.expected import COLLECTIONS, Expected
 from examples.intranet.server import Intranet
 from examples.intranet.sites import free_ports
 from examples.intranet.workplace import PROJECT, Workplace
-from tests.integration.test_commands import settings_with
+from tests.integration.conftest import settings_with
 
 
 @dataclass(frozen=True, slots=True)

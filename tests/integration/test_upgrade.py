@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
-from scrapy.cmdline import execute
 
 from crawlspace.state import sqlite_rekey
 from crawlspace.state.sqlite import SqliteStore
@@ -17,14 +16,13 @@ from crawlspace.state.sqlite_file import CrawlLock, is_older
 from crawlspace.state.sqlite_schema import MIGRATIONS
 from tests.conftest import MakeProject, Project, assert_same
 from tests.contract.conftest import NOW
+from tests.integration.conftest import Run
 from tests.integration.stored import FAST, statuses
-from tests.integration.test_commands import settings_of
 from tests.integration.test_two_collections import searchable
-from tests.sites import ROOT, CompletedRun, Server, Site, page, serve
+from tests.sites import Server, Site, page, serve
 from tests.unit.state.older import of_version_2
 
 FILES = {"demo/start_urls.txt": "http://a.example/\n", "demo/crawl.rules": "allow domain a.example\nforbid domain *\n"}
-Run = Callable[..., CompletedRun]
 
 
 @pytest.fixture
@@ -42,20 +40,6 @@ def file_of(made: Project) -> Path:
 
 def told(made: Project) -> str:
     return f"{file_of(made)} is being brought up to version {len(MIGRATIONS)}: 8 URLs, this is done once\n"
-
-
-@pytest.fixture
-def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs a command as the command line does, but in this process."""
-    monkeypatch.chdir(ROOT)
-
-    def in_this_process(*arguments: str) -> CompletedRun:
-        with pytest.raises(SystemExit) as ended:
-            execute(["scrapy", *arguments], settings_of(demo))
-        said = capsys.readouterr()
-        return CompletedRun(int(ended.value.code or 0), said.out, said.err)
-
-    return in_this_process
 
 
 # command -> a part of what it prints

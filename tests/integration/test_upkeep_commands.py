@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
-from scrapy.cmdline import execute
 
 from crawlspace.clock import FakeClock
 from crawlspace.engine import SINK
@@ -22,9 +21,9 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
+from tests.integration.conftest import Run
 from tests.integration.stored import FAST, indexed, states, statuses
-from tests.integration.test_commands import settings_of
-from tests.sites import ROOT, CompletedRun, Site, page, serve
+from tests.sites import CompletedRun, Site, page, serve
 from tests.unit.test_docs import json_in
 
 NOW = 1_750_000_000
@@ -45,8 +44,6 @@ URLS: list[tuple[str, State, int, bool, Held | None]] = [
     (f"{SHOP}/out", State.EXCLUDED, 760, False, None),
 ]
 
-Run = Callable[..., CompletedRun]
-
 
 @pytest.fixture
 def demo(project: MakeProject) -> Project:
@@ -66,20 +63,6 @@ def demo(project: MakeProject) -> Project:
         store.set_meta(RULES_HASH, "of other rules")
         Drain(store, index, FakeClock(NOW)).drain_all()
     return demo
-
-
-@pytest.fixture
-def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs a command as the command line does, but in this process."""
-    monkeypatch.chdir(ROOT)
-
-    def in_this_process(*arguments: str) -> CompletedRun:
-        with pytest.raises(SystemExit) as ended:
-            execute(["scrapy", *arguments], settings_of(demo))
-        said = capsys.readouterr()
-        return CompletedRun(int(ended.value.code or 0), said.out, said.err)
-
-    return in_this_process
 
 
 @pytest.mark.parametrize("command", COMMANDS)
