@@ -19,6 +19,7 @@ from crawlspace.state import sqlite_look, sqlite_outbox, sqlite_queue, sqlite_re
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.sqlite_discovery import SiteIds, discover
 from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, sign, sign_off
+from crawlspace.state.sqlite_handing import drop_handed
 from crawlspace.state.sqlite_outbox import Outgoing
 from crawlspace.state.sqlite_tally import Tally
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
@@ -138,7 +139,7 @@ class SqliteStore:
 
     def drop_handed(self) -> None:
         with self._writing() as db:
-            sqlite_queue.drop_handed(db)
+            drop_handed(db)
 
     def hasten(self, latest: int) -> int:
         with self._writing() as db:

@@ -8,12 +8,13 @@ other table is asked, and nothing is added to what inserting a URL takes.
 # ruff: noqa: S608
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
 
-from crawlspace.model import NewUrl, Queue, Source, State
+from crawlspace.model import NewUrl, Queue, Source, State, Status
 from crawlspace.state.handed import Word, due_at, shows_other
 from crawlspace.state.sqlite_rows import fields_of, integers, unpack_keys
 from crawlspace.state.store import Effects
@@ -71,6 +72,28 @@ def hand_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
         db.executemany(
             "INSERT OR IGNORE INTO handing (id) SELECT id FROM url WHERE key = ? AND url = ?", [row[1:] for row in given]
         )
+
+
+def drop_handed(db: apsw.Connection) -> None:
+    """Take back the word of nobody, and that of pages that the rules keep out. What had it is due since its last fetch."""
+    ids = array(
+        "q",
+        (
+            id
+            for (id,) in db.execute(
+                "SELECT handing.id FROM handing CROSS JOIN url ON url.id = handing.id LEFT JOIN url AS page ON page.id = handing.page"
+                " WHERE url.handed IS NOT NULL"
+                f" AND (handing.page IS NULL OR page.status IN ({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)}))"
+            )
+        ),
+    )
+    db.execute("UPDATE handing SET page = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+    db.execute(
+        "UPDATE url SET handed = NULL, next_fetch = CASE"
+        f" WHEN state IN ({int(State.DONE)}, {int(State.REDIRECTED)}) AND lease_until IS NULL AND next_fetch > fetched_at THEN fetched_at"
+        " ELSE next_fetch END WHERE id IN (SELECT value FROM carray(?))",
+        (integers(ids),),
+    )
 
 
 def _take_back(db: apsw.Connection, handers: Iterable[Hander], told: dict[int, Heard]) -> None:

@@ -4,12 +4,11 @@
 # ruff: noqa: S608
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterable, Iterator
 
 import apsw
 
-from crawlspace.model import Queue, Source, State, Status, UrlState
+from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state import sqlite_tally
 from crawlspace.state.sqlite_rows import URL_COLUMNS, integers, url_states
 from crawlspace.state.sqlite_tally import Tally
@@ -121,28 +120,6 @@ def note_pending(db: apsw.Connection, site: int, status: int | None) -> None:
 def hasten(db: apsw.Connection, latest: int) -> int:
     db.execute("UPDATE url NOT INDEXED SET next_fetch = ?1 WHERE next_fetch > ?1 AND state <> 0", (latest,))
     return db.changes()
-
-
-def drop_handed(db: apsw.Connection) -> None:
-    """Take back the word of nobody, and that of pages that the rules keep out. What had it is due since its last fetch."""
-    ids = array(
-        "q",
-        (
-            id
-            for (id,) in db.execute(
-                "SELECT handing.id FROM handing CROSS JOIN url ON url.id = handing.id LEFT JOIN url AS page ON page.id = handing.page"
-                " WHERE url.handed IS NOT NULL"
-                f" AND (handing.page IS NULL OR page.status IN ({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)}))"
-            )
-        ),
-    )
-    db.execute("UPDATE handing SET page = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
-    db.execute(
-        "UPDATE url SET handed = NULL, next_fetch = CASE"
-        f" WHEN state IN ({int(State.DONE)}, {int(State.REDIRECTED)}) AND lease_until IS NULL AND next_fetch > fetched_at THEN fetched_at"
-        " ELSE next_fetch END WHERE id IN (SELECT value FROM carray(?))",
-        (integers(ids),),
-    )
 
 
 def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -> list[int]:

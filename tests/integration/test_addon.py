@@ -34,7 +34,7 @@ ITEM_PIPELINES = {"pipelines.KeepsItems": 300}
 ADDONS = {"crawlspace.addon.CrawlSpaceRules": 500}
 """
 
-SPIDERS = """\
+SHOP = """\
 import scrapy
 
 
@@ -46,6 +46,12 @@ class Shop(scrapy.Spider):
         self.start_urls = start.split()
 
     def parse(self, response):
+"""
+"""A spider, but for what it does with a page."""
+
+SPIDERS = (
+    SHOP
+    + """\
         yield {"url": response.url, "rules": response.meta["crawlspace_rules"]}
         yield from response.follow_all(css="a")
 
@@ -66,6 +72,7 @@ class OwnWays(Shop):
     def taken(self, response):
         yield {"url": response.url, "type": response.headers["Content-Type"].decode()}
 """
+)
 
 MIDDLEWARES = """\
 class SeesRequests:

@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 
 from crawlspace.addon import RULES_DIR, CrawlSpaceRules
 from tests.conftest import assert_same
-from tests.integration.test_addon import SETTINGS, PlainProject, fetched
+from tests.integration.test_addon import SETTINGS, SHOP, PlainProject, fetched
 from tests.sites import Site, page, redirect, sequence, serve, status
 
 
@@ -169,19 +169,8 @@ def test_a_redirect_after_a_retry_counts_and_the_retry_does_not(plain: PlainProj
     assert plain.stats() == ({"refused/urls_per_host": 10 - targets} if targets < 10 else {})
 
 
-ASKS_AGAIN = """\
-import scrapy
-
-
-class Shop(scrapy.Spider):
-    name = "shop"
-
-    def __init__(self, start="", **kwargs):
-        super().__init__(**kwargs)
-        self.start_urls = start.split()
-
-    def parse(self, response):
-        for _ in range(2):
+ASKS_AGAIN = f"""\
+{SHOP}        for _ in range(2):
             yield response.request.replace(dont_filter=True)
 """
 
@@ -223,19 +212,8 @@ def test_a_start_url_that_leads_nowhere_is_a_warning(plain: PlainProject, start:
 
 
 def test_a_link_that_carries_the_meta_of_a_start_url_is_no_start_url(plain: PlainProject) -> None:
-    spider = """\
-import scrapy
-
-
-class Shop(scrapy.Spider):
-    name = "shop"
-
-    def __init__(self, start="", **kwargs):
-        super().__init__(**kwargs)
-        self.start_urls = start.split()
-
-    def parse(self, response):
-        yield from response.follow_all(css="a", meta=response.meta)
+    spider = f"""\
+{SHOP}        yield from response.follow_all(css="a", meta=response.meta)
 """
     plain.write({"rules/crawl.rules": RULES, "spiders.py": spider})
     with serve(Site({}), host="127.0.0.2") as outside, serve(Site({}, otherwise=page("Inside"))) as inside:

@@ -94,7 +94,7 @@ def outage(site: Site, server: Server, demo: Project, reply: Reply, *, rounds: i
     site.update(before)
 
 
-@pytest.mark.parametrize("reply", [status(500), drop(reset=True)], ids=["500", "reset"])
+@pytest.mark.parametrize("reply", [status(500), status(503), drop(reset=True), drop()], ids=["500", "503", "reset", "closed"])
 def test_an_outage_costs_no_document_and_what_has_gone_meanwhile_leaves(project: MakeProject, reply: Reply) -> None:
     site = Site({**OTHERS, "/changes": BEFORE})
     with serve(site) as server:
