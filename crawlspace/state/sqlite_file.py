@@ -18,13 +18,13 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.state import sqlite_rekey
+from crawlspace.state.sqlite_checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
 
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
-_WAL_PAGES = 16_000
-"""64 MB: keys are spread over their whole index, and a page changed often is copied into the file once."""
-_WAL_BYTES_KEPT = 64 * 1024 * 1024
+_WAL_BYTES_KEPT = 256 * 1024 * 1024
+"""More than a log reaches: to cut it costs time, and to write where it was as well."""
 _HARDLY_FREE_BYTES = 1024 * 1024
 _STEPS_UNTIL_CTRL_C = 100_000
 """Of SQLite's machine: some milliseconds."""
@@ -90,18 +90,19 @@ class SqliteFile:
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             self._changes_durable = 0
+            self._checkpoints: Checkpoints | None = None
             try:
                 with _told_of_older(path) if 0 < found < len(MIGRATIONS) else nullcontext():
-                    self._prepare(read_only=read_only)
+                    self._prepare(read_only=read_only, alone=alone)
                     if not read_only:
                         self._bring_up_to_date(hears, alone=alone)
             except BaseException:
-                self.db.close()
+                self._close()
                 raise
 
     def close(self) -> None:
         with told(self.path):
-            self.db.close()
+            self._close()
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -131,6 +132,8 @@ class SqliteFile:
                     )
                 yield self.db
                 self.db.execute("COMMIT")
+                if self._checkpoints is not None:
+                    self._checkpoints.after_commit()
             except BaseException:
                 if self.db.in_transaction:  # on some errors SQLite has rolled back already
                     self.db.execute("ROLLBACK")
@@ -149,7 +152,12 @@ class SqliteFile:
                 self.db.pragma("synchronous", "normal")
         self._changes_durable = self.db.total_changes()
 
-    def _prepare(self, *, read_only: bool) -> None:
+    def _close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+        self.db.close()
+
+    def _prepare(self, *, read_only: bool, alone: bool) -> None:
         self.db.set_busy_timeout(_BUSY_MS)
         self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
         self.db.pragma("temp_store", "memory")
@@ -159,7 +167,10 @@ class SqliteFile:
         # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
         # outbox roll back together, so what is lost is fetched again; what an index is told has been made durable before.
         self.db.pragma("synchronous", "normal")
-        self.db.pragma("wal_autocheckpoint", _WAL_PAGES)
+        if alone:
+            self._checkpoints = Checkpoints(self.path, self.db)
+        else:
+            self.db.pragma("wal_autocheckpoint", LOG_PAGES)
         self.db.pragma("journal_size_limit", _WAL_BYTES_KEPT)
 
     def _bring_up_to_date(self, hears: Hears, *, alone: bool) -> None:
