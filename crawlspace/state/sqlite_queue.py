@@ -18,33 +18,49 @@ from crawlspace.state.store import Site
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
 _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
 
-# From one queue of a site straight to the next one: as many looks into an index as there are queues, not URLs. Each condition
-# compares one column, and the first that finds a row ends it. Of `(site, source, shift) > (?, ?, ?)` SQLite looks up the equal ones,
-# and so goes through all URLs of a queue to find the next.
-_NEXT = (
-    "SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site = ?1 AND {source} = ?2 AND shift > ?3"
-    " ORDER BY shift, {first} LIMIT 1)"
-    " UNION ALL SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site = ?1 AND {source} > ?2"
-    " ORDER BY {source}, shift, {first} LIMIT 1)"
-    " UNION ALL SELECT * FROM (SELECT site, {source}, shift, {first} FROM {queues} AND site > ?1"
-    " ORDER BY site, {source}, shift, {first} LIMIT 1)"
+# What is pending stands in segments of so many ids, and in each by place, which is site, source and shift in one number. So what is
+# discovered goes into the pages of the last segment, which are few, however many URLs wait. A queue is looked for in each segment, of
+# which ten million URLs have 77.
+_READY = (
+    "SELECT url.id FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_pending ON segment = wanted.value"
+    " WHERE state = 0 AND lease_until IS NULL AND place = ? LIMIT ?"
+)
+_FIRST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment LIMIT 1"
+_LAST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment DESC LIMIT 1"
+# From one place straight to the next one: as many looks into the index as there are queues, not URLs.
+_NEXT_PLACE = f"(SELECT place FROM {_PENDING} AND segment = ?1 AND place > {{after}} AND place < ?3 ORDER BY place LIMIT 1)"
+_PLACES = (
+    f"WITH RECURSIVE found (last) AS (SELECT {_NEXT_PLACE.format(after='?2')}"
+    f" UNION ALL SELECT {_NEXT_PLACE.format(after='last')} FROM found WHERE last IS NOT NULL)"
+    " SELECT last FROM found WHERE last IS NOT NULL"
+)
+
+# The same for what is due. Each condition compares one column, and the first that finds a row ends it: of
+# `(site, waits_in, shift) > (?, ?, ?)` SQLite looks up the equal ones, and so goes through all URLs of a queue to find the next.
+_NEXT_DUE = (
+    f"SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift > ?3"
+    " ORDER BY shift, next_fetch LIMIT 1)"
+    f" UNION ALL SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site = ?1 AND waits_in > ?2"
+    " ORDER BY waits_in, shift, next_fetch LIMIT 1)"
+    f" UNION ALL SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site > ?1"
+    " ORDER BY site, waits_in, shift, next_fetch LIMIT 1)"
     " LIMIT 1"
 )
-_NEXT_PENDING = _NEXT.format(queues=_PENDING, source="source", first="id")
-_NEXT_DUE = _NEXT.format(queues=_DUE, source="waits_in", first="next_fetch")
 _SOURCES = tuple(Source)
 _FIRST = (-1, -9)
 """Before every source and shift."""
+_BEYOND = 1 << 50
+"""No id of a site is as large."""
 
 
 def sites(db: apsw.Connection) -> Iterator[Site]:
     """Every site that has something pending, due or asked to wait."""
     rows = list(db.execute("SELECT id, site, wait_until FROM site ORDER BY site"))
     pending: dict[int, tuple[Queue, ...]] = {}
-    for site_id, queue, _ in _leap(db, _NEXT_PENDING):
+    for site_id, queue in _pending(db):
         pending[site_id] = (*pending.get(site_id, ()), queue)
     later: dict[int, tuple[tuple[Queue, int], ...]] = {}
-    for site_id, queue, next_fetch in _leap(db, _NEXT_DUE):
+    for site_id, queue, next_fetch in _due(db):
         later[site_id] = (*later.get(site_id, ()), (queue, next_fetch))
     for site_id, site, wait_until in rows:
         if site_id in pending or site_id in later or wait_until is not None:
@@ -55,7 +71,7 @@ def lease(db: apsw.Connection, site: int, limit: int, *, now: int, until: int, q
     if queue is not None:
         ids = _ready(db, site, limit, now, queue)
     else:
-        waiting = {*(found for _, found, _ in _leap(db, _NEXT_PENDING, site)), *(found for found, _ in due(db, site))}
+        waiting = {*(found for _, found in _pending(db, site)), *(found for found, _ in due(db, site))}
         ids = []
         for each in sorted(waiting):
             ids += _ready(db, site, limit - len(ids), now, each)
@@ -97,23 +113,25 @@ def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str
 
 
 def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
-    return [(queue, next_fetch) for _, queue, next_fetch in _leap(db, _NEXT_DUE, site)]
+    return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
 
 
 def note_pending(db: apsw.Connection, site: int, status: int | None) -> None:
     tally = Tally()
-    for old, count in db.execute(
-        f"SELECT status, count(*) FROM {_PENDING} AND site = ? AND status IS NOT ? GROUP BY status", (site, status)
-    ):
-        if old is not None:
-            tally[f"status {old}"] -= count
-        if status is not None:
-            tally[f"status {status}"] += count
-    db.execute(
-        "UPDATE url INDEXED BY url_pending SET status = ?1"
-        " WHERE state = 0 AND lease_until IS NULL AND site = ?2 AND status IS NOT ?1",
-        (status, site),
-    )
+    for segment in _segments(db):
+        for old, count in db.execute(
+            f"SELECT status, count(*) FROM {_PENDING} AND segment = ? AND place > ? AND place < ? AND status IS NOT ? GROUP BY status",
+            (segment, _place(site), _place(site + 1), status),
+        ):
+            if old is not None:
+                tally[f"status {old}"] -= count
+            if status is not None:
+                tally[f"status {status}"] += count
+        db.execute(
+            "UPDATE url INDEXED BY url_pending SET status = ?1"
+            " WHERE state = 0 AND lease_until IS NULL AND segment = ?2 AND place > ?3 AND place < ?4 AND status IS NOT ?1",
+            (status, segment, _place(site), _place(site + 1)),
+        )
     sqlite_tally.add(db, tally)
 
 
@@ -124,12 +142,7 @@ def hasten(db: apsw.Connection, latest: int) -> int:
 
 def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -> list[int]:
     """Ids in the order in which they are to be leased."""
-    ids = [
-        id
-        for (id,) in db.execute(
-            f"SELECT id FROM {_PENDING} AND site = ? AND source = ? AND shift = ? ORDER BY id LIMIT ?", (site, *queue, limit)
-        )
-    ]
+    ids = [id for (id,) in db.execute(_READY, (integers(_segments(db)), _place(site, queue), limit))]
     if len(ids) < limit:
         ids += (
             id
@@ -142,10 +155,30 @@ def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -
     return ids
 
 
-def _leap(db: apsw.Connection, statement: str, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:
-    """Run a statement that finds the next queue of a site, until there is none; of one site only, where it is named."""
-    row = db.execute(statement, (site or 0, *_FIRST)).fetchone()
+def _place(site: int, queue: Queue | None = None) -> int:
+    """Return the number by which a queue stands in the index, as its column computes it; without a queue, one before all of its site."""
+    return site << 8 if queue is None else (site << 8) + (queue.source << 5) + queue.shift + 16
+
+
+def _segments(db: apsw.Connection) -> range:
+    """Return the segments from the first to the last that holds what is pending."""
+    first = db.execute(_FIRST_SEGMENT).get
+    return range(0) if first is None else range(first, db.execute(_LAST_SEGMENT).get + 1)
+
+
+def _pending(db: apsw.Connection, site: int | None = None) -> list[tuple[int, Queue]]:
+    """Return each site and queue that has something pending, in order; of one site only, where it is named."""
+    first, end = (0, _BEYOND) if site is None else (site, site + 1)
+    places: set[int] = set()
+    for segment in _segments(db):
+        places.update(place for (place,) in db.execute(_PLACES, (segment, _place(first), _place(end))))
+    return [(place >> 8, Queue(_SOURCES[place >> 5 & 7], (place & 31) - 16)) for place in sorted(places)]
+
+
+def _due(db: apsw.Connection, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:
+    """Yield each site and queue in which known URLs wait, and when the first one is due; of one site only, where it is named."""
+    row = db.execute(_NEXT_DUE, (site or 0, *_FIRST)).fetchone()
     while row and site in (None, row[0]):
-        found, source, shift, value = row
-        yield found, Queue(_SOURCES[source], shift), value
-        row = db.execute(statement, (found, source, shift)).fetchone()
+        found, source, shift, next_fetch = row
+        yield found, Queue(_SOURCES[source], shift), next_fetch
+        row = db.execute(_NEXT_DUE, (found, source, shift)).fetchone()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from crawlspace.urls import parse
 
 NOW = 1_750_000_000
 SINKS = ("index", "log")
+SEGMENT = 1 << 17
+"""Ids of what is pending that SQLite keeps together."""
 
 
 def new(url: str, *, source: Source = Source.INDEX_FOLLOW, shift: int = 0, depth: int = 0, redirects: int = 0) -> NewUrl:
@@ -84,18 +87,25 @@ class Known:
         return [short(state.url) for state in self.store.lease(f"{site}:80", limit, now=now, until=now + 300, queue=queue)]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
-    """Opens a store of each kind in turn."""
+@contextmanager
+def stores(kind: str, folder: Path) -> Iterator[Callable[[], Store]]:
+    """Opens a store in memory or in a file of the folder, as often as it is asked to, and closes them all."""
     opened: list[Store] = []
 
     def open_one() -> Store:
-        opened.append(MemoryStore(sinks=SINKS) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=SINKS))
+        opened.append(MemoryStore(sinks=SINKS) if kind == "memory" else SqliteStore(folder / "state.db", sinks=SINKS))
         return opened[-1]
 
     yield open_one
     for store in opened:
         store.close()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Opens a store of each kind in turn."""
+    with stores(request.param, tmp_path) as open_one:
+        yield open_one
 
 
 @pytest.fixture

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from crawlspace.model import NewUrl, Source
+from crawlspace.state import sqlite_tally
 from crawlspace.state.sqlite import SqliteStore
-from tests.contract.conftest import NOW, Known, new
+from crawlspace.state.sqlite_tally import Tally
+from tests.contract.conftest import NOW, SEGMENT, Known, new
 
 FEW, MANY = 20, 4_000
 GIANT = "giant.example:80"
@@ -53,6 +55,25 @@ def test_the_cost_is_that_of_few(
 ) -> None:
     few, many = (steps(fill(tmp_path / f"{urls}.db", urls), ask) for urls in (FEW, MANY))
     assert 0 < many <= few + 20, (few, many)
+
+
+SEGMENTS, STEPS_A_SEGMENT = 50, 130
+
+
+@pytest.mark.parametrize(("title", "ask"), [(title, ask) for title, fill, ask in COSTS if fill is pending], ids=range(3))
+def test_a_queue_is_looked_for_in_each_segment_of_ids(tmp_path: Path, title: str, ask: Callable[[SqliteStore], object]) -> None:
+    near, far = (steps(in_segments(tmp_path / f"{apart}.db", apart), ask) for apart in (0, SEGMENT))
+    assert 0 < far <= near + SEGMENTS * STEPS_A_SEGMENT, (near, far)
+
+
+def in_segments(path: Path, apart: int) -> SqliteStore:
+    """As many discoveries as there are segments, and so many ids between one and the next."""
+    store = SqliteStore(path)
+    for number in range(SEGMENTS):
+        store.discover([new(f"giant.example/{number}", source=Source.INDEX)], now=NOW)
+        with store._file.writing() as db:
+            sqlite_tally.add(db, Tally(id=apart))
+    return store
 
 
 def steps(store: SqliteStore, ask: Callable[[SqliteStore], object]) -> int:

@@ -106,6 +106,12 @@ def test_what_is_due_waits_in_its_source(store: SqliteStore) -> None:
     assert [state.url for state in store.lease("b.example:80", 9, now=NOW, until=NOW + 9)] == [full("b.example/")]
 
 
+def test_what_is_pending_waits_as_it_did(store: SqliteStore) -> None:
+    assert [site.pending for site in store.sites()] == [(Queue(Source.INDEX_FOLLOW),), ()]
+    leased = store.lease("a.example:80", 9, now=NOW - 61, until=NOW, queue=Queue(Source.INDEX_FOLLOW))
+    assert [state.url for state in leased] == [full("a.example/new"), *(full(f"a.example/more/{number}") for number in range(7))]
+
+
 def test_what_follows_from_a_change_is_as_ever(store: SqliteStore) -> None:
     known = Known(store)
     assert known.orders() == [("delete", "a.example/away"), ("push", "a.example/main")]
