@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from benchmarks.baseline_crawlspider import CONCURRENCY
 from benchmarks.collection import BenchCollection
@@ -31,6 +31,7 @@ from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
 
 _OURS = "crawlspace"
+_AGAIN = "crawlspace once more"
 _CRAWL_SPIDER = "CrawlSpider"
 _CRAWLEE = "Crawlee for Python"
 _CRAWLEE_NODE = "Crawlee on Node"
@@ -114,16 +115,21 @@ def _ground(folder: Path, pages: int) -> Iterator[_Ground]:
 
 
 def _compare(ground: _Ground, others: dict[str, Program], rounds: int) -> list[Row]:
-    """Run ours and the others in turn, and return what each cost and how often it is slower."""
-    programs = {_OURS: lambda: _ours(ground), **others}
+    """Run ours and the others in turn, and return what each cost and how often it is slower.
+
+    Ours runs before the others and after them, and they are compared with the middle of both: the machine changes its speed meanwhile.
+    """
+    programs = {_OURS: lambda: _ours(ground), **others, _AGAIN: lambda: _ours(ground)}
     costs = in_turn({name: partial(ground.checked, name, crawl) for name, crawl in programs.items()}, rounds)
+    around = [*zip(costs[_OURS], costs.pop(_AGAIN), strict=True)]
+    costs[_OURS] = [cost for pair in around for cost in pair]
     pages = ground.site.pages
     rows = [_row(f"pages (8 KB, 30 links each), {ground.site.duplicates} of them duplicates", f"{pages}")]
     rows += [_cost_row(name, taken, pages) for name, taken in costs.items()]
-    ours = costs.pop(_OURS)
+    del costs[_OURS]
     for name, theirs in costs.items():
-        ratio = median_ratio([cost.wall_s for cost in theirs], [cost.wall_s for cost in ours])
-        cpu = median_ratio([cost.cpu_s for cost in theirs], [cost.cpu_s for cost in ours])
+        ratio = median_ratio([cost.wall_s for cost in theirs], [mean(cost.wall_s for cost in pair) for pair in around])
+        cpu = median_ratio([cost.cpu_s for cost in theirs], [mean(cost.cpu_s for cost in pair) for pair in around])
         target = _TARGETS.get(name)
         rows.append(
             Row(
