@@ -155,7 +155,7 @@ while True:
 
 def test_a_kill_while_it_is_copied_costs_nothing(tmp_path: Path) -> None:
     path, told = tmp_path / "state.db", 0
-    for more in (300, 340, 380, 420, 460):
+    for more in (40, 47, 54, 61, 68):
         process = subprocess.Popen([sys.executable, "-c", WRITES, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         until = told + more * A_FEW
