@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.sites import CompletedRun, run_scrapy, start_scrapy
+from tests.command_line import CompletedRun, run_scrapy, start_scrapy
 
 settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)

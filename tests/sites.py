@@ -1,4 +1,4 @@
-"""What an integration test is made of: a small web site that it declares itself, and runs of the command line.
+"""What an integration test is made of: a small web site that it declares itself.
 
     site = Site({"/": page("Home", links=["/a", "/b"]), "/a": page("A"), "/gone": status(410), "/r": redirect("/a")})
     with serve(site) as server:
@@ -13,10 +13,8 @@ A path that the site does not hold is answered with 404, robots.txt too.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -28,11 +26,7 @@ from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
 from http.client import responses
-from pathlib import Path
 from typing import Protocol
-
-ROOT = Path(__file__).resolve().parent.parent
-"""The repository: what `scrapy` must be run in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,65 +380,3 @@ def _same(asked: Mapping[str, str], given: Mapping[str, str]) -> bool:
     if "if-none-match" in asked:
         return "etag" in given and given["etag"] in [tag.strip() for tag in asked["if-none-match"].split(",")]
     return "last-modified" in given and asked.get("if-modified-since") == given["last-modified"]
-
-
-# --- the command line ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CompletedRun:
-    returncode: int
-    stdout: str
-    stderr: str
-
-    def succeeded(self) -> CompletedRun:
-        """Itself, when the exit status is 0; else fails the test with all that was printed."""
-        assert self.returncode == 0, f"exit status {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
-        return self
-
-
-def run_scrapy(
-    args: Sequence[str], cwd: Path = ROOT, *, env: Mapping[str, str] | None = None, timeout: float = 60
-) -> CompletedRun:
-    """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *args],
-        cwd=cwd,
-        env=_environment(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            stdout, stderr = process.communicate()
-            said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
-            raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{said}") from None
-    return CompletedRun(process.returncode, stdout, stderr)
-
-
-def start_scrapy(
-    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
-
-    What it prints goes to a file, so that it never waits for a reader.
-    """
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *args],
-            cwd=cwd,
-            env=_environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
-
-
-def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
-    """The environment of the test without what would configure the crawler, and with `more`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLSPACE_", "SCRAPY_"))}
-    return {**kept, "PYTHONIOENCODING": "utf-8", **(more or {})}

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from crawlspace.model import OutcomeKind
+from tests.command_line import ROOT
 from tests.integration.test_two_collections import CASES
-from tests.sites import ROOT
 from tests.unit.runtime.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
 from tests.unit.state.test_lifecycle import TABLE as OUTCOMES

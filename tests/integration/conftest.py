@@ -8,8 +8,8 @@ import pytest
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
+from tests.command_line import ROOT, CompletedRun
 from tests.conftest import Project
-from tests.sites import ROOT, CompletedRun
 
 Run = Callable[..., CompletedRun]
 

@@ -19,8 +19,9 @@ from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
 from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
 from crawlspace.decision import Reason
 from crawlspace.runtime.rules_alone import NOFOLLOW, NOINDEX_ITEMS, RULES
+from tests.command_line import ROOT, CompletedRun, run_scrapy
 from tests.conftest import assert_same
-from tests.sites import ROOT, CompletedRun, Server, Site, binary, page, redirect, run_scrapy, serve, status, text
+from tests.sites import Server, Site, binary, page, redirect, serve, status, text
 
 SETTINGS = """\
 SPIDER_MODULES = ["spiders"]

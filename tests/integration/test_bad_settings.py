@@ -14,10 +14,10 @@ import pytest
 
 from crawlspace.collection_files import read_action_rules
 from crawlspace.errors import ConfigError
+from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
 from tests.integration.stored import collection
-from tests.sites import CompletedRun
 
 
 @pytest.fixture

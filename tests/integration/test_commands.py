@@ -26,9 +26,9 @@ from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
+from tests.command_line import ROOT, CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run, settings_of
-from tests.sites import ROOT, CompletedRun
 
 NOW = 1_750_000_000
 HOME = "http://www.example.com"

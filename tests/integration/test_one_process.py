@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
+from tests.command_line import ROOT
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, statuses
-from tests.sites import ROOT, Site, page, serve
+from tests.sites import Site, page, serve
 
 CRAWL_ALL = """
 import sys

@@ -48,12 +48,12 @@ def test_a_second_crawl(project: MakeProject, what: str, reply: Reply, then: int
     soft = 'CRAWLSPACE_SOFT_ERRORS = [("*", "Sorry, the page*", "*", 404)]\n'
     with serve(Site({**OTHERS, "/changes": BEFORE, "/moved": page("Moved"), "/more": page("More")})) as server:
         demo = project(collection(server.url(), settings=SETTINGS + soft))
-        assert demo.crawl("demo").returncode == 0
+        demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", "/changes", "/other", "/third", "/below"])
         server.site["/changes"] = reply
         make_due(demo)
         server.forget()
-        assert demo.crawl("demo").returncode == 0
+        demo.crawl("demo").succeeded()
         after = statuses(demo)
         assert after.get("/changes", GONE) == then
         assert ("/changes" in indexed(demo)) is stays

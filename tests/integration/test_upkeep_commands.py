@@ -20,10 +20,11 @@ from crawlspace.runtime.command import WIDTH
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
+from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
 from tests.integration.stored import FAST, indexed, states, statuses
-from tests.sites import CompletedRun, Site, page, serve
+from tests.sites import Site, page, serve
 from tests.unit.test_docs import json_in
 
 NOW = 1_750_000_000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sites import ROOT
+from tests.command_line import ROOT
 
 # Imports go one way, from the right to the left. A part is a module or package of crawlspace, or one of the top-level folders;
 # parts of `values` and of `engine` may import each other, the others keep to themselves. What is named nowhere is of the engine.

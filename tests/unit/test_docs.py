@@ -41,8 +41,8 @@ from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.site_table import KEYS
 from crawlspace.urls import parse
+from tests.command_line import ROOT
 from tests.conftest import assert_same
-from tests.sites import ROOT
 from tests.tables import TABLES, written
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])

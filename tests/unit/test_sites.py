@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_line import ROOT, run_scrapy
 from tests.conftest import MakeProject, assert_same
 from tests.sites import (
-    ROOT,
     Answer,
     Request,
     Route,
@@ -29,7 +29,6 @@ from tests.sites import (
     html,
     page,
     redirect,
-    run_scrapy,
     sequence,
     serve,
     slow,

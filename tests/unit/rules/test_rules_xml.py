@@ -9,7 +9,7 @@ import pytest
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.rules.action_rules import ActionRuleSet, And, Condition, Expression, Not, Or, Range
 from crawlspace.rules.rules_xml import MAX_DEPTH, MAX_SIZE, parse_rules_xml
-from tests.sites import ROOT
+from tests.command_line import ROOT
 
 V21 = "exa:com.exalead.actionrules.v21"
 

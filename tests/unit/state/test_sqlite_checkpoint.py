@@ -17,7 +17,7 @@ from crawlspace.model import NewUrl, Source
 from crawlspace.state import sqlite_checkpoint
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.urls import url_key
-from tests.sites import ROOT
+from tests.command_line import ROOT
 
 NOW = 1_750_000_000
 LOG, REST, MOST = 60, 10, 300

@@ -23,8 +23,8 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.sqlite_rows import pack_document, pack_keys, unpack_keys
 from crawlspace.state.sqlite_schema import APPLICATION_ID, FIRST, MIGRATIONS
 from crawlspace.state.store import Change
+from tests.command_line import ROOT
 from tests.contract.conftest import NOW, Known, full, key, new
-from tests.sites import ROOT
 
 NEWER = len(MIGRATIONS) + 1
 

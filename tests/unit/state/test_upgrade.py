@@ -25,8 +25,8 @@ from crawlspace.state.sqlite_rows import unpack_keys
 from crawlspace.state.sqlite_schema import MIGRATIONS
 from crawlspace.state.who_crawls import who_crawls
 from crawlspace.urls import url_key
+from tests.command_line import ROOT
 from tests.contract.conftest import NOW, Known, full, key
-from tests.sites import ROOT
 from tests.unit.state.older import URLS_OF_2, key_of_before, of_version_2
 from tests.unit.state.test_sqlite_file import assert_refused, in_a_fork, of_version_1
 

@@ -1,0 +1,91 @@
+"""Runs of the command line: to the end, or beside a test that kills them."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.quick_start import ROOT, Order, QuickStart
+
+__all__ = ["ROOT", "CompletedRun", "run_scrapy", "start_scrapy"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedRun:
+    returncode: int
+    stdout: str
+    stderr: str
+
+    def succeeded(self) -> CompletedRun:
+        """Itself, when the exit status is 0; else fails the test with all that was printed."""
+        assert self.returncode == 0, f"exit status {self.returncode}\n--- stdout\n{self.stdout}\n--- stderr\n{self.stderr}"
+        return self
+
+
+def run_scrapy(
+    args: Sequence[str], cwd: Path = ROOT, *, env: Mapping[str, str] | None = None, timeout: float = 60
+) -> CompletedRun:
+    """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
+    everything = _environment(env)
+    with tempfile.TemporaryDirectory() as folder:
+        printed, told = Path(folder, "stdout"), Path(folder, "stderr")
+        if cwd == ROOT and hasattr(os, "fork") and not any(name.startswith("PYTHON") for name in env or ()):
+            status = _quick_start().run(Order(args, str(cwd), everything, str(printed), str(told)), timeout)
+        else:
+            status = _run(args, cwd, everything, printed, told, timeout)
+        stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, told))
+    if status is None:
+        said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
+        raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{said}")
+    return CompletedRun(status, stdout, stderr)
+
+
+def _run(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float) -> int | None:
+    """As `QuickStart.run`, in an interpreter of its own."""
+    command = [sys.executable, "-m", "scrapy", *args]
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        try:
+            done = subprocess.run(
+                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, timeout=timeout, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return None
+    return done.returncode
+
+
+@functools.cache
+def _quick_start() -> QuickStart:
+    start = QuickStart()
+    atexit.register(start.close)
+    return start
+
+
+def start_scrapy(
+    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
+
+    What it prints goes to a file, so that it never waits for a reader.
+    """
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "scrapy", *args],
+            cwd=cwd,
+            env=_environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """The environment of the test without what would configure the crawler, and with `more`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CRAWLSPACE_", "SCRAPY_"))}
+    return {**kept, "PYTHONIOENCODING": "utf-8", **(more or {})}
