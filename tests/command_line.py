@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import os
 import subprocess
 import sys
@@ -12,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.quick_start import ROOT, Order, QuickStart
+from tests.quick_start import IS_POSSIBLE, quick_scrapy
 
-__all__ = ["ROOT", "CompletedRun", "run_scrapy", "start_scrapy"]
+ROOT = Path(__file__).resolve().parent.parent
+"""The repository: what `scrapy` must be run in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +35,8 @@ def run_scrapy(
     everything = _environment(env)
     with tempfile.TemporaryDirectory() as folder:
         printed, told = Path(folder, "stdout"), Path(folder, "stderr")
-        if cwd == ROOT and hasattr(os, "fork") and not any(name.startswith("PYTHON") for name in env or ()):
-            status = _quick_start().run(Order(args, str(cwd), everything, str(printed), str(told)), timeout)
-        else:
-            status = _run(args, cwd, everything, printed, told, timeout)
+        quickly = IS_POSSIBLE and cwd == ROOT and not any(name.startswith("PYTHON") for name in env or ())
+        status = (quick_scrapy if quickly else _scrapy)(args, cwd, everything, printed, told, timeout)
         stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, told))
     if status is None:
         said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
@@ -47,8 +44,8 @@ def run_scrapy(
     return CompletedRun(status, stdout, stderr)
 
 
-def _run(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float) -> int | None:
-    """As `QuickStart.run`, in an interpreter of its own."""
+def _scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float) -> int | None:
+    """As `quick_scrapy`, in an interpreter of its own."""
     command = [sys.executable, "-m", "scrapy", *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
         try:
@@ -58,13 +55,6 @@ def _run(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, s
         except subprocess.TimeoutExpired:
             return None
     return done.returncode
-
-
-@functools.cache
-def _quick_start() -> QuickStart:
-    start = QuickStart()
-    atexit.register(start.close)
-    return start
 
 
 def start_scrapy(

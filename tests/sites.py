@@ -2,7 +2,7 @@
 
     site = Site({"/": page("Home", links=["/a", "/b"]), "/a": page("A"), "/gone": status(410), "/r": redirect("/a")})
     with serve(site) as server:
-        run_scrapy(["crawl", "demo"], cwd=...)
+        run_scrapy(["crawl", "demo"])
         assert server.paths() == ["/robots.txt", "/", "/a"]
 
 A site may be changed while it is served (`server.site["/a"] = status(404)`), so that a test can show what a second crawl makes of it.

@@ -12,7 +12,7 @@ See https://www.sqlite.org/wal.html, "Checkpointing".
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 
@@ -48,14 +48,16 @@ class Checkpoints:
         copier = self._copier
         if copier is None:
             if self._pages >= self._due_at:
+                self._later()
                 self._copy()
-        elif not copier.is_alive():
+        elif not copier.is_busy():
             self._go_on(copier)
 
     def close(self) -> None:
         """Stop copying. Call it before the connection is closed, which copies the rest."""
         if self._copier is not None:
-            self._copier.stop()
+            self._copier.interrupt()
+            self._copier.end()
             self._copier = None
 
     def _committed(self, _db: apsw.Connection, _name: str, pages: int) -> int:
@@ -65,50 +67,56 @@ class Checkpoints:
         return apsw.SQLITE_OK
 
     def _go_on(self, copier: _Copier) -> None:
+        copier.end()
         self._copier = None
         rest = self._pages - copier.copied
-        if rest < 0 or copier.hindered:
-            self._later()
-        elif rest <= _REST_PAGES or self._pages >= _MOST_PAGES:
-            self._later()
-            with suppress(apsw.Error):
-                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        else:
+        if rest < 0:  # the log has begun anew meanwhile
+            return
+        self._later()
+        if copier.hindered:
+            return
+        if rest > _REST_PAGES and self._pages < _MOST_PAGES:
             self._copy()
+            return
+        with suppress(apsw.Error):
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _copy(self) -> None:
-        self._later()
         with suppress(apsw.Error, OSError, RuntimeError):  # the last one where no thread can be started
             if self._flushed is None:
                 self._flushed = os.open(self._path, os.O_RDWR)
-            copier = _Copier(self._path, self._flushed)
-            copier.start()
-            self._copier = copier
+            self._copier = _Copier(self._path, self._flushed)
 
     def _later(self) -> None:
         self._due_at = self._pages + LOG_PAGES // 4
 
 
-class _Copier(Thread):
-    """Copies once what the log holds, and flushes the file."""
+class _Copier:
+    """Copies once what the log holds, and flushes the file, in a thread."""
 
     def __init__(self, path: Path, flushed: int) -> None:
-        super().__init__(name=f"checkpoint of {path.name}")
         self.copied = 0
         self.hindered = True
         """Whether something was in the way: somebody who still reads what the log holds, another checkpoint, the disk."""
         self._flushed = flushed
         self._db = apsw.Connection(str(path))
-        self._db.pragma("wal_autocheckpoint", 0)
+        self._thread = Thread(target=self._run, name=f"checkpoint of {path.name}")
+        self._thread.start()
 
-    def run(self) -> None:
-        with suppress(apsw.Error, OSError), closing(self._db):
+    def is_busy(self) -> bool:
+        return self._thread.is_alive()
+
+    def interrupt(self) -> None:
+        self._db.interrupt()
+
+    def end(self) -> None:
+        """Wait until it is done. The connection is closed here: nobody may interrupt one that is being closed."""
+        self._thread.join()
+        self._db.close()
+
+    def _run(self) -> None:
+        with suppress(apsw.Error, OSError):
             self._db.execute("SELECT 1 FROM meta LIMIT 1").fetchall()  # a connection that has read nothing yet knows of no log
             pages, self.copied = self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             _flush(self._flushed)
             self.hindered = self.copied < pages
-
-    def stop(self) -> None:
-        with suppress(apsw.ConnectionClosedError):
-            self._db.interrupt()
-        self.join()

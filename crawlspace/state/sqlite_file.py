@@ -24,7 +24,7 @@ from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
-"""More than a log reaches: to cut it costs time, and to write where it was as well."""
+"""More than a log mostly reaches: to cut it costs time, and to write where it was as well."""
 _HARDLY_FREE_BYTES = 1024 * 1024
 _STEPS_UNTIL_CTRL_C = 100_000
 """Of SQLite's machine: some milliseconds."""

@@ -20,7 +20,8 @@ _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND l
 
 # What is pending stands in segments of so many ids, and in each by place, which is site, source and shift in one number. So what is
 # discovered goes into the pages of the last segment, which are few, however many URLs wait. A queue is looked for in each segment, of
-# which ten million URLs have 77.
+# which ten million URLs have 77. The loops stand as they are written (CROSS JOIN, INDEXED BY), so ids come in order without a sort,
+# which would have to read all of a queue.
 _READY = (
     "SELECT url.id FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_pending ON segment = wanted.value"
     " WHERE state = 0 AND lease_until IS NULL AND place = ? LIMIT ?"
@@ -160,6 +161,11 @@ def _place(site: int, queue: Queue | None = None) -> int:
     return site << 8 if queue is None else (site << 8) + (queue.source << 5) + queue.shift + 16
 
 
+def _at(place: int) -> tuple[int, Queue]:
+    """Return the site and the queue that stand at a place."""
+    return place >> 8, Queue(_SOURCES[place >> 5 & 7], (place & 31) - 16)
+
+
 def _segments(db: apsw.Connection) -> range:
     """Return the segments from the first to the last that holds what is pending."""
     first = db.execute(_FIRST_SEGMENT).get
@@ -172,7 +178,7 @@ def _pending(db: apsw.Connection, site: int | None = None) -> list[tuple[int, Qu
     places: set[int] = set()
     for segment in _segments(db):
         places.update(place for (place,) in db.execute(_PLACES, (segment, _place(first), _place(end))))
-    return [(place >> 8, Queue(_SOURCES[place >> 5 & 7], (place & 31) - 16)) for place in sorted(places)]
+    return [_at(place) for place in sorted(places)]
 
 
 def _due(db: apsw.Connection, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:

@@ -128,7 +128,7 @@ def test_what_cannot_be_copied_is_copied_later(
     assert_whole(store.path, 50 * A_FEW)
 
 
-def test_closing_does_not_wait_for_the_copying_and_leaves_one_file(tmp_path: Path) -> None:
+def test_closing_ends_the_copying_and_leaves_one_file(tmp_path: Path) -> None:
     store = SqliteStore.open_for_crawl(tmp_path / "state.db")
     while not copiers():
         write(store, store.counts().by_state.get("pending", 0) // A_FEW, 1, wait=False)
