@@ -32,7 +32,7 @@ _DROPPED = dict.fromkeys(map(ord, "\t\n\r"))
 
 @dataclass(slots=True)
 class Target:
-    """What a link leads to, whatever page it stands on."""
+    """What a link leads to, whatever page it stands on; without a URL where that is not admitted."""
 
     decision: Decision
     key: int = 0
@@ -84,13 +84,14 @@ class Discovery:
         deepest = self._space.limits.max_link_depth
         for href in hrefs:
             scope = (origin if href[1:2] != "/" else folder) if href[:1] == "/" else folder
-            target = targets.get((scope, href))
+            place = scope, href
+            target = targets.young.get(place) or targets.get(place)
             if target is None:
                 target = self._resolve(href, base, base_host_as_written)
                 if not _OF_THE_PAGE.match(href.strip(_SPACE).translate(_DROPPED)):
-                    targets.put((scope, href), target)
+                    targets.put(place, target)
             url = target.url
-            if not target.decision.admitted or url is None:
+            if url is None:
                 if not target.counted:
                     target.counted = True
                     self.refused[target.decision.reason] += 1
@@ -102,7 +103,7 @@ class Discovery:
                     self.refused[Reason.LINK_DEPTH] += 1
                 continue
             keys.append(target.key)
-            least = known.get(target.key)
+            least = known.young.get(target.key) or known.get(target.key)
             if least is not None and least - 1 <= depth:
                 if handed is not None:
                     known_one = url, target

@@ -376,8 +376,9 @@ class Engine:
                 keep_in_index=outcome.status == Status.EXCLUDED_HERE,
             )
         )
-        self._batch.new.extend(new)
-        self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
+        if new:
+            self._batch.new.extend(new)
+            self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
         self.progress.count(state, outcome)
 
     def _count_refusals(self) -> None:

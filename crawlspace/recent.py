@@ -10,15 +10,18 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Remembers at most twice `size` entries. No value may be None."""
+    """Remembers at most twice `size` entries. No value may be None.
+
+    `young` holds what was put in last; who asks for every link of every page looks there first, and saves the call.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._young: dict[K, V] = {}
+        self.young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
     def get(self, key: K) -> V | None:
-        value = self._young.get(key)
+        value = self.young.get(key)
         if value is None:
             value = self._old.get(key)
             if value is not None:
@@ -26,21 +29,21 @@ class Recent(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        if len(self._young) >= self._size:
+        if len(self.young) >= self._size:
             self._age()
-        self._young[key] = value
+        self.young[key] = value
 
     def drop(self, key: K) -> None:
-        self._young.pop(key, None)
+        self.young.pop(key, None)
         self._old.pop(key, None)
 
     def clear(self) -> None:
-        self._young.clear()
+        self.young.clear()
         self._old.clear()
 
     def _age(self) -> None:
-        self._old = self._young
-        self._young = {}
+        self._old = self.young
+        self.young = {}
 
 
 class RecentByWeight(Recent[K, V]):
@@ -55,5 +58,5 @@ class RecentByWeight(Recent[K, V]):
         if self._weight >= self._size:
             self._age()
             self._weight = 0
-        self._young[key] = value
+        self.young[key] = value
         self._weight += self._weigh(key, value)

@@ -224,8 +224,7 @@ class CrawlSpace:
         bytes have given.
         """
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
-        step = Step(Reason.MIME_TYPE, Verdict.PASS if allowed else Verdict.REFUSE)
-        return Decision(Reason.ADMITTED if allowed else Reason.MIME_TYPE, None, (step,))
+        return _TYPE_TAKEN if allowed else _TYPE_REFUSED
 
     def _match_prefix(self, url: Url) -> PrefixRule | None:
         return self._prefix.match(url.text)
@@ -304,6 +303,8 @@ class _Trial:
 
 
 _READ = Step(WELL_FORMED, Verdict.PASS)
+_TYPE_TAKEN = Decision(Reason.ADMITTED, None, (Step(Reason.MIME_TYPE, Verdict.PASS),))
+_TYPE_REFUSED = Decision(Reason.MIME_TYPE, None, (Step(Reason.MIME_TYPE, Verdict.REFUSE),))
 _ANY_PATH = "\0"
 """Stands for all paths of a host: no rule contains it, so that only one for the whole host applies."""
 _NO_RULE = {reason: Step(reason, Verdict.PASS) for reason in (Reason.DOMAIN, Reason.PREFIX)}
