@@ -11,9 +11,11 @@ import pytest
 
 from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.memory import MemoryStore
+from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Effects, Store
 from crawlspace.urls import parse
+from tests.servers import another_client, emptied
 
 NOW = 1_750_000_000
 SINKS = ("index", "log")
@@ -89,11 +91,16 @@ class Known:
 
 @contextmanager
 def stores(kind: str, folder: Path) -> Iterator[Callable[[], Store]]:
-    """Opens a store in memory or in a file of the folder, as often as it is asked to, and closes them all."""
+    """Opens a store in memory, in a file of the folder or on a server, as often as it is asked to, and closes them all."""
     opened: list[Store] = []
+    if kind == "redis":
+        emptied().close()
 
     def open_one() -> Store:
-        opened.append(MemoryStore(sinks=SINKS) if kind == "memory" else SqliteStore(folder / "state.db", sinks=SINKS))
+        if kind == "redis":
+            opened.append(RedisStore(another_client(), "contract", sinks=SINKS))
+        else:
+            opened.append(MemoryStore(sinks=SINKS) if kind == "memory" else SqliteStore(folder / "state.db", sinks=SINKS))
         return opened[-1]
 
     yield open_one
@@ -101,7 +108,7 @@ def stores(kind: str, folder: Path) -> Iterator[Callable[[], Store]]:
         store.close()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens a store of each kind in turn."""
     with stores(request.param, tmp_path) as open_one:

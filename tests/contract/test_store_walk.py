@@ -1,11 +1,12 @@
-"""A random walk: the same steps on the SQLite store and on the model in memory, and nothing that can be seen may differ."""
+"""A random walk: the same steps on a store and on the model in memory, and nothing that can be seen may differ."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,9 +18,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from crawlspace.model import Document, Held, IndexOrder, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.memory import MemoryStore
+from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Reclassified, Store
 from tests.contract.conftest import NOW, SINKS, key, new
+from tests.servers import another_client, emptied
 
 T = TypeVar("T")
 
@@ -87,17 +90,32 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
+@dataclass
+class Lying:
+    """What lies in a store: ids and checksums."""
+
+    documents: set[int]
+    checksums: set[bytes]
+    handing: set[int]
+
+
 class StoreWalk(RuleBasedStateMachine):
+    """A store and the model of it. `reopened` opens the store, `lies` says what lies in it of documents and of what is handed."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="walk"))
         self.model = MemoryStore(sinks=SINKS)
-        self.sqlite = SqliteStore(self.folder / "state.db", sinks=SINKS)
+        self.store = self.reopened()
         self.both(lambda store: store.discover([new(place) for place in PLACES[:8]], now=NOW))
 
     def teardown(self) -> None:
-        self.sqlite.close()
-        shutil.rmtree(self.folder)
+        self.store.close()
+
+    def reopened(self) -> Store:
+        raise NotImplementedError
+
+    def lies(self) -> Lying:
+        raise NotImplementedError
 
     def known_ids(self, by_place: dict[int, T]) -> dict[int, T]:
         """The same by ids of URLs that are known, instead of by numbers."""
@@ -105,7 +123,7 @@ class StoreWalk(RuleBasedStateMachine):
         return {known[place % len(known)].id: value for place, value in by_place.items()} if known else {}
 
     def both(self, step: Callable[[Store], object]) -> None:
-        assert step(self.sqlite) == step(self.model)
+        assert step(self.store) == step(self.model)
 
     @rule(urls=st.lists(new_urls, max_size=6), now=times)
     def discover(self, urls: list[NewUrl], now: int) -> None:
@@ -274,8 +292,8 @@ class StoreWalk(RuleBasedStateMachine):
 
     @rule()
     def reopen(self) -> None:
-        self.sqlite.close()
-        self.sqlite = SqliteStore(self.folder / "state.db", sinks=SINKS)
+        self.store.close()
+        self.store = self.reopened()
 
     @invariant()
     def same_to_look_at(self) -> None:
@@ -293,7 +311,7 @@ class StoreWalk(RuleBasedStateMachine):
 
     @invariant()
     def each_document_is_indexed_or_stood_for_by_one_that_is(self) -> None:
-        states = {state.id: state for state in self.sqlite.urls()}
+        states = {state.id: state for state in self.store.urls()}
         for state in states.values():
             assert (state.checksum is not None) == (state.indexed or state.duplicate_of is not None)
             if state.duplicate_of is not None:
@@ -304,14 +322,76 @@ class StoreWalk(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_left_lying(self) -> None:
-        db = self.sqlite._file.db
-        states = [state for state in self.sqlite.urls() if state.checksum is not None]
-        assert {id for (id,) in db.execute("SELECT id FROM document")} == {state.id for state in states}
-        assert {checksum for (checksum,) in db.execute("SELECT checksum FROM content")} <= {state.checksum for state in states}
+        lies = self.lies()
+        states = [state for state in self.store.urls() if state.checksum is not None]
+        assert lies.documents == {state.id for state in states}
+        assert lies.checksums <= {state.checksum for state in states}
+        assert lies.handing <= {state.id for state in self.store.urls()}
+
+
+class SqliteWalk(StoreWalk):
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="walk"))
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        shutil.rmtree(self.folder)
+
+    def reopened(self) -> Store:
+        return SqliteStore(self.folder / "state.db", sinks=SINKS)
+
+    def lies(self) -> Lying:
+        assert isinstance(self.store, SqliteStore)
+        db = self.store._file.db
         words = db.execute(
             "SELECT id FROM hands UNION SELECT id FROM handing UNION SELECT page FROM handing WHERE page IS NOT NULL"
         )
-        assert {id for (id,) in words} <= {state.id for state in self.sqlite.urls()}
+        return Lying(
+            {id for (id,) in db.execute("SELECT id FROM document")},
+            {checksum for (checksum,) in db.execute("SELECT checksum FROM content")},
+            {id for (id,) in words},
+        )
+
+
+class RedisWalk(StoreWalk):
+    def __init__(self) -> None:
+        self.client = emptied()
+        super().__init__()
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.client.close()
+
+    def reopened(self) -> Store:
+        return RedisStore(another_client(), "walk", sinks=SINKS)
+
+    def lies(self) -> Lying:
+        names = {key.decode() for key in self.client.scan_iter("{walk}:to:*")}
+        return Lying(
+            set(map(int, self.client.hkeys("{walk}:document"))),
+            set(self.client.hkeys("{walk}:text")),
+            {int(id) for kind in ("hands", "handed", "by", "mark") for id in self.client.hkeys(f"{{walk}}:{kind}")}
+            | {int(name.rpartition(":")[2]) for name in names},
+        )
+
+    @invariant()
+    def nobody_is_in_a_group_that_is_gone(self) -> None:
+        """What the indexes of the groups hold is what the URLs are."""
+        rows = {state.id: state for state in self.store.urls()}
+        names = {(state.canonical, state.id) for state in rows.values() if state.checksum is not None and state.canonical is not None}
+        prefix = b"{walk}:names:"
+        listed = {
+            (int.from_bytes(key[len(prefix) :], "little", signed=True), int(id))
+            for key in self.client.scan_iter(prefix + b"*")
+            for id in self.client.smembers(key)
+        }
+        assert listed == names
+        counted: Counter[bytes] = Counter()
+        for key in self.client.scan_iter("{walk}:checksum:*"):
+            for checksum, entry in self.client.hgetall(key).items():
+                counted[checksum] += int(entry.partition(b":")[0])
+        assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
 
 
 def _park(store: Store, *, sink: str, order: IndexOrder) -> None:
@@ -322,5 +402,6 @@ def _outbox(store: Store, *, sink: str) -> object:
     return store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink)
 
 
-TestStoreWalk = StoreWalk.TestCase
-TestStoreWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestSqliteWalk = SqliteWalk.TestCase
+TestRedisWalk = RedisWalk.TestCase
+TestSqliteWalk.settings = TestRedisWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))

@@ -1,0 +1,87 @@
+-- Looking. A URL is told as its id, its record, its site, who stands for its group, and what has been handed to it.
+
+local function told(id)
+  local row = get(id)
+  local winner = winner_of(id, row)
+  return {id, encoded(row), site_name(row[SITE]), winner or 0, handed_to(id) or false}
+end
+
+local function all_told(ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    if get(id) then found[#found + 1] = told(id) end
+  end
+  return found
+end
+
+function ops.get(args)
+  local id = id_of(args.url, args.key)
+  return id and told(id) or {}
+end
+
+function ops.get_ids(args)
+  prefetch(args.ids)
+  return all_told(args.ids)
+end
+
+-- The URLs behind `after` for which `wanted` holds, and the last one that was looked at; 0 where that was the last of all.
+local function walk(after, limit, most, wanted)
+  local last = tonumber(call("HGET", P .. "n", "urls") or 0)
+  local found, id, looked = {}, after, 0
+  while id < last and #found < limit and looked < most do
+    local ids = {}
+    for next_ = id + 1, math.min(id + 100, last) do ids[#ids + 1] = next_ end
+    prefetch(ids)
+    for _, one in ipairs(ids) do
+      id, looked = one, looked + 1
+      if rows[one] and wanted(rows[one], one) then
+        found[#found + 1] = one
+        if #found == limit then break end
+      end
+    end
+  end
+  return found, id < last and id or 0
+end
+
+function ops.scan(args)
+  local found, last = walk(args.after, args.limit, 20000, function() return true end)
+  return {last, all_told(found)}
+end
+
+function ops.urls(args)
+  local found, last = walk(args.after, args.limit, 5000, function(row, id)
+    return (args.state == nil or row[STATE] == args.state)
+      and (not args.leased or row[LEASE])
+      and (args.status == nil or row[STATUS] == args.status)
+      and (args.host == nil or host_of(site_name(row[SITE])) == args.host)
+      and (not args.held or (row[HELD] and winner_of(id, row) == id))
+  end)
+  return {last, all_told(found)}
+end
+
+function ops.lost_links(args)
+  local lost = {}
+  for _, id in ipairs(args.ids) do
+    for _, key in ipairs(keys_of(call("HGET", P .. "links", id) or "")) do
+      if #ids_with(key) == 0 then
+        lost[#lost + 1] = id
+        break
+      end
+    end
+  end
+  return lost
+end
+
+function ops.counts()
+  local held, waiting, parked = 0, 0, 0
+  for _, member in ipairs(call("SMEMBERS", P .. "held")) do
+    local id = tonumber(member)
+    local row = get(id)
+    if row and winner_of(id, row) == id then held = held + 1 end
+  end
+  for _, sink in ipairs(SINKS) do
+    waiting = waiting + call("ZCARD", out(sink, "delete")) + call("ZCARD", out(sink, "push"))
+    parked = parked + call("ZCARD", out(sink, "parked"))
+  end
+  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), held}
+end

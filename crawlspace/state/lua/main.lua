@@ -1,0 +1,7 @@
+local READS = {due = true, first_due = true, orders = true, parked = true, get = true, get_ids = true, scan = true, urls = true}
+READS.lost_links, READS.counts = true, true
+
+local reply = ops[ARGV[1]](unpack_one(ARGV[2]))
+if not READS[ARGV[1]] then call("HINCRBY", P .. "n", "writes", 1) end
+if ARGV[1] == "lease" then reply = all_told(reply) end
+return reply

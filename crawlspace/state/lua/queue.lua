@@ -1,0 +1,209 @@
+-- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
+
+local function handed_out(id, until_)
+  local row = get(id)
+  row[LEASE] = until_
+  touch(id)
+end
+
+-- The next URLs of one lane; what stands there without a record of ours is struck out.
+local function next_in(key, limit, latest, found)
+  local first = 0
+  while #found < limit do
+    local members
+    if latest then
+      members = call("ZRANGEBYSCORE", key, "-inf", latest, "LIMIT", first, limit - #found)
+    else
+      members = call("ZRANGE", key, first, first + limit - #found - 1)
+    end
+    if #members == 0 then return end
+    local ids = {}
+    for n, member in ipairs(members) do
+      local id = tonumber(member)
+      ids[n] = latest and id - MEMBER or id
+    end
+    prefetch(ids)
+    for n, id in ipairs(ids) do
+      if rows[id] then
+        found[#found + 1] = id
+        first = first + 1
+      else
+        call("ZREM", key, members[n])
+      end
+    end
+  end
+end
+
+local function lanes_at(site, kind, wanted)
+  local lanes = {}
+  if wanted then
+    lanes[1] = wanted
+  else
+    for lane = 0, 29 do lanes[#lanes + 1] = lane end
+  end
+  return lanes
+end
+
+local ops = {}
+
+function ops.lease(args)
+  local site = find_site(args.site)
+  if not site then return {} end
+  local found = {}
+  for _, lane in ipairs(lanes_at(site, nil, args.lane)) do
+    if #found < args.limit then next_in(pending_key(site, lane), args.limit, nil, found) end
+    if #found < args.limit then next_in(due_key(site, lane), args.limit, args.now, found) end
+  end
+  for _, id in ipairs(found) do handed_out(id, args["until"]) end
+  flush()
+  return found
+end
+
+local function end_leases(ids)
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    local row = get(id)
+    if row and row[LEASE] then
+      row[LEASE] = nil
+      touch(id)
+    end
+  end
+  flush()
+end
+
+function ops.release(args)
+  end_leases(args.ids)
+end
+
+function ops.renew(args)
+  prefetch(args.ids)
+  local lost = {}
+  for _, id in ipairs(args.ids) do
+    local row = get(id)
+    if row and row[LEASE] then
+      row[LEASE] = args["until"]
+      touch(id)
+    else
+      lost[#lost + 1] = id
+    end
+  end
+  flush()
+  return lost
+end
+
+function ops.reclaim(args)
+  local keeps = {}
+  for _, id in ipairs(args.keep) do keeps[id] = true end
+  local ids, ended = {}, {}
+  for _, member in ipairs(call("ZRANGEBYSCORE", P .. "leased", "-inf", args.now)) do
+    local id = tonumber(member)
+    if not keeps[id] then ids[#ids + 1] = id end
+  end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    if rows[id] then
+      local name = site_name(rows[id][SITE])
+      ended[name] = (ended[name] or 0) + 1
+    end
+  end
+  end_leases(ids)
+  local reply = {}
+  for name, count in pairs(ended) do
+    reply[#reply + 1] = name
+    reply[#reply + 1] = count
+  end
+  return reply
+end
+
+local function first_due(site, lane)
+  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
+  return first[2] and tonumber(first[2])
+end
+
+function ops.due(args)
+  local site, reply = find_site(args.site), {}
+  if not site then return reply end
+  for lane = 0, 29 do
+    local at = first_due(site, lane)
+    if at then
+      reply[#reply + 1] = lane
+      reply[#reply + 1] = at
+    end
+  end
+  return reply
+end
+
+-- For each `site:lane` its site's name, and when the first URL there is due.
+function ops.first_due(args)
+  local reply = {}
+  for _, place in ipairs(args.places) do
+    local site, lane = string.match(place, "(%d+):(%d+)")
+    reply[#reply + 1] = site_name(tonumber(site))
+    reply[#reply + 1] = first_due(site, lane) or -1
+  end
+  return reply
+end
+
+function ops.wait_site(args)
+  local site = site_number(args.site)
+  if args["until"] then
+    call("HSET", P .. "wait", site, args["until"])
+  else
+    call("HDEL", P .. "wait", site)
+  end
+end
+
+-- A part of what is pending at a site: from the URL behind `after` on, in the order of lanes and ids.
+function ops.note_pending(args)
+  local site = find_site(args.site)
+  if not site then return {} end
+  local lane, after = args.lane, args.after
+  local left = 1000
+  while lane < 30 do
+    local members = call("ZRANGEBYSCORE", pending_key(site, lane), "(" .. after, "+inf", "LIMIT", 0, left)
+    local ids = {}
+    for n, member in ipairs(members) do ids[n] = tonumber(member) end
+    prefetch(ids)
+    for _, id in ipairs(ids) do
+      if rows[id] then
+        rows[id][STATUS] = args.status
+        touch(id)
+      end
+    end
+    if #ids == left then
+      flush()
+      return {lane, ids[#ids]}
+    end
+    left = left - #ids
+    lane, after = lane + 1, 0
+  end
+  flush()
+  return {}
+end
+
+function ops.hasten(args)
+  local ids, limit = {}, 1000
+  local leased = call("ZRANGE", P .. "leased", 0, -1)
+  prefetch(leased)
+  for _, member in ipairs(leased) do
+    local row = get(member)
+    if row and row[STATE] ~= PENDING and row[NEXT] and row[NEXT] > args.latest then ids[#ids + 1] = tonumber(member) end
+  end
+  rows, origin = {}, {}
+  for _, place in ipairs(call("SMEMBERS", P .. "due")) do
+    if #ids >= limit then break end
+    local site, lane = string.match(place, "(%d+):(%d+)")
+    for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, lane), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
+      ids[#ids + 1] = tonumber(member) - MEMBER
+    end
+  end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    if rows[id] then
+      rows[id][NEXT] = args.latest
+      touch(id)
+    end
+  end
+  flush()
+  return #ids
+end

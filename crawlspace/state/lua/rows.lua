@@ -1,0 +1,266 @@
+-- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
+-- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+--
+-- Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
+
+local P = KEYS[1]
+local call = redis.call
+local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
+
+local FORMAT = 1
+local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, PATH, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local HOST, NEXT, RETRIES, LEASE, FETCHED, INTERVAL, ERRORS, RULES, CHECKSUM, CANON = 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+local ETAG, MODIFIED, HELD, MARK, ASKED, FIELDS = 23, 24, 25, 26, 27, 28
+local LAST = FIELDS
+local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true, [MARK] = true}
+
+local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
+local USER, REFRESH = 0, 5
+local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
+local BY_RULES = 3
+local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
+
+local rows = {}     -- by id: the record as it is to be; false where there is none
+local origin = {}   -- by id: where it stands and what it counts as in the database
+local touched = {}
+local names = {}    -- of sites, by number
+
+local function encoded(row)
+  local last = LAST
+  while last > FOUND and (not row[last] or (ZERO[last] and row[last] == 0)) do last = last - 1 end
+  return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
+end
+
+local function decoded(text)
+  local fine, row = pcall(unpack_one, text)
+  if not fine or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
+  if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
+  for place in pairs(ZERO) do row[place] = row[place] or 0 end
+  return row
+end
+
+local function queue_of(row)
+  if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
+  if row[ASKED] then return USER, row[SHIFT] end
+  return row[RETRIES] > 0 and row[SOURCE] or REFRESH, row[SHIFT]
+end
+
+local function lane_of(row)
+  local source, shift = queue_of(row)
+  return source * 5 + shift + 2
+end
+
+local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
+local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
+
+-- Where a URL stands: the sorted set, its member and its score there.
+local function place_of(id, row)
+  if row[LEASE] then return P .. "leased", tostring(id), row[LEASE] end
+  if row[STATE] == PENDING then return pending_key(row[SITE], lane_of(row)), tostring(id), id end
+  if row[NEXT] then return due_key(row[SITE], lane_of(row)), string.format("%.0f", MEMBER + id), row[NEXT] end
+  return nil
+end
+
+local function noted_origin(id, row)
+  local key, member, score = place_of(id, row)
+  return {
+    key = key, member = member, score = score, site = row[SITE], lane = lane_of(row), pending = row[STATE] == PENDING,
+    state = row[LEASE] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
+  }
+end
+
+local function keep(id, text)
+  local row = text and decoded(text)
+  if text and not row then  -- not ours: it is put aside, and never looked at again
+    call("HSET", P .. "broken", id, text)
+    call("HDEL", P .. "url", id)
+    call("ZREM", P .. "leased", id)
+    call("HINCRBY", P .. "n", "broken", 1)
+  end
+  rows[id] = row or false
+  if row then origin[id] = noted_origin(id, row) end
+end
+
+local function prefetch(ids)
+  local wanted, seen = {}, {}
+  for _, id in ipairs(ids) do
+    if rows[id] == nil and not seen[id] then
+      seen[id] = true
+      wanted[#wanted + 1] = id
+    end
+  end
+  for first = 1, #wanted, 500 do
+    local last = math.min(first + 499, #wanted)
+    local found = call("HMGET", P .. "url", unpack(wanted, first, last))
+    for n = first, last do keep(wanted[n], found[n - first + 1]) end
+  end
+end
+
+local function get(id)
+  if rows[id] == nil then keep(id, call("HGET", P .. "url", id)) end
+  return rows[id] or nil
+end
+
+local function touch(id) touched[id] = true end
+
+-- Ids by key. Two URLs may share one: then the ids stand there with commas between.
+local function key_bucket(key)
+  return string.format("%sk:%02x%02x", P, string.byte(key, 1), string.byte(key, 2))
+end
+
+local function split_ids(text)
+  local ids = {}
+  for id in string.gmatch(text, "%d+") do ids[#ids + 1] = tonumber(id) end
+  return ids
+end
+
+local new_ids = {}  -- by key: what this call has changed
+local function ids_with(key)
+  local ids = new_ids[key]
+  if not ids then
+    local text = call("HGET", key_bucket(key), key)
+    ids = text and split_ids(text) or {}
+    new_ids[key] = ids
+  end
+  return ids
+end
+
+local changed_keys = {}
+local function add_key(key, id)
+  local ids = ids_with(key)
+  ids[#ids + 1] = id
+  changed_keys[key] = true
+end
+
+local function drop_key(key, id)
+  local left = {}
+  for _, other in ipairs(ids_with(key)) do
+    if other ~= id then left[#left + 1] = other end
+  end
+  new_ids[key] = left
+  changed_keys[key] = true
+end
+
+local function rows_with(key)
+  local ids = ids_with(key)
+  prefetch(ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    if rows[id] then found[#found + 1] = id end
+  end
+  return found
+end
+
+local function id_of(url, key)
+  for _, id in ipairs(rows_with(key)) do
+    if rows[id][URL] == url then return id end
+  end
+  return nil
+end
+
+-- Sites have numbers.
+local numbers = {}
+local function find_site(name)
+  if numbers[name] == nil then
+    numbers[name] = tonumber(call("HGET", P .. "site", name) or nil) or false
+    if numbers[name] then names[numbers[name]] = name end
+  end
+  return numbers[name] or nil
+end
+
+local function site_number(name)
+  local number = find_site(name)
+  if not number then
+    number = call("HINCRBY", P .. "n", "sites", 1)
+    call("HSET", P .. "site", name, number)
+    call("HSET", P .. "site_name", number, name)
+    numbers[name], names[number] = number, name
+  end
+  return number
+end
+
+local function site_name(number)
+  if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
+  return names[number]
+end
+
+local function host_of(name) return string.match(name, "^(.*):[^:]*$") or name end
+
+-- A sorted set that was empty is noted in the list of its kind, one that becomes empty is struck out there.
+local opened, closed = {}, {}
+
+local function flush()
+  local counts, statuses, hosts = {}, {}, {}
+  local function count(where, what, by) where[what] = (where[what] or 0) + by end
+  local added, removed, written, dropped = {}, {}, {}, {}
+  for id in pairs(touched) do
+    local row, was = rows[id], origin[id]
+    local is = row and noted_origin(id, row) or nil
+    if was and (not is or was.key ~= is.key or was.member ~= is.member) and was.key then
+      removed[was.key] = removed[was.key] or {}
+      table.insert(removed[was.key], was.member)
+      if was.key ~= P .. "leased" then closed[was.key] = was end
+    end
+    if is and is.key and (not was or was.key ~= is.key or was.score ~= is.score) then
+      added[is.key] = added[is.key] or {}
+      table.insert(added[is.key], is.score)
+      table.insert(added[is.key], is.member)
+      if is.key ~= P .. "leased" then opened[is.key] = is end
+    end
+    for sign, one in pairs({[-1] = was, [1] = is}) do
+      if one then
+        count(counts, "state " .. one.state, sign)
+        if one.status then count(statuses, one.status, sign) end
+        if one.retrying then count(counts, "retrying", sign) end
+      end
+    end
+    if not was and row then count(hosts, host_of(site_name(row[SITE])), 1) end
+    if was and not row then count(hosts, host_of(site_name(was.site)), -1) end
+    if is and is.held ~= (was and was.held or false) then
+      call(is.held and "SADD" or "SREM", P .. "held", id)
+    elseif was and was.held and not is then
+      call("SREM", P .. "held", id)
+    end
+    if row then
+      written[#written + 1] = id
+      written[#written + 1] = encoded(row)
+      origin[id] = is
+    else
+      dropped[#dropped + 1] = id
+      origin[id] = nil
+    end
+  end
+  touched = {}
+  for first = 1, #written, 500 do call("HSET", P .. "url", unpack(written, first, math.min(first + 499, #written))) end
+  for first = 1, #dropped, 500 do call("HDEL", P .. "url", unpack(dropped, first, math.min(first + 499, #dropped))) end
+  for key, members in pairs(removed) do
+    for first = 1, #members, 500 do call("ZREM", key, unpack(members, first, math.min(first + 499, #members))) end
+  end
+  for key, pairs_ in pairs(added) do
+    for first = 1, #pairs_, 500 do call("ZADD", key, unpack(pairs_, first, math.min(first + 499, #pairs_))) end
+  end
+  for key, one in pairs(opened) do
+    call("SADD", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane)
+    closed[key] = nil
+  end
+  for key, one in pairs(closed) do
+    if call("EXISTS", key) == 0 then call("SREM", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane) end
+  end
+  opened, closed = {}, {}
+  for key in pairs(changed_keys) do
+    local ids = new_ids[key]
+    if #ids == 0 then
+      call("HDEL", key_bucket(key), key)
+    else
+      call("HSET", key_bucket(key), key, table.concat(ids, ","))
+    end
+  end
+  changed_keys = {}
+  for what, by in pairs(counts) do if by ~= 0 then call("HINCRBY", P .. "n", what, by) end end
+  for status, by in pairs(statuses) do
+    if by ~= 0 and call("HINCRBY", P .. "status", status, by) == 0 then call("HDEL", P .. "status", status) end
+  end
+  for host, by in pairs(hosts) do
+    if by ~= 0 and call("HINCRBY", P .. "host", host, by) == 0 then call("HDEL", P .. "host", host) end
+  end
+end

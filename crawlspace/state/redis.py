@@ -1,0 +1,311 @@
+"""A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
+
+Each method that writes is one script, so that it is made whole or not at all, whoever else is writing and whoever is killed meanwhile.
+The scripts are in `lua/`, in the order of `_PARTS`; `redis_rows` says how values travel. All keys of a collection begin with `{name}:`:
+the braces keep them together on one node of a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+import redis
+
+from crawlspace.errors import StoreError, StoreFull
+from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.redis_rows import change_of, document_of, known_of, lane_of, new_urls, number, queue_of, raw, state_of, written
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.urls import url_key
+
+_PARTS = ("rows", "queue", "outbox", "groups", "handing", "record", "look", "orders", "main")
+_PAGE = 500
+_read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
+
+
+def _script() -> str:
+    folder = files("crawlspace.state") / "lua"
+    return "\n".join((folder / f"{part}.lua").read_text() for part in _PARTS)
+
+
+class RedisStore:
+    """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
+
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",)) -> None:
+        self._client = client
+        self._prefix = f"{{{collection}}}:"
+        self._sinks = json.dumps(list(sinks))
+        self._run = client.register_script(_script())
+        self._own_writes = 0
+
+    # discovery
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
+        return _effects(self._write("discover", urls=new_urls(urls), now=now))
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        pending: defaultdict[str, list[Queue]] = defaultdict(list)
+        due: defaultdict[str, list[tuple[Queue, int]]] = defaultdict(list)
+        for kind in ("pending", "due"):
+            all_places = list(self._command("SMEMBERS", kind))
+            for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
+                told = self._read("first_due", places=[place.decode() for place in places])
+                for place, site, at in zip(places, told[::2], told[1::2], strict=True):
+                    queue = queue_of(int(place.partition(b":")[2]))
+                    if kind == "pending":
+                        pending[site.decode()].append(queue)
+                    elif at >= 0:
+                        due[site.decode()].append((queue, at))
+        waits = {}
+        for site_number, until in self._hash("wait").items():
+            waits[self._command("HGET", "site_name", site_number).decode()] = int(until)
+        for name in sorted(pending.keys() | due.keys() | waits.keys()):
+            yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), waits.get(name))
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        if limit <= 0:
+            return []
+        lane = {} if queue is None else {"lane": lane_of(queue)}
+        return [state_of(told) for told in self._write("lease", site=site, limit=limit, now=now, until=until, **lane)]
+
+    def release(self, ids: Iterable[int]) -> None:
+        self._write("release", ids=list(ids))
+
+    def renew(self, ids: Iterable[int], *, until: int) -> set[int]:
+        """Put the deadline of leases off; return those that are leases no more."""
+        return set(self._write("renew", ids=list(ids), until=until))
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        ended = self._write("reclaim", now=now, keep=list(keep))
+        return {site.decode(): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        told = self._read("due", site=site)
+        return [(queue_of(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
+
+    def wait_site(self, site: str, until: int | None) -> None:
+        self._write("wait_site", site=site, until=until)
+
+    def note_pending(self, site: str, status: int | None) -> None:
+        lane, after = 0, 0
+        while told := self._write("note_pending", site=site, status=status, lane=lane, after=after):
+            lane, after = told
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        effects = self._record(changes, now, health or {})
+        assert effects is not None  # nothing was expected
+        return effects
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        wanted = list(dict.fromkeys(ids))
+        while True:
+            found = self._read("get_ids", ids=wanted)
+            seen = {told[0]: told[1] for told in found}
+            changes = [made for told in found if (made := change(state_of(told))) is not None]
+            effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
+            if effects is not None:
+                return effects
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        return _effects(
+            self._write(
+                "reclassify",
+                excluded=list(found.excluded),
+                given_up=list(found.given_up),
+                held=list(found.held),
+                returned=list(found.returned),
+                unindexed=list(found.unindexed),
+                held_unindexed=list(found.held_unindexed),
+                moved=[(id, int(queue.source), queue.shift) for id, queue in found.moved],
+                now=now,
+            )
+        )
+
+    def drop_handed(self) -> None:
+        self._write("drop_handed")
+
+    def hasten(self, latest: int) -> int:
+        total = 0
+        while count := self._write("hasten", latest=latest):
+            total += count
+        return total
+
+    def health(self, site: str) -> Health:
+        told = self._command("HGET", "health", site)
+        return NEW_SITE if told is None else Health(*map(int, told.split()))
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        return set(self._read("lost_links", ids=list(ids)))
+
+    # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        found: list[KnownUrl] = []
+        while len(found) < limit:
+            after, told = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
+            found += map(known_of, told)
+            if not after:
+                break
+        return found
+
+    def version(self) -> int:
+        return int(self._command("HGET", "n", "writes") or 0) - self._own_writes
+
+    def get(self, url: str) -> UrlState | None:
+        told = self._read("get", url=url, key=number(url_key(url)))
+        return state_of(told) if told else None
+
+    def get_by_id(self, id: int) -> UrlState | None:
+        told = self._read("get_ids", ids=[id])
+        return state_of(told[0]) if told else None
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
+    ) -> Iterator[UrlState]:
+        """Read in pages, so that neither memory nor the server is held while the caller works."""
+        after = 0
+        wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
+        while True:
+            after, told = self._read("urls", after=after, limit=_PAGE, **wanted)
+            yield from map(state_of, told)
+            if not after:
+                return
+
+    def counts(self) -> Counts:
+        told, by_status, waiting, parked, hosts, held = self._read("counts")
+        numbers = {name.decode(): int(value) for name, value in zip(told[::2], told[1::2], strict=True)}
+        by_state = {}
+        for name, count in numbers.items():
+            kind, _, state = name.partition(" ")
+            if kind == "state" and count:
+                by_state["leased" if state == "leased" else State(int(state)).label] = count
+        return Counts(
+            by_state=by_state,
+            by_status={int(status): int(count) for status, count in zip(by_status[::2], by_status[1::2], strict=True)},
+            indexed=numbers.get("indexed", 0),
+            outbox=waiting,
+            parked=parked,
+            hosts=hosts,
+            retrying=numbers.get("retrying", 0),
+            held=held,
+        )
+
+    def host_count(self, host: str) -> int:
+        return int(self._command("HGET", "host", host) or 0)
+
+    # robots.txt
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        told = self._command("HGET", "robots", f"{scheme} {site}")
+        return None if told is None else RobotsEntry(site, scheme, *_read_robots(told))
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self._command("HSET", "robots", f"{entry.scheme} {entry.site}", written((entry.status, entry.body, entry.fetched_at)))
+
+    # refusals, counted across runs
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        for reason, times in by_reason.items():
+            self._command("HINCRBY", "refusal", str(reason), times)
+
+    def refusals(self) -> Mapping[str, int]:
+        return {reason.decode(): int(times) for reason, times in self._hash("refusal").items()}
+
+    # the outbox
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        return [
+            IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document))
+            for sequence, op, url, document in self._read("orders", sink=sink, limit=limit)
+        ]
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+        self._write("acknowledge", sink=sink, orders=[(order.sequence, order.url) for order in orders])
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        self._write("park", sink=sink, number=order.sequence, url=order.url, reason=reason)
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        told = self._read("parked", sink=sink)
+        return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in told]
+
+    def backlog(self, sink: str) -> int:
+        return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
+
+    # key-value odds and ends
+    def get_meta(self, name: str) -> str | None:
+        value = self._command("HGET", "meta", name)
+        return None if value is None else value.decode()
+
+    def set_meta(self, name: str, value: str) -> None:
+        self._command("HSET", "meta", name, value)
+
+    def check(self) -> None:
+        self._command("HGET", "meta", "format")
+
+    def close(self) -> None:
+        self._client.close()
+
+    # private
+    def _record(
+        self, changes: Sequence[Change], now: int, health: Mapping[str, Health], expected: Mapping[int, bytes] | None = None
+    ) -> Effects | None:
+        """Record; None where one of the URLs is not any more as it is expected to be."""
+        told = self._write(
+            "record",
+            changes=list(map(change_of, changes)),
+            now=now,
+            health=[(site, f"{how.answers} {how.recent}") for site, how in health.items()],
+            expected={id: raw(seen) for id, seen in (expected or {}).items()},
+        )
+        return None if told is None else _effects(told)
+
+    def _write(self, operation: str, **args: object) -> Any:
+        told = self._read(operation, **args)
+        self._own_writes += 1
+        return told
+
+    def _read(self, operation: str, **args: object) -> Any:
+        with _said():
+            return self._run(keys=[self._prefix], args=[operation, written(args), self._sinks])
+
+    def _command(self, command: str, key: str, *args: Any) -> Any:
+        with _said():
+            return self._client.execute_command(command, self._prefix + key, *args)
+
+    def _hash(self, key: str) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = self._command("HGETALL", key)
+        return found
+
+
+class _said:  # noqa: N801 - used as a statement
+    """Says in a sentence what the server refused."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, redis.exceptions.OutOfMemoryError):
+            raise StoreFull(f"Redis is full ({error}): give it more memory (maxmemory), or another collection less") from error
+        if isinstance(error, redis.exceptions.RedisError):
+            raise StoreError(f"Redis answered: {error}") from error
+
+
+def _effects(told: Sequence[Any]) -> Effects:
+    discovered, pending, lowered, due, pushes, deletes = told
+    return Effects(
+        discovered=discovered,
+        pending_sites={site.decode(): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
+        lowered=[tuple(one) for one in lowered],
+        due=[(site.decode(), queue_of(lane), at) for site, lane, at in due],
+        pushes=pushes,
+        deletes=deletes,
+    )

@@ -1,0 +1,248 @@
+"""How values travel between Python and the scripts in `lua/`: MessagePack, and nothing in it that could be executed.
+
+A record is an array, its first element the version of its format; `lua/rows.lua` names the elements in the same order. 64-bit numbers
+travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, for
+the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `_bytes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from crawlspace.model import Document, Held, NewUrl, Queue, Source, State, UrlState
+from crawlspace.state.handed import repeats, word_of
+from crawlspace.state.store import Change, KnownUrl
+
+FORMAT = 1
+_NONE = msgspec.Raw(b"\xc0")
+
+
+class Row(msgspec.Struct, array_like=True):
+    """A record as it is stored. Elements are only ever appended."""
+
+    version: int
+    url: str
+    key: msgspec.Raw
+    site: int
+    state: int
+    status: int | None
+    source: int
+    shift: int
+    depth: int
+    redirects: int
+    path_length: int
+    discovered_at: int
+    host_as_written: str | None = None
+    next_fetch: int | None = None
+    retries: int = 0
+    lease_until: int | None = None
+    fetched_at: int | None = None
+    interval_s: int | None = None
+    errors: int = 0
+    rules: int = 0
+    checksum: msgspec.Raw = _NONE
+    canonical: msgspec.Raw = _NONE
+    etag: str | None = None
+    last_modified: str | None = None
+    held: int | None = None
+    held_mark: int = 0
+    asked: bool = False
+    fields_mark: msgspec.Raw = _NONE
+
+
+_read_row = msgspec.msgpack.Decoder(Row).decode
+_read_document = msgspec.msgpack.Decoder(Document).decode
+_write = msgspec.msgpack.Encoder().encode
+written = _write
+
+
+def raw(value: bytes) -> msgspec.Raw:
+    """Return bytes as MessagePack, as a string."""
+    size = len(value)
+    if size < 32:
+        return msgspec.Raw(bytes((0xA0 | size,)) + value)
+    return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + value)
+
+
+def _bytes(value: msgspec.Raw) -> bytes | None:
+    """Return what a string in MessagePack, or its null, stands for."""
+    found = bytes(value)
+    kind = found[0]
+    return None if kind == 0xC0 else found[{0xD9: 2, 0xDA: 3, 0xDB: 5}.get(kind, 1) :]
+
+
+def _key(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)
+
+
+def number(value: int) -> msgspec.Raw:
+    """Return a 64-bit number as the scripts take it."""
+    return raw(_key(value))
+
+
+def _number_of(value: msgspec.Raw) -> int | None:
+    found = _bytes(value)
+    return None if found is None else int.from_bytes(found, "little", signed=True)
+
+
+def lane_of(queue: Queue) -> int:
+    """Return a queue as one number, in the order of queues."""
+    return queue.source * 5 + queue.shift + 2
+
+
+def queue_of(lane: int) -> Queue:
+    return Queue(Source(lane // 5), lane % 5 - 2)
+
+
+Told = Sequence[Any]
+"""What a script tells of a URL: its id, its record, its site, who stands for its group (0: nobody), what has been handed to it."""
+
+
+def state_of(told: Told) -> UrlState:
+    id, written_row, site, winner, handed = told
+    row = _read_row(written_row)
+    return UrlState(
+        id=id,
+        key=_number_of(row.key) or 0,
+        url=row.url,
+        site=site.decode(),
+        state=State(row.state),
+        status=row.status,
+        source=Source(row.source),
+        shift=row.shift,
+        depth=row.depth,
+        redirects=row.redirects,
+        path_length=row.path_length,
+        host_as_written=row.host_as_written,
+        discovered_at=row.discovered_at,
+        fetched_at=row.fetched_at,
+        next_fetch=row.next_fetch,
+        interval_s=row.interval_s,
+        retries=row.retries,
+        errors=row.errors,
+        lease_until=row.lease_until,
+        etag=row.etag,
+        last_modified=row.last_modified,
+        rules=row.rules,
+        checksum=_bytes(row.checksum),
+        canonical=_number_of(row.canonical),
+        indexed=winner == id,
+        duplicate_of=winner if winner not in (0, id) else None,
+        held=None if row.held is None else Held(row.held),
+        held_mark=row.held_mark,
+        asked=row.asked,
+        handed=None if handed is None else handed.decode(),
+        fields_mark=_number_of(row.fields_mark) or 0,
+    )
+
+
+def known_of(told: Told) -> KnownUrl:
+    id, written_row, site, winner, _ = told
+    row = _read_row(written_row)
+    return KnownUrl(
+        id,
+        row.url,
+        site.decode(),
+        row.state,
+        row.status,
+        row.depth,
+        row.host_as_written,
+        has_document=row.checksum != _NONE,
+        indexed=winner == id,
+        held=row.held,
+        asleep=row.state != State.PENDING and row.next_fetch is None,
+        source=row.source,
+        shift=row.shift,
+    )
+
+
+def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
+    return [
+        (
+            number(new.key),
+            new.url,
+            new.site,
+            int(new.source),
+            new.shift,
+            new.depth,
+            new.redirects,
+            new.path_length,
+            new.host_as_written,
+            new.handed,
+        )
+        for new in urls
+    ]
+
+
+def change_of(change: Change) -> dict[str, object]:
+    """Return a change as `lua/record.lua` takes it; what it says of nothing is left out."""
+    state, document = change.state, change.document
+    links = None if change.links is None else raw(b"".join(map(_key, change.links)))
+    told: dict[str, object] = {"id": state.id, "state": _fields_of(state), "repeats": repeats(change)}
+    if change.forget:
+        told["forget"] = True
+    if change.keep_in_index:
+        told["keep"] = True
+    if document is not None:
+        told["document"] = raw(_write(replace(document, text="", duplicates=[])))
+        told["text"] = document.text
+        told["fields"] = raw(_write(document.fields) if document.fields else b"")
+    if links is not None:
+        told["links"] = links
+    if change.discovered:
+        told["discovered"] = new_urls(change.discovered)
+    word = word_of(change)
+    if word is not None:
+        leads = {"links": links if word.links is change.links and links is not None else raw(b"".join(map(_key, word.links)))}
+        told["word"] = leads if word.hands is None else {**leads, "hands": word.hands}
+    if state.handed is not None:
+        told["fetched_with"] = state.handed
+    return told
+
+
+def document_of(told: Sequence[bytes]) -> Document | None:
+    """Return what is pushed for a URL: told as its URL, its document without text, the text, and the URLs of its duplicates."""
+    if not told:
+        return None
+    url, written_document, text, *duplicates = told
+    document = _read_document(written_document)
+    document.url, document.text = url.decode(), text.decode()
+    document.duplicates = [other.decode() for other in duplicates]
+    return document
+
+
+def _fields_of(state: UrlState) -> list[object]:
+    return [
+        FORMAT,
+        None,
+        None,
+        None,
+        int(state.state),
+        None if state.status is None else int(state.status),
+        int(state.source),
+        state.shift,
+        state.depth,
+        state.redirects,
+        state.path_length,
+        state.discovered_at,
+        None,
+        state.next_fetch,
+        state.retries,
+        None,
+        state.fetched_at,
+        state.interval_s,
+        state.errors,
+        state.rules,
+        None if state.checksum is None else raw(state.checksum),
+        None if state.canonical is None else number(state.canonical),
+        state.etag,
+        state.last_modified,
+        None if state.held is None else int(state.held),
+        state.held_mark,
+        state.asked,
+        number(state.fields_mark) if state.fields_mark else None,
+    ]
