@@ -97,6 +97,12 @@ class StoreFull(StoreError):
     transient = True
 
 
+class StoreAway(StoreError):
+    """The server cannot be reached at present."""
+
+    transient = True
+
+
 class StoreDamaged(StoreError):
     pass
 

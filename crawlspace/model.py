@@ -24,11 +24,26 @@ class Source(IntEnum):
         return self.name.lower()
 
 
+SHIFTS = 5
+LANES = len(Source) * SHIFTS
+"""A lane is the number of a Queue: by source, and in it by shift."""
+
+
 class Queue(NamedTuple):
     """Where a URL waits within its site: by source, and in it by shift, -2 first."""
 
     source: Source
     shift: int = 0
+
+    @property
+    def lane(self) -> int:
+        """The queue as one number below LANES, in the order of queues."""
+        return self.source * SHIFTS + max(-2, min(2, self.shift)) + 2
+
+    @classmethod
+    def of_lane(cls, lane: int) -> Queue:
+        source, shift = divmod(lane, SHIFTS)
+        return cls(Source(source), shift - 2)
 
 
 def source_of(*, index: bool, follow: bool) -> Source:

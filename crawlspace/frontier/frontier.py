@@ -18,10 +18,10 @@ from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
 from crawlspace.frontier.machines import Machines
 from crawlspace.frontier.places import Places
-from crawlspace.frontier.politeness import LANES, Backoff, Pace, SiteTurns, lane_of, lanes_in, lanes_of
+from crawlspace.frontier.politeness import Backoff, Pace, SiteTurns, lanes_in, lanes_of
 from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
-from crawlspace.model import Queue, Source, UrlState
+from crawlspace.model import LANES, Queue, Source, UrlState
 
 BATCH = 64
 """URLs leased at a time from a site without a delay."""
@@ -180,7 +180,7 @@ class Frontier:
         """URLs of these sites may have become pending, in these queues."""
         for site, queue in found:
             turns = self._turns(site)
-            bit = 1 << lane_of(queue)
+            bit = 1 << queue.lane
             if not turns.more & bit and site not in self.silent:
                 turns.more |= bit
                 self._settle(turns)
@@ -191,7 +191,7 @@ class Frontier:
             return
         if retry:
             self._retries_until = max(self._retries_until, at)
-        self._later.add(self._turns(site), lane_of(queue), at)
+        self._later.add(self._turns(site), queue.lane, at)
 
     def look_again(self) -> None:
         """Another process has written to the store: see which sites have something now."""
@@ -263,9 +263,9 @@ class Frontier:
 
     def _learn(self, turns: SiteTurns, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
-            turns.more |= 1 << lane_of(queue)
+            turns.more |= 1 << queue.lane
         for queue, at in due:
-            self._later.add(turns, lane_of(queue), at)
+            self._later.add(turns, queue.lane, at)
         self._settle(turns)
 
     def _settle(self, turns: SiteTurns) -> None:
@@ -367,7 +367,7 @@ class Frontier:
             turns.more &= ~(1 << lane)
             turns.due.pop(lane, None)
             for queue, at in self._store.due(turns.site):
-                if lane_of(queue) == lane:
+                if queue.lane == lane:
                     self._later.add(turns, lane, at)
 
     def _take(self, turns: SiteTurns, lane: int, now: float) -> UrlState:

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.politeness import SiteTurns, lane_of, queue_of
+from crawlspace.frontier.politeness import SiteTurns
 from crawlspace.frontier.ports import LeaseStore
-from crawlspace.model import UrlState
+from crawlspace.model import Queue, UrlState
 
 MOST_AT_HAND = 8_000
 """Leased URLs that wait here, of all sites together; beyond that no more are leased than are asked for at once."""
@@ -29,7 +29,7 @@ class Leases:
         """Lease URLs of a lane for the hand of its site, one of so many that are `working`. Returns whether there may be more."""
         now = round(self._clock.now())
         limit = max(1, min(turns.batch, MOST_AT_HAND // working)) if self._at_hand < MOST_AT_HAND else 1
-        got = self._store.lease(turns.site, limit, now=now, until=now + self.lease_s, queue=queue_of(lane))
+        got = self._store.lease(turns.site, limit, now=now, until=now + self.lease_s, queue=Queue.of_lane(lane))
         if got:
             turns.at_hand[lane] = deque(got)
             self._held.update(state.id for state in got)
@@ -47,7 +47,7 @@ class Leases:
 
     def put_back(self, turns: SiteTurns, state: UrlState) -> None:
         """Put a URL back into the hand, as the next of its lane."""
-        turns.at_hand.setdefault(lane_of(state.queue), deque()).appendleft(state)
+        turns.at_hand.setdefault(state.queue.lane, deque()).appendleft(state)
         self._at_hand += 1
 
     def give_back(self, turns: SiteTurns) -> None:

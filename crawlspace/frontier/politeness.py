@@ -8,25 +8,12 @@ from dataclasses import dataclass, field
 from math import inf
 
 from crawlspace.frontier.machines import Machine
-from crawlspace.model import Queue, Source, UrlState
-
-_SHIFTS = 5
-LANES = len(Source) * _SHIFTS
-"""A lane is the number of a Queue: by source, and in it by shift."""
-
-
-def lane_of(queue: Queue) -> int:
-    return queue.source * _SHIFTS + max(-2, min(2, queue.shift)) + 2
-
-
-def queue_of(lane: int) -> Queue:
-    source, shift = divmod(lane, _SHIFTS)
-    return Queue(Source(source), shift - 2)
+from crawlspace.model import SHIFTS, Source, UrlState
 
 
 def lanes_of(source: Source) -> range:
     """The lanes of a source, shift -2 first."""
-    return range(source * _SHIFTS, (source + 1) * _SHIFTS)
+    return range(source * SHIFTS, (source + 1) * SHIFTS)
 
 
 def lanes_in(mask: int) -> Iterator[int]:

@@ -1,51 +1,41 @@
 """A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
 
 Each method that writes is one script, so that it is made whole or not at all, whoever else is writing and whoever is killed meanwhile.
-The scripts are in `lua/`, in the order of `_PARTS`; `redis_rows` says how values travel. All keys of a collection begin with `{name}:`:
-the braces keep them together on one node of a cluster.
+`redis_scripts` runs them, `redis_rows` says how values travel, `redis_workers` is for those who crawl side by side.
 """
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 import msgspec
 import redis
 
-from crawlspace.errors import StoreError, StoreFull
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.redis_rows import change_of, document_of, known_of, lane_of, new_urls, number, queue_of, raw, state_of, written
+from crawlspace.state.redis_rows import change_of, document_of, known_of, new_urls, number, raw, state_of, written
+from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.urls import url_key
 
-_PARTS = ("rows", "queue", "outbox", "groups", "handing", "record", "look", "orders", "main")
 _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
-
-
-def _script() -> str:
-    folder = files("crawlspace.state") / "lua"
-    return "\n".join((folder / f"{part}.lua").read_text() for part in _PARTS)
 
 
 class RedisStore:
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",)) -> None:
-        self._client = client
-        self._prefix = f"{{{collection}}}:"
-        self._sinks = json.dumps(list(sinks))
-        self._run = client.register_script(_script())
+        self.scripts = Scripts(client, collection, sinks=sinks)
+        self._read = self.scripts.run
+        self._command = self.scripts.command
         self._own_writes = 0
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
-        return _effects(self._write("discover", urls=new_urls(urls), now=now))
+        return effects_of(self._write("discover", urls=new_urls(urls), now=now))
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
@@ -56,13 +46,13 @@ class RedisStore:
             for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
                 told = self._read("first_due", places=[place.decode() for place in places])
                 for place, site, at in zip(places, told[::2], told[1::2], strict=True):
-                    queue = queue_of(int(place.partition(b":")[2]))
+                    queue = Queue.of_lane(int(place.partition(b":")[2]))
                     if kind == "pending":
                         pending[site.decode()].append(queue)
                     elif at >= 0:
                         due[site.decode()].append((queue, at))
         waits = {}
-        for site_number, until in self._hash("wait").items():
+        for site_number, until in self.scripts.hash("wait").items():
             waits[self._command("HGET", "site_name", site_number).decode()] = int(until)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
             yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), waits.get(name))
@@ -70,7 +60,7 @@ class RedisStore:
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         if limit <= 0:
             return []
-        lane = {} if queue is None else {"lane": lane_of(queue)}
+        lane = {} if queue is None else {"lane": queue.lane}
         return [state_of(told) for told in self._write("lease", site=site, limit=limit, now=now, until=until, **lane)]
 
     def release(self, ids: Iterable[int]) -> None:
@@ -86,7 +76,7 @@ class RedisStore:
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         told = self._read("due", site=site)
-        return [(queue_of(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
+        return [(Queue.of_lane(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
 
     def wait_site(self, site: str, until: int | None) -> None:
         self._write("wait_site", site=site, until=until)
@@ -113,7 +103,7 @@ class RedisStore:
                 return effects
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
-        return _effects(
+        return effects_of(
             self._write(
                 "reclassify",
                 excluded=list(found.excluded),
@@ -207,7 +197,7 @@ class RedisStore:
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
         told = self._command("HGET", "robots", f"{scheme} {site}")
-        return None if told is None else RobotsEntry(site, scheme, *_read_robots(told))
+        return None if told is None else robots_entry(site, scheme, told)
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._command("HSET", "robots", f"{entry.scheme} {entry.site}", written((entry.status, entry.body, entry.fetched_at)))
@@ -218,7 +208,7 @@ class RedisStore:
             self._command("HINCRBY", "refusal", str(reason), times)
 
     def refusals(self) -> Mapping[str, int]:
-        return {reason.decode(): int(times) for reason, times in self._hash("refusal").items()}
+        return {reason.decode(): int(times) for reason, times in self.scripts.hash("refusal").items()}
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
@@ -252,7 +242,7 @@ class RedisStore:
         self._command("HGET", "meta", "format")
 
     def close(self) -> None:
-        self._client.close()
+        self.scripts.close()
 
     # private
     def _record(
@@ -266,46 +256,25 @@ class RedisStore:
             health=[(site, f"{how.answers} {how.recent}") for site, how in health.items()],
             expected={id: raw(seen) for id, seen in (expected or {}).items()},
         )
-        return None if told is None else _effects(told)
+        return None if told is None else effects_of(told)
 
     def _write(self, operation: str, **args: object) -> Any:
         told = self._read(operation, **args)
         self._own_writes += 1
         return told
 
-    def _read(self, operation: str, **args: object) -> Any:
-        with _said():
-            return self._run(keys=[self._prefix], args=[operation, written(args), self._sinks])
 
-    def _command(self, command: str, key: str, *args: Any) -> Any:
-        with _said():
-            return self._client.execute_command(command, self._prefix + key, *args)
-
-    def _hash(self, key: str) -> dict[bytes, bytes]:
-        found: dict[bytes, bytes] = self._command("HGETALL", key)
-        return found
-
-
-class _said:  # noqa: N801 - used as a statement
-    """Says in a sentence what the server refused."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, redis.exceptions.OutOfMemoryError):
-            raise StoreFull(f"Redis is full ({error}): give it more memory (maxmemory), or another collection less") from error
-        if isinstance(error, redis.exceptions.RedisError):
-            raise StoreError(f"Redis answered: {error}") from error
-
-
-def _effects(told: Sequence[Any]) -> Effects:
+def effects_of(told: Sequence[Any]) -> Effects:
     discovered, pending, lowered, due, pushes, deletes = told
     return Effects(
         discovered=discovered,
         pending_sites={site.decode(): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
         lowered=[tuple(one) for one in lowered],
-        due=[(site.decode(), queue_of(lane), at) for site, lane, at in due],
+        due=[(site.decode(), Queue.of_lane(lane), at) for site, lane, at in due],
         pushes=pushes,
         deletes=deletes,
     )
+
+
+def robots_entry(site: str, scheme: str, told: bytes) -> RobotsEntry:
+    return RobotsEntry(site, scheme, *_read_robots(told))

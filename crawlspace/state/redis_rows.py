@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from crawlspace.model import Document, Held, NewUrl, Queue, Source, State, UrlState
+from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.handed import repeats, word_of
 from crawlspace.state.store import Change, KnownUrl
 
@@ -87,15 +87,6 @@ def number(value: int) -> msgspec.Raw:
 def _number_of(value: msgspec.Raw) -> int | None:
     found = _bytes(value)
     return None if found is None else int.from_bytes(found, "little", signed=True)
-
-
-def lane_of(queue: Queue) -> int:
-    """Return a queue as one number, in the order of queues."""
-    return queue.source * 5 + queue.shift + 2
-
-
-def queue_of(lane: int) -> Queue:
-    return Queue(Source(lane // 5), lane % 5 - 2)
 
 
 Told = Sequence[Any]

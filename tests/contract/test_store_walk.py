@@ -370,7 +370,7 @@ class RedisWalk(StoreWalk):
         names = {key.decode() for key in self.client.scan_iter("{walk}:to:*")}
         return Lying(
             set(map(int, self.client.hkeys("{walk}:document"))),
-            set(self.client.hkeys("{walk}:text")),
+            {bytes(checksum) for checksum in self.client.hkeys("{walk}:text") if isinstance(checksum, bytes)},
             {int(id) for kind in ("hands", "handed", "by", "mark") for id in self.client.hkeys(f"{{walk}}:{kind}")}
             | {int(name.rpartition(":")[2]) for name in names},
         )
@@ -379,18 +379,21 @@ class RedisWalk(StoreWalk):
     def nobody_is_in_a_group_that_is_gone(self) -> None:
         """What the indexes of the groups hold is what the URLs are."""
         rows = {state.id: state for state in self.store.urls()}
-        names = {(state.canonical, state.id) for state in rows.values() if state.checksum is not None and state.canonical is not None}
+        names = {
+            (state.canonical, state.id) for state in rows.values() if state.checksum is not None and state.canonical is not None
+        }
         prefix = b"{walk}:names:"
         listed = {
-            (int.from_bytes(key[len(prefix) :], "little", signed=True), int(id))
-            for key in self.client.scan_iter(prefix + b"*")
-            for id in self.client.smembers(key)
+            (int.from_bytes(named[len(prefix) :], "little", signed=True), int(id))
+            for named in self.client.scan_iter(prefix + b"*")
+            for id in self.client.smembers(named)
         }
         assert listed == names
         counted: Counter[bytes] = Counter()
-        for key in self.client.scan_iter("{walk}:checksum:*"):
-            for checksum, entry in self.client.hgetall(key).items():
-                counted[checksum] += int(entry.partition(b":")[0])
+        for bucket in self.client.scan_iter("{walk}:checksum:*"):
+            for checksum, entry in self.client.hgetall(bucket).items():
+                assert isinstance(checksum, bytes)
+                counted[checksum] += int(str(entry, "latin-1").partition(":")[0])
         assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
 
 
@@ -404,4 +407,6 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
-TestSqliteWalk.settings = TestRedisWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestSqliteWalk.settings = TestRedisWalk.settings = settings(
+    max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck)
+)

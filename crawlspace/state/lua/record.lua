@@ -1,4 +1,4 @@
--- Discovery and results. A change is `{id, state, forget, keep, document, text, fields, links, discovered, word, hands, repeats,
+-- Discovery and results. A worker records what it holds; what it was taken for dead over is another's by now, and passed over. A change is `{id, state, forget, keep, document, text, fields, links, discovered, word, hands, repeats,
 -- fetched_with}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
 local nearer = {}  -- by id: the depth that was, where it went down
@@ -157,6 +157,8 @@ function ops.discover(args)
 end
 
 function ops.record(args)
+  local before = args.worker and repeated(args)
+  if before then return before end
   for id, seen in pairs(args.expected or {}) do
     local row = get(id)
     if not row or encoded(row) ~= seen then return false end
@@ -171,7 +173,7 @@ function ops.record(args)
   local discovered, pages, order, gone = {}, {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
-    if get(id) then
+    if get(id) and (not args.worker or call("SISMEMBER", held_key(args.worker), id) == 1) then
       local page = pages[id]
       if not page then
         page = {key = rows[id][KEY]}
@@ -196,7 +198,12 @@ function ops.record(args)
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health)
-  return replied(lowered, pushes, deletes, due)
+  local reply = replied(lowered, pushes, deletes, due)
+  if args.worker then
+    for first = 1, #ids, 500 do call("SREM", held_key(args.worker), unpack(ids, first, math.min(first + 499, #ids))) end
+    remembered(args, reply)
+  end
+  return reply
 end
 
 local function copied(row)

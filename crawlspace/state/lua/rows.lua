@@ -242,6 +242,13 @@ local function flush()
   for key, one in pairs(opened) do
     call("SADD", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane)
     closed[key] = nil
+    if call("HEXISTS", P .. "owner", one.site) == 0 then  -- see `workers.lua`
+      if one.pending then
+        call("ZADD", P .. "free", "LT", 0, one.site)
+      else
+        call("ZADD", P .. "later", "LT", one.score * 1000, one.site)
+      end
+    end
   end
   for key, one in pairs(closed) do
     if call("EXISTS", key) == 0 then call("SREM", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane) end

@@ -1,0 +1,154 @@
+-- Several workers share a collection. Each holds sites as a whole, so that it alone keeps their delays, and some of their URLs, leased.
+-- It is alive as long as it has said so lately (`workers`: when, in milliseconds of the server's clock).
+--
+-- A site with work that nobody holds is in `free`, by when it may be asked, or, if it has nothing before a known URL is due, in `later`.
+
+local function now_ms()
+  local time = call("TIME")
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function owned_key(worker) return P .. "owned:" .. worker end
+local function held_key(worker) return P .. "held:" .. worker end
+local function last_key(worker) return P .. "last:" .. worker end
+local function worker_key(worker) return P .. "worker:" .. worker end
+local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
+
+-- Put a site that nobody holds where it will be found.
+local function offer(site, not_before)
+  local first = nil
+  for lane = 0, 29 do
+    if call("EXISTS", pending_key(site, lane)) == 1 then
+      local wait = tonumber(call("HGET", P .. "wait", site) or 0)
+      call("ZADD", P .. "free", math.max(not_before, wait * 1000), site)
+      return
+    end
+    local at = first_due(site, lane)
+    if at and (not first or at < first) then first = at end
+  end
+  if first then call("ZADD", P .. "later", math.max(not_before, first * 1000), site) end
+end
+
+local function let_site_go(worker, site, asked_at, not_before)
+  if call("HGET", P .. "owner", site) ~= worker then return end
+  call("HDEL", P .. "owner", site)
+  call("SREM", owned_key(worker), site)
+  if asked_at then call("HSET", P .. "asked", site, string.format("%.0f", asked_at)) end
+  offer(site, not_before)
+end
+
+local function bury(worker, now)
+  for _, site in ipairs(call("SMEMBERS", owned_key(worker))) do
+    let_site_go(worker, tonumber(site), now, 0)  -- it may have asked until this moment
+  end
+  local ids = {}
+  for n, id in ipairs(call("SMEMBERS", held_key(worker))) do ids[n] = tonumber(id) end
+  for first = 1, #ids, 500 do end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
+  call("DEL", owned_key(worker), held_key(worker), last_key(worker), worker_key(worker))
+  call("ZREM", P .. "workers", worker)
+end
+
+local function bury_the_dead(now, timeout_ms)
+  local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", now - timeout_ms)
+  for _, worker in ipairs(dead) do bury(worker, now) end
+  return dead
+end
+
+-- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
+-- free again, and what was given up for the last run is tried again.
+function ops.begin(args)
+  local now = now_ms()
+  bury_the_dead(now, args.timeout_ms)
+  local first = true
+  for _, other in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
+    if other ~= args.worker then
+      first = false
+      if call("HGET", worker_key(other), "ready") ~= "1" then return {"opening", other} end
+      local rules = call("HGET", worker_key(other), "rules")
+      if rules ~= args.rules then return {"refused", other, rules} end
+    end
+  end
+  call("ZADD", P .. "workers", now, args.worker)
+  call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1)
+  if first then
+    local ids = {}
+    for n, id in ipairs(call("ZRANGE", P .. "leased", 0, -1)) do ids[n] = tonumber(id) end
+    for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
+    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later")
+    local seen = {}
+    for _, kind in ipairs({"pending", "due"}) do
+      for _, place in ipairs(call("SMEMBERS", P .. kind)) do
+        local site = tonumber(string.match(place, "^%d+"))
+        if not seen[site] then
+          seen[site] = true
+          offer(site, 0)
+        end
+      end
+    end
+  end
+  return {first and "first" or "joined"}
+end
+
+function ops.ready(args) call("HSET", worker_key(args.worker), "ready", 1) end
+
+-- Say that a worker is alive, and what it has done; false where it was taken for dead meanwhile.
+function ops.beat(args)
+  local now = now_ms()
+  if not is_alive(args.worker) then return false end
+  call("ZADD", P .. "workers", now, args.worker)
+  call("HSET", worker_key(args.worker), "told", args.told)
+  bury_the_dead(now, args.timeout_ms)
+  local owned = 0
+  local workers = call("ZRANGE", P .. "workers", 0, -1)
+  for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
+  local sites = owned + call("ZCARD", P .. "free")
+  return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"), tonumber(call("HGET", P .. "n", "retrying") or 0)}
+end
+
+local function repeated(args)
+  local last = call("HMGET", last_key(args.worker), "number", "reply")
+  if last[1] and tonumber(last[1]) == args.number then return unpack_one(last[2]) end
+  return nil
+end
+
+local function remembered(args, reply)
+  call("HSET", last_key(args.worker), "number", args.number, "reply", pack(reply))
+  return reply
+end
+
+-- A worker holds sites no more: for each its name, how long ago it was asked (-1: never by this worker) and how long it must rest, in
+-- milliseconds, and the URLs that were not asked for.
+function ops.let_go(args)
+  local now = now_ms()
+  for _, one in ipairs(args.sites) do
+    local site, mine = find_site(one[1]), {}
+    for _, id in ipairs(one[4]) do
+      if call("SREM", held_key(args.worker), id) == 1 then mine[#mine + 1] = id end
+    end
+    end_leases(mine)
+    if site then let_site_go(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
+  end
+end
+
+-- A site is not to be asked any more in this run, by nobody.
+function ops.give_up(args)
+  local site = site_number(args.site)
+  call("SADD", P .. "silent", site)
+  call("ZREM", P .. "free", site)
+  call("ZREM", P .. "later", site)
+end
+
+function ops.leave(args)
+  if not is_alive(args.worker) then return end
+  bury(args.worker, now_ms())
+end
+
+function ops.workers()
+  local now, reply = now_ms(), {}
+  for _, worker in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
+    local seen = call("HMGET", worker_key(worker), "info", "since", "told")
+    reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", P .. "workers", worker)),
+      call("SCARD", owned_key(worker)), call("SCARD", held_key(worker))}
+  end
+  return reply
+end

@@ -1,0 +1,68 @@
+"""Runs the scripts in `lua/` on a server, and its plain commands, for one collection; what the server refuses is said in a sentence.
+
+The scripts are one program, in the order of `_PARTS`. All keys of a collection begin with `{name}:`: the braces keep them together on
+one node of a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import redis
+
+from crawlspace.errors import StoreAway, StoreError, StoreFull
+from crawlspace.state.redis_rows import written
+
+_PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "main")
+
+
+class Scripts:
+    """`client` decodes nothing."""
+
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str]) -> None:
+        self._client = client
+        self.prefix = f"{{{collection}}}:"
+        self._sinks = json.dumps(list(sinks))
+        folder = files("crawlspace.state") / "lua"
+        self._run = client.register_script("\n".join((folder / f"{part}.lua").read_text() for part in _PARTS))
+        self.runs = 0
+        """How many round trips have been made."""
+
+    def run(self, operation: str, **args: object) -> Any:
+        """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
+        self.runs += 1
+        with _said():
+            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks])
+
+    def command(self, command: str, key: str, *args: Any) -> Any:
+        """Give a plain command for a key of the collection. Raises as `run`."""
+        self.runs += 1
+        with _said():
+            return self._client.execute_command(command, self.prefix + key, *args)
+
+    def hash(self, key: str) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = self.command("HGETALL", key)
+        return found
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    try:
+        yield
+    except redis.exceptions.OutOfMemoryError as error:
+        raise StoreFull(
+            "Redis is full: give it more memory (maxmemory), or make room by deleting what is no longer needed there"
+        ) from error
+    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as error:
+        if isinstance(error, redis.exceptions.AuthenticationError):
+            raise StoreError(f"Redis refuses the user or the password: {error}; see REDIS_URL and REDIS_PARAMS") from error
+        raise StoreAway(f"Redis cannot be reached: {error}") from error
+    except redis.exceptions.RedisError as error:
+        raise StoreError(f"Redis answered: {error}") from error

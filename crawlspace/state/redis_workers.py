@@ -1,0 +1,228 @@
+"""Workers that crawl one collection side by side, over its store in Redis.
+
+A worker holds sites as a whole, and some of their URLs: so it keeps their delays by itself, without asking anybody for each request.
+It lives as long as it says so (`beat`); one that has been silent for `timeout_s` is dead to the others, who get its sites and URLs.
+A worker that comes back after that finds that it holds nothing, and what it records of what it held is passed over.
+
+Each call that hands out or records has a number, and one that is repeated because its answer was lost returns the same again.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+import msgspec
+
+from crawlspace.errors import StoreError
+from crawlspace.model import SHIFTS, Source, UrlState
+from crawlspace.state.health import Health
+from crawlspace.state.redis import RedisStore, effects_of, robots_entry
+from crawlspace.state.redis_rows import change_of, state_of, written
+from crawlspace.state.store import Change, Effects, RobotsEntry
+
+
+class Info(msgspec.Struct):
+    """Who a worker is, for people."""
+
+    host: str
+    process: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSite:
+    """A site that is held, with URLs of it that are leased."""
+
+    site: str
+    asked_ago_s: float | None
+    """How long ago it was last asked, by whomever; None where it never was."""
+    wait_until: int | None
+    health: Health | None
+    robots: Sequence[RobotsEntry]
+    states: Sequence[UrlState]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    sites: Sequence[TakenSite]
+    dry: Sequence[str]
+    """Sites of which more was wanted, and that have nothing that may be fetched now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letting:
+    """A site that is let go: how long ago it was asked, how long it must rest, and the URLs that were not asked for."""
+
+    site: str
+    asked_ago_s: float | None = None
+    rest_s: float = 0.0
+    ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a worker learns when it says that it is alive."""
+
+    workers: int
+    sites: int
+    """Sites that have work, whoever holds them."""
+    leased: int
+    free: int
+    """Sites that have work and that nobody holds."""
+    retrying: int
+
+    @property
+    def is_nothing_left(self) -> bool:
+        """Nothing is pending, leased or to be tried again in this run, by anybody; silent sites and paused sources do not count."""
+        return not (self.sites or self.leased or self.retrying)
+
+    @property
+    def fair_share(self) -> int:
+        """Of the sites, rounded up."""
+        return -(-self.sites // self.workers)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSeen:
+    """A worker as others see it."""
+
+    name: str
+    host: str
+    process: int
+    since: int
+    silent_s: float
+    sites: int
+    urls: int
+    """Leased by it."""
+    told: bytes
+    """What it last said of itself."""
+
+
+class TakenForDead(StoreError):
+    """This worker was silent for so long that its sites were given to others."""
+
+
+class RulesDiffer(StoreError):
+    """Other workers crawl this collection by other rules."""
+
+
+class Worker:
+    """One worker of a collection; `name` is its own."""
+
+    def __init__(self, store: RedisStore, *, timeout_s: float, sources: Iterable[Source] = tuple(Source)) -> None:
+        self._run = store.scripts.run
+        self._timeout_ms = int(timeout_s * 1000)
+        self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
+        self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
+        self._number = 0
+
+    def begin(self, rules: str) -> str | None:
+        """Join the workers of the collection, or begin a new run where there are none. Returns who is still bringing it in line, None: done.
+
+        Raises RulesDiffer.
+        """
+        info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
+        answer, *more = self._run("begin", worker=self.name, rules=rules, info=info, timeout_ms=self._timeout_ms)
+        if answer == b"refused":
+            other, theirs = (value.decode() for value in more)
+            raise RulesDiffer(
+                f"worker {other} crawls by other rules ({theirs}) than those here ({rules}): give all machines the same rules, or stop the others first"
+            )
+        return more[0].decode() if answer == b"opening" else None
+
+    def ready(self) -> None:
+        """The store is in line with the rules: others may join."""
+        self._run("ready", worker=self.name)
+
+    def beat(self, told: str = "") -> Surroundings:
+        """Say that this worker is alive. Raises TakenForDead."""
+        answer = self._run("beat", worker=self.name, told=told, timeout_ms=self._timeout_ms)
+        if answer is None:
+            raise TakenForDead("this worker was silent for too long; others have its sites now")
+        return Surroundings(*answer)
+
+    def take(self, *, refill: Mapping[str, int], new: int, limit: int, now: int, until: int, number: int | None = None) -> Taken:
+        """Lease more URLs of sites that are held, so many of each source, and take up to `new` further sites with up to `limit` each.
+
+        `number` repeats an earlier call. Raises TakenForDead.
+        """
+        answer = self._run(
+            "take",
+            worker=self.name,
+            number=self._next(number),
+            refill=list(refill.items()),
+            new=new,
+            limit=limit,
+            now=now,
+            until=until,
+            lanes=self._lanes,
+        )
+        if answer is None:
+            raise TakenForDead("this worker was silent for too long; others have its sites now")
+        sites, dry = answer
+        return Taken([_taken(told) for told in sites], [site.decode() for site in dry])
+
+    def record(
+        self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
+    ) -> Effects:
+        """As the store does, but that what this worker does not hold any more is passed over."""
+        told = self._run(
+            "record",
+            worker=self.name,
+            number=self._next(number),
+            changes=list(map(change_of, changes)),
+            now=now,
+            health=[(site, f"{how.answers} {how.recent}") for site, how in (health or {}).items()],
+        )
+        return effects_of(told)
+
+    def let_go(self, sites: Iterable[Letting]) -> None:
+        self._run(
+            "let_go",
+            worker=self.name,
+            sites=[
+                (one.site, -1 if one.asked_ago_s is None else int(one.asked_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
+                for one in sites
+            ],
+        )
+
+    def give_up(self, site: str) -> None:
+        """Nobody is to ask the site for anything more in this run."""
+        self._run("give_up", worker=self.name, site=site)
+
+    def leave(self) -> None:
+        """Give back all that is held."""
+        self._run("leave", worker=self.name)
+
+    def _next(self, number: int | None) -> int:
+        if number is None:
+            self._number += 1
+            number = self._number
+        return number
+
+
+def workers(store: RedisStore) -> list[WorkerSeen]:
+    """Return who crawls the collection at present, or has been silent for less than the time-out."""
+    found = []
+    for name, info, since, told, silent_ms, sites, urls in store.scripts.run("workers"):
+        who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
+        found.append(WorkerSeen(name.decode(), who.host, who.process, int(since) // 1000, silent_ms / 1000, sites, urls, told))
+    return found
+
+
+def _taken(told: Sequence[Any]) -> TakenSite:
+    site, asked_ago_ms, wait, health, http, https, states = told
+    name = site.decode()
+    robots = [robots_entry(name, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry]
+    return TakenSite(
+        name,
+        None if asked_ago_ms < 0 else asked_ago_ms / 1000,
+        wait or None,
+        Health(*map(int, health.split())) if health else None,
+        robots,
+        list(map(state_of, states)),
+    )

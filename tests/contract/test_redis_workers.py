@@ -1,0 +1,263 @@
+"""Workers that share a collection over Redis: who holds which sites, and what becomes of what a dead one held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from crawlspace.model import Source
+from crawlspace.state.health import Health
+from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
+from crawlspace.state.store import RobotsEntry
+from tests.contract.conftest import NOW, SINKS, Known, new, short
+from tests.servers import another_client, emptied
+
+LONG_S = 1000
+
+
+@pytest.fixture
+def store() -> Iterator[RedisStore]:
+    emptied().close()
+    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def known(store: RedisStore) -> Known:
+    return Known(store)
+
+
+def joined(store: RedisStore, rules: str = "r1", **given: object) -> Worker:
+    worker = Worker(store, timeout_s=LONG_S, **given)  # type: ignore[arg-type]
+    assert worker.begin(rules) is None
+    worker.ready()
+    return worker
+
+
+def take(worker: Worker, new: int = 10, limit: int = 10, *, number: int | None = None, **refill: int) -> dict[str, list[str]]:
+    return urls_of(
+        worker.take(
+            refill={f"{host}.example:80": many for host, many in refill.items()},
+            new=new,
+            limit=limit,
+            now=NOW,
+            until=NOW + 300,
+            number=number,
+        )
+    )
+
+
+def urls_of(taken: Taken) -> dict[str, list[str]]:
+    return {one.site.removesuffix(".example:80"): [short(state.url) for state in one.states] for one in taken.sites}
+
+
+def bury(store: RedisStore, *dead: Worker) -> None:
+    """Have workers be found dead by one that has just come."""
+    for worker in dead:
+        store.scripts.command("ZADD", "workers", 0, worker.name)
+
+
+SITES = [f"{letter}.example/{number}" for letter in "abcd" for number in range(3)]
+
+
+def test_a_site_is_held_by_one_worker(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    one, two = joined(store), joined(store)
+    first, second = take(one), take(two)
+    assert sorted([*first, *second]) == ["a", "b", "c", "d"]
+    assert len(first) == len(second) == 2, "each has its fair share"
+    assert first["a"] == ["a.example/0", "a.example/1", "a.example/2"]
+    assert take(one) == take(two) == {}
+
+
+def test_a_worker_alone_may_have_all(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    assert len(take(joined(store))) == 4
+
+
+def test_more_of_a_site_that_is_held(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    one, two = joined(store), joined(store)
+    held = take(one, 1, 2)
+    (site,) = held
+    assert len(held[site]) == 2
+    assert take(two, 0, **{site: 5}) == {}, "another's"
+    assert take(one, 0, **{site: 5}) == {site: [f"{site}.example/2"]}
+    taken = one.take(refill={f"{site}.example:80": 5}, new=0, limit=1, now=NOW, until=NOW + 1)
+    assert (taken.sites, taken.dry) == ([], [f"{site}.example:80"])
+
+
+def test_what_a_repeated_call_returns(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    worker = joined(store)
+    first = take(worker, 2, 1, number=7)
+    assert take(worker, 2, 1, number=7) == first, "the answer was lost"
+    assert take(worker, 2, 1, number=8) != first
+
+
+def test_what_a_dead_worker_held_is_anothers(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    dead, other = joined(store), joined(store)
+    held = take(dead)
+    take(other)
+    bury(store, dead)
+    other.beat()
+    assert take(other) == held
+    with pytest.raises(TakenForDead):
+        take(dead)
+    with pytest.raises(TakenForDead):
+        dead.beat()
+
+
+def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    dead, other = joined(store), joined(store)
+    take(dead)
+    change = known.page("a.example/0", "old", text="old")
+    bury(store, dead)
+    other.beat()
+    take(other)
+    assert dead.record([change], now=NOW).pushes == 0
+    assert known.get("a.example/0").lease_until is not None, "the other still fetches it"
+    assert other.record([known.page("a.example/0", "new", text="new")], now=NOW).pushes == 1
+    assert known.get("a.example/0").checksum == b"new"
+
+
+def test_a_record_that_is_repeated_counts_once(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    worker = joined(store)
+    take(worker)
+    change = known.page("a.example/0", "x", discovered=[new("b.example/1", depth=1)])
+    first = worker.record([change], now=NOW, health={"a.example:80": Health(1, 2)}, number=5)
+    again = worker.record([change], now=NOW, health={"a.example:80": Health(1, 2)}, number=5)
+    assert first == again
+    assert (first.discovered, first.pushes) == (1, 1)
+    assert store.counts().outbox == len(SINKS)
+
+
+def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    store.wait_site("b.example:80", NOW + 60)
+    store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
+    one, two = joined(store), joined(store)
+    taken = one.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
+    assert (taken.asked_ago_s, taken.wait_until, taken.health) == (None, None, None)
+    assert [entry.body for entry in taken.robots] == ["User-agent: *"]
+    one.let_go([Letting("a.example:80", 2.5, 0, [state.id for state in taken.states])])
+    assert known.get("a.example/0").lease_until is None
+    again = two.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
+    assert again.asked_ago_s == pytest.approx(2.5, abs=0.5)
+    assert [short(state.url) for state in again.states] == ["a.example/0", "a.example/1"]
+
+
+def test_a_site_that_rests_is_not_taken(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "b.example/0")
+    store.wait_site("b.example:80", NOW + 60)
+    one, two = joined(store), joined(store)
+    assert list(take(one)) == ["a"]
+    one.let_go([Letting("a.example:80", 0, 60, [known.get("a.example/0").id])])
+    assert take(two) == {}
+    assert two.beat().free == 2, "they have work, and the crawl waits for it"
+
+
+def test_what_is_due_is_taken_when_it_is(store: RedisStore, known: Known) -> None:
+    known.crawled(("a.example/0", "x"))
+    known.record(known.change("a.example/0", next_fetch=NOW - 1))
+    assert take(joined(store)) == {"a": ["a.example/0"]}
+
+
+def test_what_is_due_later_is_no_work(store: RedisStore, known: Known) -> None:
+    known.crawled(("a.example/0", "x"))
+    known.record(known.change("a.example/0", next_fetch=NOW + 10**9))
+    worker = joined(store)
+    assert take(worker) == {}
+    assert worker.beat().is_nothing_left
+
+
+def test_a_paused_source_is_no_work(store: RedisStore, known: Known) -> None:
+    known.discover(new("a.example/0", source=Source.FOLLOW))
+    worker = joined(store, sources=[Source.USER, Source.INDEX_FOLLOW])
+    assert take(worker) == {}
+    assert worker.beat().is_nothing_left
+    known.discover("a.example/1")
+    assert take(worker) == {"a": ["a.example/1"]}
+
+
+def test_the_end_is_known_to_all(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    one, two = joined(store), joined(store)
+    take(one)
+    assert not two.beat().is_nothing_left, "the other may find links"
+    one.record([known.page("a.example/0", "x")], now=NOW)
+    assert not two.beat().is_nothing_left, "the other holds the site"
+    one.let_go([Letting("a.example:80")])
+    assert two.beat().is_nothing_left
+    assert one.beat().is_nothing_left
+
+
+def test_a_retry_of_this_run_is_waited_for(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    worker = joined(store)
+    take(worker)
+    worker.record([known.change("a.example/0", retries=1, next_fetch=NOW + 60)], now=NOW)
+    worker.let_go([Letting("a.example:80")])
+    assert not worker.beat().is_nothing_left
+
+
+def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    one, two = joined(store), joined(store)
+    take(one, 1, 1)
+    one.give_up("a.example:80")
+    one.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
+    assert take(two) == {}
+    assert two.beat().is_nothing_left
+    one.leave()
+    two.leave()
+    assert take(joined(store)) == {"a": ["a.example/0", "a.example/1"]}
+
+
+def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    dead = joined(store)
+    held = take(dead)
+    bury(store, dead)
+    assert take(joined(store)) == held
+
+
+def test_others_wait_until_the_first_has_brought_the_store_in_line(store: RedisStore) -> None:
+    first, second = Worker(store, timeout_s=LONG_S), Worker(store, timeout_s=LONG_S)
+    assert first.begin("r1") is None
+    assert second.begin("r1") == first.name
+    first.ready()
+    assert second.begin("r1") is None
+
+
+def test_other_rules_are_refused(store: RedisStore) -> None:
+    one = joined(store, "r1")
+    with pytest.raises(RulesDiffer, match=rf"{one.name}.*r1.*r2"):
+        Worker(store, timeout_s=LONG_S).begin("r2")
+
+
+def test_who_is_there(store: RedisStore, known: Known) -> None:
+    known.discover(*SITES)
+    one = joined(store)
+    take(one, 2, 3)
+    one.beat("12 pages")
+    (seen,) = workers(store)
+    assert (seen.name, seen.sites, seen.urls, seen.told) == (one.name, 2, 6, b"12 pages")
+    assert seen.silent_s < 60
+    one.leave()
+    assert workers(store) == []
+    assert store.counts().by_state == {"pending": len(SITES)}
+
+
+def test_collections_in_one_database_know_nothing_of_each_other(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    other = RedisStore(another_client(), "other", sinks=SINKS)
+    assert other.counts().by_state == {}
+    assert take(joined(other)) == {}
+    other.close()
