@@ -393,7 +393,8 @@ class RedisWalk(StoreWalk):
         for bucket in self.client.scan_iter("{walk}:checksum:*"):
             for checksum, entry in self.client.hgetall(bucket).items():
                 assert isinstance(checksum, bytes)
-                counted[checksum] += int(str(entry, "latin-1").partition(":")[0])
+                assert isinstance(entry, bytes)
+                counted[checksum] += int(entry.partition(b":")[0])
         assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
 
 
