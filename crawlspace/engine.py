@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from http import HTTPStatus
 from math import inf
 
@@ -16,6 +16,7 @@ from crawlspace.admission import Admission, check_start_urls, start_candidates
 from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
+from crawlspace.commits import Commits
 from crawlspace.config import Collection
 from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
@@ -46,14 +47,6 @@ SINK = "embedded"
 """The embedded index's place in the outbox."""
 LOOK_EVERY_S = 0.1
 """So often the store is asked whether another process has written to it."""
-
-
-@dataclass(slots=True)
-class _Batch:
-    changes: list[Change] = field(default_factory=list)
-    new: list[NewUrl] = field(default_factory=list)
-    unchanged: list[int] = field(default_factory=list)
-    """Ids of pages whose links stay as they were."""
 
 
 class Engine:
@@ -122,7 +115,7 @@ class Engine:
         self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
-        self._batch = _Batch()
+        self._commits = Commits()
         self._version = store.version()
         self._looked_at = -inf
 
@@ -203,26 +196,42 @@ class Engine:
 
     def commit(self) -> Effects | None:
         """Make all outcomes taken so far lasting, in one transaction. Raises StoreError, and then keeps them for another try."""
-        self._count_refusals()
-        if not self._batch.changes:
+        if not self.begin_commit():
             return None
-        batch = self._batch
-        if batch.unchanged:
-            lost = self.store.lost_links(batch.unchanged)
-            for change in batch.changes:
-                if change.state.id in lost:
-                    change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
-        health = self.brakes.take_changed()
         try:
-            effects = self.store.record(batch.changes, now=self._now(), health=health)
+            effects = self._written()
         except CrawlspaceError:
-            self.brakes.give_back(health)
+            self.give_up_commit()
             raise
-        except Exception:
-            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            effects = self._record_singly(batch)
-        self._batch = _Batch()
+        self.end_commit(effects)
+        return effects
+
+    def begin_commit(self) -> bool:
+        """Set apart all outcomes taken so far, to be written by `write_commit`. False where there are none, or others are being written."""
+        self._count_refusals()
+        return self._commits.begin(self.brakes.take_changed)
+
+    def write_commit(self) -> Effects:
+        """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
+        return self._commits.write(self.store, now=self._now())
+
+    def give_up_commit(self) -> None:
+        """What was set apart could not be written; it is to be tried again."""
+        self.brakes.give_back(self._commits.give_up())
+
+    def write_singly(self) -> Effects:
+        """Write what can be of what was set apart; a change that breaks becomes an unexpected error (699) of its URL."""
+        # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
+        policy = replace(self.policy, retry_times=0)
+        return self._commits.write_singly(
+            self.store, now=self._now(), broken=lambda state, lost: self.brakes.follow(state, lost, policy=policy).state
+        )
+
+    def end_commit(self, effects: Effects) -> None:
+        """What was set apart has been written: tell the frontier. Raises StoreError."""
+        batch = self._commits.end()
         self.admission.adding.clear()
+        self._count_adding(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
             state = change.state
@@ -239,31 +248,6 @@ class Engine:
                     self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
         self.backlog += effects.pushes + effects.deletes
         self._look_around()
-        return effects
-
-    def _record_singly(self, batch: _Batch) -> Effects:
-        """Record what can be; a change that breaks becomes an unexpected error (699) of its URL."""
-        total = Effects()
-        for number, change in enumerate(batch.changes):
-            try:
-                effects = self.store.record([change], now=self._now())
-            except CrawlspaceError:
-                raise
-            except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
-                lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
-                # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
-                policy = replace(self.policy, retry_times=0)
-                after = self.brakes.follow(change.state, lost, policy=policy).state
-                batch.changes[number] = Change(after)
-                effects = self.store.record([batch.changes[number]], now=self._now())
-            total.discovered += effects.discovered
-            total.pushes += effects.pushes
-            total.deletes += effects.deletes
-            total.lowered += effects.lowered
-            total.due += effects.due
-            for site, count in effects.pending_sites.items():
-                total.pending_sites[site] = total.pending_sites.get(site, 0) + count
-        return total
 
     @property
     def waits_for_index(self) -> bool:
@@ -278,7 +262,7 @@ class Engine:
 
     @property
     def uncommitted(self) -> int:
-        return len(self._batch.changes)
+        return len(self._commits.batch.changes)
 
     def is_done(self) -> bool:
         """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
@@ -299,7 +283,7 @@ class Engine:
         return int(self.clock.now())
 
     def _is_idle(self) -> bool:
-        return not self._batch.changes and not self._leased and self.frontier.is_done()
+        return not self._commits.waits and not self._leased and self.frontier.is_done()
 
     def _in_global_space(self, state: UrlState) -> bool:
         url = parse(state.url, host_as_written=state.host_as_written)
@@ -363,10 +347,10 @@ class Engine:
             wanted = wanted or after.fields_mark != state.fields_mark
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
-            self._batch.unchanged.append(state.id)
+            self._commits.batch.unchanged.append(state.id)
         if transition.forget:
             self.discovery.forget(state.key)  # a link to it, on a page of the same batch even, makes it pending again
-        self._batch.changes.append(
+        self._commits.batch.changes.append(
             Change(
                 after,
                 document=document,
@@ -377,9 +361,21 @@ class Engine:
             )
         )
         if new:
-            self._batch.new.extend(new)
-            self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
+            self._commits.batch.new.extend(new)
+            self._count_adding(new)
         self.progress.count(state, outcome)
+
+    def _written(self) -> Effects:
+        try:
+            return self.write_commit()
+        except CrawlspaceError:
+            raise
+        except Exception:
+            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
+            return self.write_singly()
+
+    def _count_adding(self, new: Sequence[NewUrl]) -> None:
+        self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
 
     def _count_refusals(self) -> None:
         refused = self.discovery.refused

@@ -1,0 +1,95 @@
+"""Outcomes on their way into the store, many to a transaction: those still gathered, and those being written meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from crawlspace.errors import CrawlspaceError
+from crawlspace.model import NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.state.health import Health
+from crawlspace.state.store import Change, Effects, Store
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is made lasting in one transaction."""
+
+    changes: list[Change] = field(default_factory=list)
+    new: list[NewUrl] = field(default_factory=list)
+    unchanged: list[int] = field(default_factory=list)
+    """Ids of pages whose links stay as they were."""
+    health: Mapping[str, Health] = field(default_factory=dict)
+
+
+class Commits:
+    """`batch` is what is being gathered. One batch at a time is written."""
+
+    def __init__(self) -> None:
+        self.batch = Batch()
+        self._writing: Batch | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Something is not lasting yet."""
+        return bool(self.batch.changes) or self._writing is not None
+
+    def begin(self, health: Callable[[], Mapping[str, Health]]) -> bool:
+        """Set apart what has been gathered. False where that is nothing, or something is being written."""
+        if self._writing is not None or not self.batch.changes:
+            return False
+        self._writing, self.batch = self.batch, Batch()
+        self._writing.health = health()
+        return True
+
+    def write(self, store: Store, *, now: int) -> Effects:
+        """Write what was set apart. Raises StoreError."""
+        batch = self._set_apart
+        if batch.unchanged:
+            lost = store.lost_links(batch.unchanged)
+            for change in batch.changes:
+                if change.state.id in lost:
+                    change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
+        return store.record(batch.changes, now=now, health=batch.health)
+
+    def write_singly(self, store: Store, *, now: int, broken: Callable[[UrlState, Outcome], UrlState]) -> Effects:
+        """Write change by change; for one that breaks, what `broken` makes of an unexpected error. Raises StoreError."""
+        batch = self._set_apart
+        total = Effects()
+        for number, change in enumerate(batch.changes):
+            try:
+                effects = store.record([change], now=now)
+            except CrawlspaceError:
+                raise
+            except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
+                lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
+                batch.changes[number] = Change(broken(change.state, lost))
+                effects = store.record([batch.changes[number]], now=now)
+            total.discovered += effects.discovered
+            total.pushes += effects.pushes
+            total.deletes += effects.deletes
+            total.lowered += effects.lowered
+            total.due += effects.due
+            for site, count in effects.pending_sites.items():
+                total.pending_sites[site] = total.pending_sites.get(site, 0) + count
+        return total
+
+    def give_up(self) -> Mapping[str, Health]:
+        """Put what was set apart back before what has been gathered since. Returns its health, which is not written."""
+        batch = self._set_apart
+        batch.changes += self.batch.changes
+        batch.new += self.batch.new
+        batch.unchanged += self.batch.unchanged
+        health, batch.health = batch.health, {}
+        self._writing, self.batch = None, batch
+        return health
+
+    def end(self) -> Batch:
+        """What was set apart is lasting; return it."""
+        batch, self._writing = self._set_apart, None
+        return batch
+
+    @property
+    def _set_apart(self) -> Batch:
+        assert self._writing is not None
+        return self._writing
