@@ -60,6 +60,10 @@ class Brakes:
         self.withheld += 1
         return withhold(state, transition)
 
+    def know(self, site: str, health: Health) -> None:
+        """The store has another word on a site, which another process has asked meanwhile."""
+        self._healths[site] = self._changed.get(site, health)
+
     def take_changed(self) -> Mapping[str, Health]:
         """Return the health of the sites whose health has changed since the last call, to be written down."""
         changed, self._changed = self._changed, {}

@@ -30,6 +30,10 @@ class Commits:
         self._writing: Batch | None = None
 
     @property
+    def is_writing(self) -> bool:
+        return self._writing is not None
+
+    @property
     def waits(self) -> bool:
         """Something is not lasting yet."""
         return bool(self.batch.changes) or self._writing is not None

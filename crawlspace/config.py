@@ -127,6 +127,9 @@ class Collection:
     backoff: Backoff
     max_site_failures: int
     metadata_along_links: bool
+    store_url: str
+    """Empty: a file in the data folder."""
+    worker_timeout_s: float
 
     @property
     def store_file(self) -> Path:
@@ -262,7 +265,23 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         ),
         max_site_failures=integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
         metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
+        store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"]),
+        worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )
+
+
+def read_store_url(value: object) -> str:
+    """Return the URL of a shared store; empty where there is none. Raises SettingError."""
+    url = str(value or "").strip()
+    kind = url.partition("://")[0]
+    if url and kind not in _STORES:
+        raise SettingError(
+            f"CRAWLSPACE_STORE_URL is {url!r}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
+        )
+    return url
+
+
+_STORES = ("redis", "rediss", "unix")
 
 
 def known_names() -> list[str]:

@@ -242,7 +242,7 @@ class Engine:
             effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
         )
         if again:
-            self._discovered([(one.state.site, one.state.queue) for one in again], self.store.record(again, now=self._now()))
+            self._discovered([(one.state.site, one.state.queue) for one in again], self._revised(again))
             for change in again:
                 if change.state.next_fetch is not None:
                     self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
@@ -259,6 +259,11 @@ class Engine:
         drained = self.drain.settle(delivery)
         self.backlog = self.drain.backlog()
         return drained
+
+    @property
+    def is_committing(self) -> bool:
+        """Something is being written."""
+        return self._commits.is_writing
 
     @property
     def uncommitted(self) -> int:
@@ -373,6 +378,11 @@ class Engine:
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return self.write_singly()
+
+    def _revised(self, changes: Sequence[Change]) -> Effects:
+        """Record changes of URLs that are not leased."""
+        by_id = {change.state.id: change for change in changes}
+        return self.store.revise(by_id, lambda state: by_id[state.id], now=self._now())
 
     def _count_adding(self, new: Sequence[NewUrl]) -> None:
         self.admission.adding.update(one.site.rpartition(":")[0] for one in new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 from crawlspace.admission import check_start_urls
 from crawlspace.clock import Clock
@@ -60,6 +61,12 @@ def build_brake(collection: Collection) -> Brake:
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
     """Differs where the rules may decide otherwise of a URL."""
     return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
+
+
+def rules_of(collection: Collection, space: CrawlSpace) -> str:
+    """Differs where a page, or what the rules say of it, may come out otherwise: those who crawl together must agree on it."""
+    said = f"{hash_of(collection, space)} {collection.content_hash} {_handing_hash(collection)}"
+    return blake2b(said.encode(), digest_size=8).hexdigest()
 
 
 def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Opening:

@@ -168,6 +168,11 @@ CRAWLSPACE_METADATA_ALONG_LINKS = True
 # --- the life of a URL --------------------------------------------------------------------------------------------
 # Seconds a URL may be out for fetching before it comes back by itself.
 CRAWLSPACE_LEASE_S = 600
+# Where the states of URLs are kept: empty = a file in the collection's data folder; "redis://host:6379/0" = a Redis server, for several
+# machines together; "redis" = the one that scrapy-redis's settings name (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...).
+CRAWLSPACE_STORE_URL = ""
+# On a shared store: a worker that has been silent for so long is dead to the others, who get its sites.
+CRAWLSPACE_WORKER_TIMEOUT = "30s"
 # Wait before the first retry; each further one waits twice as long.
 CRAWLSPACE_RETRY_WAIT = "5s"
 # Runs in a row that end in a temporary error before a page counts as gone.

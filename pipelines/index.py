@@ -54,6 +54,8 @@ class DrainIndex:
         while self._sending:
             await maybe_deferred_to_future(deferToThread(_nothing))
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
+        if session.shared is not None:
+            session.shared.settle(self._crawler)
         try:
             while await self._send_one():
                 pass
@@ -84,6 +86,9 @@ class DrainIndex:
         """Send one batch; False when there was none, or the index does not answer."""
         session = self._session
         assert session is not None
+        if session.shared is not None:
+            drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once))
+            return drained is not None and drained.waiting_s is None
         drain = session.engine.drain
         batch = drain.take()
         if not batch:

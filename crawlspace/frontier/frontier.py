@@ -193,6 +193,40 @@ class Frontier:
             self._retries_until = max(self._retries_until, at)
         self._later.add(self._turns(site), queue.lane, at)
 
+    def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
+        """A site has come to be asked by this process, with URLs in these queues. It was last asked, by whomever, so long ago."""
+        turns = self._turns(site)
+        now = self._clock.monotonic()
+        if asked_ago_s is not None:
+            turns.asked_at = max(turns.asked_at, now - asked_ago_s)
+        if wait_s > 0:
+            turns.not_before = max(turns.not_before, now + wait_s)
+        if site not in self.silent:
+            for queue in queues:
+                turns.more |= 1 << queue.lane
+        self._settle(turns)
+
+    def is_asking(self, site: str) -> bool:
+        """Whether URLs of the site are at hand or under way."""
+        turns = self._sites.get(site)
+        return turns is not None and bool(turns.at_hand or turns.under_way)
+
+    def is_under_way(self, site: str) -> bool:
+        turns = self._sites.get(site)
+        return turns is not None and turns.under_way > 0
+
+    def part(self, site: str) -> tuple[float | None, float]:
+        """Have nothing more to do with a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
+        turns = self._sites.get(site)
+        if turns is None:
+            return None, 0.0
+        now = self._clock.monotonic()
+        self._leases.give_back(turns)
+        turns.more = 0
+        turns.due.clear()
+        self._settle(turns)
+        return (None if turns.asked_at == -inf else now - turns.asked_at), max(0.0, turns.next_turn - now)
+
     def look_again(self) -> None:
         """Another process has written to the store: see which sites have something now."""
         for known in self._store.sites():
@@ -212,6 +246,7 @@ class Frontier:
         turns = self._turns(site)
         self.silent.add(site)
         self._leases.give_back(turns)
+        self._store.give_up(site)
         turns.more = 0
         turns.due.clear()
         self._settle(turns)

@@ -83,6 +83,11 @@ class Drain:
         self._wait_until = 0.0
 
     @property
+    def sink(self) -> str:
+        """The name of the sink."""
+        return self._sink.name
+
+    @property
     def waiting_s(self) -> float | None:
         """Seconds until the index is asked again; None when it may be asked now."""
         left = self._wait_until - self._clock.monotonic()

@@ -79,6 +79,8 @@ class FrontierScheduler(BaseScheduler):
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
         self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
+        if self._session.shared is not None:
+            self._session.shared.begin(self._crawler, lambda: wake(self._crawler))
 
     def close(self, reason: str) -> None:
         self._silence()
@@ -86,7 +88,9 @@ class FrontierScheduler(BaseScheduler):
         self._session.close()
 
     def has_pending_requests(self) -> bool:
-        return self._session.error is None and not self._engine.is_done()
+        session = self._session
+        over = self._engine.is_done() and (session.shared is None or session.shared.is_over)
+        return session.error is None and not over
 
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
@@ -96,6 +100,8 @@ class FrontierScheduler(BaseScheduler):
         redirected = self._redirected.take(now)
         if redirected is not None:
             return self._handed_out(self._robots_request(redirected))
+        if self._session.shared is not None and self._session.shared.waits:
+            return None
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:

@@ -10,7 +10,7 @@ from urllib.request import getproxies
 
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
-from crawlspace.engine import SINK, Engine
+from crawlspace.engine import Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.locating import Locating
@@ -19,12 +19,15 @@ from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.runtime.sharing import Sharing
+from crawlspace.runtime.stores import check_index, open_store
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.run import Located
+    from crawlspace.shared import SharedStore
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +35,9 @@ logger = logging.getLogger(__name__)
 class Session:
     """Holds what belongs to one running crawl. `error` is why it had to stop, if it had to."""
 
-    def __init__(self, collection: Collection, opening: Opening, *, store: SqliteStore, index: EmbeddedIndex) -> None:
+    def __init__(
+        self, collection: Collection, opening: Opening, *, store: SqliteStore | SharedStore, index: EmbeddedIndex
+    ) -> None:
         self.collection = collection
         self.opening = opening
         self.engine: Engine = opening.engine
@@ -43,6 +48,8 @@ class Session:
         self.sending = SendingTimes()
         self._file_number = 0
         self._store = store
+        self.shared = None if isinstance(store, SqliteStore) else Sharing(self, store)
+        """What is different where others crawl the collection as well."""
         self._index = index
         self._closed = False
         self._at_close: list[Callable[[], None]] = []
@@ -60,15 +67,17 @@ class Session:
         """
         collection = load_collection(name, settings)
         make_folder(collection)
-        store = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
+        store = open_store(collection, settings)
         try:
-            _check_index(collection, store)
+            check_index(collection, store)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
             store.close()
             raise
         try:
             opening = open_engine(collection, store=store, sink=index, clock=SystemClock())
+            if not isinstance(store, SqliteStore):
+                store.worker.ready()
             session = cls(collection, opening, store=store, index=index)
         except BaseException:
             index.close()
@@ -155,6 +164,9 @@ class Session:
         if self.error is not None or self._closed:
             return
         try:
+            if self.shared is not None:
+                self.shared.commit(crawler)
+                return
             self._check_place()
             self.engine.commit()
         except StoreError as error:
@@ -195,7 +207,9 @@ class Session:
         for call in self._at_close:
             call()
         try:
-            if self.error is None:
+            if self.shared is not None:
+                self.shared.close()
+            elif self.error is None:
                 self.engine.close()
             self.final_counts = self._store.counts()
         except StoreError as error:
@@ -203,16 +217,6 @@ class Session:
         finally:
             self._index.close()
             self._store.close()
-
-
-def _check_index(collection: Collection, store: SqliteStore) -> None:
-    """Raise StoreError when the index is not where it was: pages that have not changed would never be sent to a new one."""
-    indexed = store.counts().indexed
-    if indexed and not collection.index_file.exists():
-        raise StoreError(
-            f"there is no index at {collection.index_file}, although {indexed:,} documents of {collection.name} have been sent to one:"
-            f" put it back, or move {collection.store_file} away too and crawl anew"
-        )
 
 
 def make_folder(collection: Collection) -> None:

@@ -101,6 +101,9 @@ class MemoryStore:
         else:
             self._waits[site] = until
 
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
     def note_pending(self, site: str, status: int | None) -> None:
         for row in self._rows(site):
             if row.state is State.PENDING and row.lease_until is None:

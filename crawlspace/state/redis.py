@@ -27,8 +27,8 @@ _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 class RedisStore:
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
-    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",)) -> None:
-        self.scripts = Scripts(client, collection, sinks=sinks)
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
+        self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
         self._read = self.scripts.run
         self._command = self.scripts.command
         self._own_writes = 0
@@ -66,10 +66,6 @@ class RedisStore:
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
 
-    def renew(self, ids: Iterable[int], *, until: int) -> set[int]:
-        """Put the deadline of leases off; return those that are leases no more."""
-        return set(self._write("renew", ids=list(ids), until=until))
-
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended = self._write("reclaim", now=now, keep=list(keep))
         return {site.decode(): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
@@ -80,6 +76,9 @@ class RedisStore:
 
     def wait_site(self, site: str, until: int | None) -> None:
         self._write("wait_site", site=site, until=until)
+
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
 
     def note_pending(self, site: str, status: int | None) -> None:
         lane, after = 0, 0
@@ -144,7 +143,7 @@ class RedisStore:
         return found
 
     def version(self) -> int:
-        return int(self._command("HGET", "n", "writes") or 0) - self._own_writes
+        return int(self._command("HGET", "n", "edits") or 0) - self._own_writes
 
     def get(self, url: str) -> UrlState | None:
         told = self._read("get", url=url, key=number(url_key(url)))

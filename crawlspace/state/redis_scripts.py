@@ -23,8 +23,10 @@ _PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "
 class Scripts:
     """`client` decodes nothing."""
 
-    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str]) -> None:
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
+        """`crawls`: this is a worker, of whose writing nobody need be told."""
         self._client = client
+        self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self._sinks = json.dumps(list(sinks))
         folder = files("crawlspace.state") / "lua"
@@ -35,13 +37,13 @@ class Scripts:
     def run(self, operation: str, **args: object) -> Any:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
         self.runs += 1
-        with _said():
-            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks])
+        with said():
+            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who])
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
         self.runs += 1
-        with _said():
+        with said():
             return self._client.execute_command(command, self.prefix + key, *args)
 
     def hash(self, key: str) -> dict[bytes, bytes]:
@@ -53,7 +55,7 @@ class Scripts:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def said() -> Iterator[None]:
     try:
         yield
     except redis.exceptions.OutOfMemoryError as error:

@@ -74,6 +74,10 @@ class Surroundings:
     free: int
     """Sites that have work and that nobody holds."""
     retrying: int
+    edition: int
+    """Another number whenever URLs were forgotten, or a command has changed something."""
+    backlog: int
+    """Orders that wait for the first sink."""
 
     @property
     def is_nothing_left(self) -> bool:
@@ -119,12 +123,19 @@ class Worker:
         self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
+        self._rules = ""
+
+    def next_number(self) -> int:
+        """A number for a call that may have to be repeated."""
+        self._number += 1
+        return self._number
 
     def begin(self, rules: str) -> str | None:
         """Join the workers of the collection, or begin a new run where there are none. Returns who is still bringing it in line, None: done.
 
         Raises RulesDiffer.
         """
+        self._rules = rules
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
         answer, *more = self._run("begin", worker=self.name, rules=rules, info=info, timeout_ms=self._timeout_ms)
         if answer == b"refused":
@@ -133,6 +144,11 @@ class Worker:
                 f"worker {other} crawls by other rules ({theirs}) than those here ({rules}): give all machines the same rules, or stop the others first"
             )
         return more[0].decode() if answer == b"opening" else None
+
+    def begin_again(self) -> None:
+        """Join once more, after having been taken for dead. Raises RulesDiffer."""
+        if self.begin(self._rules) is None:
+            self.ready()
 
     def ready(self) -> None:
         """The store is in line with the rules: others may join."""
@@ -153,7 +169,7 @@ class Worker:
         answer = self._run(
             "take",
             worker=self.name,
-            number=self._next(number),
+            number=number or self.next_number(),
             refill=list(refill.items()),
             new=new,
             limit=limit,
@@ -173,7 +189,7 @@ class Worker:
         told = self._run(
             "record",
             worker=self.name,
-            number=self._next(number),
+            number=number or self.next_number(),
             changes=list(map(change_of, changes)),
             now=now,
             health=[(site, f"{how.answers} {how.recent}") for site, how in (health or {}).items()],
@@ -190,6 +206,18 @@ class Worker:
             ],
         )
 
+    def drains(self, sink: str, place: str) -> tuple[bool, str]:
+        """Return whether this worker is the one that sends the sink its orders, and the place of its index.
+
+        That is where it was when the first order was sent; a worker with another place never does.
+        """
+        drains, there = self._run("drains", worker=self.name, sink=sink, place=place)
+        return bool(drains), there.decode()
+
+    def release(self, ids: Sequence[int]) -> None:
+        """Give back URLs that were not asked for."""
+        self._run("release", worker=self.name, ids=list(ids))
+
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""
         self._run("give_up", worker=self.name, site=site)
@@ -197,12 +225,6 @@ class Worker:
     def leave(self) -> None:
         """Give back all that is held."""
         self._run("leave", worker=self.name)
-
-    def _next(self, number: int | None) -> int:
-        if number is None:
-            self._number += 1
-            number = self._number
-        return number
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:

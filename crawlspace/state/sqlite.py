@@ -107,6 +107,9 @@ class SqliteStore:
         with self._writing() as db:
             db.execute("UPDATE site SET wait_until = ? WHERE id = ?", (until, self._sites.find_or_add(db, site)))
 
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
     def note_pending(self, site: str, status: int | None) -> None:
         with self._writing() as db:
             site_id = self._sites.find(db, site)

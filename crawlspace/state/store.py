@@ -208,6 +208,9 @@ class Store(Protocol):
     def wait_site(self, site: str, until: int | None) -> None:
         """Remember that a site asked for silence until then; None ends it."""
 
+    def give_up(self, site: str) -> None:
+        """Nobody is to ask the site for anything more in this run: for a store that hands sites out to several."""
+
     def note_pending(self, site: str, status: int | None) -> None:
         """Say of all pending URLs of a site that are not leased why they are not fetched at present; None takes it back."""
 

@@ -72,23 +72,14 @@ local function end_leases(ids)
 end
 
 function ops.release(args)
-  end_leases(args.ids)
-end
-
-function ops.renew(args)
-  prefetch(args.ids)
-  local lost = {}
-  for _, id in ipairs(args.ids) do
-    local row = get(id)
-    if row and row[LEASE] then
-      row[LEASE] = args["until"]
-      touch(id)
-    else
-      lost[#lost + 1] = id
+  local ids = args.ids
+  if args.worker then  -- only what it still holds
+    ids = {}
+    for _, id in ipairs(args.ids) do
+      if call("SREM", P .. "held:" .. args.worker, id) == 1 then ids[#ids + 1] = id end
     end
   end
-  flush()
-  return lost
+  end_leases(ids)
 end
 
 function ops.reclaim(args)

@@ -74,6 +74,7 @@ local function forget(id, row)
   rows[id] = false
   touch(id)
   nearer[id] = nil
+  call("HINCRBY", P .. "n", "forgotten", 1)
 end
 
 local function apply(id, change)

@@ -102,7 +102,10 @@ function ops.beat(args)
   local workers = call("ZRANGE", P .. "workers", 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
   local sites = owned + call("ZCARD", P .. "free")
-  return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"), tonumber(call("HGET", P .. "n", "retrying") or 0)}
+  local numbers = call("HMGET", P .. "n", "retrying", "forgotten", "edits")
+  return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
+    tonumber(numbers[1] or 0), tonumber(numbers[2] or 0) + tonumber(numbers[3] or 0),
+    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push")}
 end
 
 local function repeated(args)
@@ -136,6 +139,20 @@ function ops.give_up(args)
   call("SADD", P .. "silent", site)
   call("ZREM", P .. "free", site)
   call("ZREM", P .. "later", site)
+end
+
+-- Whether a worker is the one that sends a sink its orders: the first that asks, as long as it lives. `place` is where its index is: an
+-- index that is elsewhere knows nothing of what this one has been told.
+function ops.drains(args)
+  local place = call("HGET", P .. "index", args.sink)
+  if place and place ~= args.place then return {0, place} end
+  local drainer = call("HGET", P .. "drain", args.sink)
+  if drainer ~= args.worker then
+    if not is_alive(args.worker) or (drainer and is_alive(drainer)) then return {0, place or args.place} end
+    call("HSET", P .. "drain", args.sink, args.worker)
+    call("HSET", P .. "index", args.sink, args.place)
+  end
+  return {1, args.place}
 end
 
 function ops.leave(args)

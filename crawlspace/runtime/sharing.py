@@ -1,0 +1,142 @@
+"""What is different about a crawl that others take part in: what is recorded is written behind the crawl, and the end is known to all."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+from typing import TYPE_CHECKING, Any
+
+from scrapy.utils.asyncio import create_looping_call
+
+from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from crawlspace.index.outbox import Drained
+    from crawlspace.runtime.session import Session
+    from crawlspace.shared import SharedStore
+    from crawlspace.state.store import Effects
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 0.1
+FULL = 128
+"""Outcomes that are written at once; four times as many that wait, and nothing more is fetched for now."""
+
+
+class Sharing:
+    """One worker's part in a shared crawl."""
+
+    def __init__(self, session: Session, store: SharedStore) -> None:
+        self._session = session
+        self._engine = session.engine
+        self._store = store
+        self._behind = store.behind
+        self._supply = store.supply
+        self._loop: Any = None
+        self._began = False
+        self._told_of_index = False
+        self._place = f"{socket.gethostname()}:{session.collection.index_file.resolve()}"
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to do in this run, for any worker."""
+        return self._supply.is_over
+
+    @property
+    def waits(self) -> bool:
+        """So much is not recorded yet that nothing more is to be fetched for now."""
+        return self._engine.uncommitted >= 4 * FULL
+
+    def begin(self, crawler: Crawler, wake: Any) -> None:
+        """Take part from now on. On the crawl's thread, with its loop running."""
+
+        def failed(error: BaseException) -> None:
+            if isinstance(error, CrawlspaceError):
+                self._session.fail(error, crawler)
+                return
+            logger.error("the store failed", exc_info=error)
+            fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
+            self._session.fail(StoreError(f"{fault}: the log tells more, please report it"), crawler)
+
+        def changed() -> None:
+            self._engine.discovery.forget_known()
+
+        self._wake = wake
+        self._behind.begin(failed)
+        self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
+        self._supply.told = self._told
+        self._began = True
+        self._loop = create_looping_call(self._tick)
+        self._loop.start(TICK_S, now=True)
+
+    def commit(self, crawler: Crawler) -> None:
+        """Have what was taken so far be written; unless that is being done, and then it follows."""
+        if not self._engine.begin_commit():
+            return
+
+        def done(effects: Effects | None) -> None:
+            try:
+                self._engine.end_commit(effects if effects is not None else self._engine.write_singly())
+            except CrawlspaceError as error:
+                self._session.fail(error, crawler)
+                return
+            if self._engine.uncommitted >= FULL:
+                self.commit(crawler)
+            self._wake()
+
+        self._behind.do(self._write, done)
+
+    def settle(self, crawler: Crawler) -> None:
+        """Wait until all that was taken is recorded. At the end, when nothing else goes on."""
+        while self._engine.uncommitted or self._engine.is_committing:
+            self.commit(crawler)
+            self._behind.settle()
+            if self._session.error is not None:
+                return
+
+    def drain_once(self) -> Drained | None:
+        """Send the index one batch, where that is this worker's affair. None: nothing was to be sent. Touches no other part, so it can run in another thread."""
+        drain = self._engine.drain
+        try:
+            drains, place = self._store.worker.drains(drain.sink, self._place)
+            if not drains:
+                if place != self._place and not self._told_of_index:
+                    self._told_of_index = True
+                    logger.warning("the index of this collection is %s; this worker sends nothing to %s", place, self._place)
+                return None
+            batch = drain.take()
+            return drain.settle(drain.deliver(batch)) if batch else None
+        except (StoreAway, StoreFull):
+            return None  # said elsewhere; the orders wait
+
+    def close(self) -> None:
+        """Record what is left and give back what is held."""
+        if self._loop is not None and self._loop.running:
+            self._loop.stop()
+        if self._session.error is None and self._began:
+            self._engine.frontier.close()
+        self._supply.close()
+        self._behind.finish()
+
+    def _write(self) -> Effects | None:
+        try:
+            return self._engine.write_commit()
+        except CrawlspaceError:
+            raise
+        except Exception:
+            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
+            return None
+
+    def _tick(self) -> None:
+        if self._session.error is None:
+            self._supply.tick()
+            around = self._supply.around
+            if around is not None:
+                self._engine.backlog = around.backlog
+
+    def _told(self) -> str:
+        progress = self._engine.progress
+        return json.dumps({"fetched": progress.fetched, "errors": progress.errors, "documents": progress.documents})

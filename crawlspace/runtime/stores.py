@@ -1,0 +1,73 @@
+"""Opens the store that a collection is configured with, for a crawl."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from crawlspace.clock import SystemClock
+from crawlspace.engine import SINK
+from crawlspace.errors import StoreError
+from crawlspace.opening import build_space, rules_of
+from crawlspace.runtime.behind import ServerThread
+from crawlspace.runtime.redis_connection import connected
+from crawlspace.state.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from crawlspace.config import Collection
+    from crawlspace.shared import SharedStore
+    from crawlspace.state.store import Store
+
+PAUSE_S = 0.5
+
+
+def open_store(collection: Collection, settings: Mapping[str, object]) -> SqliteStore | SharedStore:
+    """Open a collection's store to crawl it. Raises StoreError and its kinds, ConfigError, and RulesDiffer for a worker with other rules."""
+    if not collection.store_url:
+        return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
+    from crawlspace.shared import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
+
+    rules = rules_of(collection, build_space(collection))
+    client = connected(settings)
+    behind = ServerThread()
+    try:
+        store = SharedStore(
+            client,
+            collection.name,
+            sinks=(SINK,),
+            behind=behind,
+            clock=SystemClock(),
+            lease_s=collection.lease_s,
+            timeout_s=collection.worker_timeout_s,
+            sources=[source for source, weight in collection.weights.items() if weight],
+            most_sites=collection.max_sites,
+        )
+        _join(store, rules)
+    except BaseException:
+        client.close()
+        raise
+    return store
+
+
+def _join(store: SharedStore, rules: str) -> None:
+    told = False
+    while (busy := store.worker.begin(rules)) is not None:
+        if not told:
+            told = True
+            sys.stderr.write(f"worker {busy} is bringing what is known in line with the rules: waiting for it\n")
+        time.sleep(PAUSE_S)
+
+
+def check_index(collection: Collection, store: Store) -> None:
+    """Raise StoreError when the index is not where it was: pages that have not changed would never be sent to a new one."""
+    if collection.store_url:
+        return  # it may be on another machine
+    indexed = store.counts().indexed
+    if indexed and not collection.index_file.exists():
+        raise StoreError(
+            f"there is no index at {collection.index_file}, although {indexed:,} documents of {collection.name} have been sent to one:"
+            f" put it back, or move {collection.store_file} away too and crawl anew"
+        )

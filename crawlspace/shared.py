@@ -1,0 +1,144 @@
+"""The store of a worker: the collection's in Redis, but that the crawl never waits for it on the path of a page.
+
+What the frontier asks comes from the `Supply`; what is only to be noted is written behind the crawl. What is asked seldom, or before the
+crawl begins, is asked of the server at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from secrets import token_hex
+
+import redis
+
+from crawlspace.brakes import Brakes
+from crawlspace.clock import Clock
+from crawlspace.errors import StoreError
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.model import Queue, Source, UrlState
+from crawlspace.recent import Recent
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_workers import TakenSite, Worker
+from crawlspace.state.store import Change, Effects, RobotsEntry, Site
+from crawlspace.supply import Behind, Supply
+
+BORN = "born"
+"""Tells a collection from one that was made anew after the server had lost it."""
+_SITES = 20_000
+
+
+class SharedStore(RedisStore):
+    """The store of one worker. Until `begin` it is as any other; from then on it may be used on the crawl's thread."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        collection: str,
+        *,
+        sinks: Sequence[str],
+        behind: Behind,
+        clock: Clock,
+        lease_s: int,
+        timeout_s: float,
+        sources: Iterable[Source] = tuple(Source),
+        most_sites: int | None = None,
+    ) -> None:
+        super().__init__(client, collection, sinks=sinks, crawls=True)
+        self.worker = Worker(self, timeout_s=timeout_s, sources=sources)
+        self.behind = behind
+        self.supply = Supply(
+            self.worker,
+            behind,
+            clock=clock,
+            lease_s=lease_s,
+            most_sites=most_sites,
+            wait_site=super().wait_site,
+            come_back=self._come_back,
+        )
+        self._told: Recent[str, TakenSite] = Recent(_SITES)
+        """What came with a site."""
+        self._robots: Recent[tuple[str, str], RobotsEntry] = Recent(_SITES)
+        self._written: tuple[Sequence[Change], int] | None = None
+        self._born = self.get_meta(BORN) or token_hex(8)
+        self.set_meta(BORN, self._born)
+        self._shares = False
+
+    def begin(self, frontier: Frontier, brakes: Brakes, *, changed: Callable[[], None], wake: Callable[[], None]) -> None:
+        """Supply a crawl from now on; see Supply.begin."""
+
+        def arrived(one: TakenSite) -> None:
+            self._told.put(one.site, one)
+            brakes.know(one.site, one.health or NEW_SITE)
+            for entry in one.robots:
+                self._robots.put((entry.site, entry.scheme), entry)
+
+        self._shares = True
+        self.supply.begin(frontier, arrived=arrived, changed=changed, wake=wake)
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        return self.supply.sites()
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        return self.supply.lease(site, limit, now=now, until=until, queue=queue)
+
+    def release(self, ids: Iterable[int]) -> None:
+        self.supply.release(ids)
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        return self.supply.reclaim(now=now, keep=keep)
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        return self.supply.due(site)
+
+    def wait_site(self, site: str, until: int | None) -> None:
+        self.supply.wait_site(site, until)
+
+    def give_up(self, site: str) -> None:
+        self.supply.give_up(site)
+
+    def note_pending(self, site: str, status: int | None) -> None:
+        self.behind.do(lambda: super(SharedStore, self).note_pending(site, status))
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        """Record what this worker holds. The same list again is the same call again, for its answer may have been lost."""
+        if self._written is None or self._written[0] is not changes:
+            self._written = changes, self.worker.next_number()
+        return self.worker.record(changes, now=now, health=health, number=self._written[1])
+
+    def health(self, site: str) -> Health:
+        told = self._told.get(site)
+        return super().health(site) if told is None else told.health or NEW_SITE
+
+    def version(self) -> int:
+        """Always the same: what others do arrives with the sites."""
+        return 0
+
+    # robots.txt
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        entry = self._robots.get((site, scheme))
+        if entry is None and self._told.get(site) is None:
+            entry = super().robots(site, scheme)
+        return entry
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self._robots.put((entry.site, entry.scheme), entry)
+        self.behind.do(lambda: super(SharedStore, self).save_robots(entry))
+
+    # refusals
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        counts = dict(by_reason)
+        if self._shares:
+            self.behind.do(lambda: super(SharedStore, self).count_refusals(counts))
+        else:
+            super().count_refusals(counts)
+
+    def _come_back(self) -> None:
+        if self.get_meta(BORN) != self._born:
+            raise StoreError(
+                "Redis has lost this collection, as when it is restarted without having kept anything: nothing is deleted from the index;"
+                " put a copy of its data back, or move the index away too and crawl anew"
+            )
+        self.worker.begin_again()

@@ -1,0 +1,263 @@
+"""What the frontier asks of the store, for a worker among others: from what lies ready here, so that the crawl never waits for the server.
+
+The server hands out sites as a whole, with some of their URLs; more are fetched before they are needed, in one call for all sites.
+A site goes back when nothing is left of it, when it must rest for long, or when others have less than their share. Whatever takes time
+runs behind the crawl, by way of `behind`, one call after the other; what comes of it is taken in on the crawl's own thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from crawlspace.clock import Clock
+from crawlspace.frontier.frontier import FAR_S, Frontier
+from crawlspace.model import Queue, UrlState
+from crawlspace.state.redis_workers import Letting, Surroundings, Taken, TakenForDead, TakenSite, Worker
+from crawlspace.state.store import Site
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+NEW_SITES = 64
+"""Taken at a time where there is nothing to ask."""
+OF_A_NEW_SITE = 16
+"""URLs of each source."""
+MOST_READY = 8_000
+"""Leased URLs that wait here, of all sites together; beyond that no new sites are taken."""
+BEAT_S = 1.5
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
+"""Between two calls for new sites of which the first brought none."""
+
+
+class Behind(Protocol):
+    """Runs what takes time, in order, and hands what comes of it to the crawl's thread."""
+
+    def begin(self, failed: Callable[[BaseException], None]) -> None: ...
+    def do(self, job: Callable[[], T], done: Callable[[T], None] | None = None) -> None: ...
+    def settle(self) -> None: ...
+    def finish(self) -> None: ...
+
+
+class Supply:
+    """What this worker holds. `arrived` is told of each site that comes, before the frontier is."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        behind: Behind,
+        *,
+        clock: Clock,
+        lease_s: int,
+        most_sites: int | None = None,
+        wait_site: Callable[[str, int | None], None],
+        come_back: Callable[[], None],
+    ) -> None:
+        """`come_back` joins the workers once more."""
+        self._worker = worker
+        self._behind = behind
+        self._clock = clock
+        self._lease_s = lease_s
+        self._most_sites = most_sites
+        self._wait_site = wait_site
+        self._join_again = come_back
+        self._ready: dict[str, dict[int, deque[UrlState]]] = {}
+        """By site that is held, and lane."""
+        self._wants: dict[str, int] = {}
+        self._count = 0
+        self._taking = self._beating = False
+        self._pause_s = 0.0
+        self._next_take = self._next_beat = self._next_sweep = 0.0
+        self._frontier: Frontier | None = None
+        self._arrived: Callable[[TakenSite], None] = lambda _: None
+        self._wake: Callable[[], None] = lambda: None
+        self._changed: Callable[[], None] = lambda: None
+        self.told: Callable[[], str] = lambda: ""
+        """What this worker says of itself."""
+        self.around: Surroundings | None = None
+        self.is_over = False
+        """Nothing is left to do in this run, for any worker."""
+
+    def begin(
+        self,
+        frontier: Frontier,
+        *,
+        arrived: Callable[[TakenSite], None],
+        changed: Callable[[], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """Supply a frontier. `changed` is told when others have forgotten URLs, `wake` when there may be something to ask."""
+        self._frontier, self._arrived, self._changed, self._wake = frontier, arrived, changed, wake
+
+    # --- what the frontier asks -----------------------------------------------------------------------------------
+
+    def sites(self) -> Iterator[Site]:
+        """None: they arrive."""
+        return iter(())
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        """Hand out what lies ready of a site; where that is all, more is fetched meanwhile."""
+        lanes = self._ready.get(site)
+        if lanes is None or queue is None:
+            return []
+        hand = lanes.get(queue.lane, deque())
+        got = [hand.popleft() for _ in range(min(limit, len(hand)))]
+        self._count -= len(got)
+        if not hand:
+            lanes.pop(queue.lane, None)
+        if not lanes:
+            self._wants[site] = max(limit, self._wants.get(site, 0))
+            self._take()
+        return got
+
+    def release(self, ids: Iterable[int]) -> None:
+        given = list(ids)
+        if given:
+            self._behind.do(lambda: self._worker.release(given))
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        """Nothing: the dead are found out by the server."""
+        return {}
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        """Nothing: the server hands out what has become due."""
+        return []
+
+    def wait_site(self, site: str, until: int | None) -> None:
+        self._behind.do(lambda: self._wait_site(site, until))
+
+    def give_up(self, site: str) -> None:
+        """Nobody is to ask the site for anything more in this run."""
+        self._behind.do(lambda: self._worker.give_up(site))
+
+    # --- what keeps it going --------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """See to it that there is something to ask, and that the others know of this worker. To be called several times a second."""
+        now = self._clock.monotonic()
+        self._take()
+        if now >= self._next_sweep:
+            self._next_sweep = now + 0.3
+            self._sweep()
+        if now >= self._next_beat and not self._beating:
+            self._next_beat = now + BEAT_S
+            self._beating = True
+            self._behind.do(self._beat, self._heard)
+
+    def _take(self) -> None:
+        if self._taking or self._frontier is None:
+            return
+        refill, new = self._wants, self._wanted_new()
+        if not refill and not new:
+            return
+        self._wants = {}
+        self._taking = True
+        number, now = self._worker.next_number(), int(self._clock.now())
+
+        def take() -> Taken | None:
+            try:
+                return self._worker.take(
+                    refill=refill, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
+                )
+            except TakenForDead:
+                return None
+
+        self._behind.do(take, self._taken)
+
+    def _wanted_new(self) -> int:
+        assert self._frontier is not None
+        if self._clock.monotonic() < self._next_take or self._count >= MOST_READY or self._frontier.wake_in() == 0.0:
+            return 0
+        return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._ready)))
+
+    def _taken(self, taken: Taken | None) -> None:
+        self._taking = False
+        if taken is None:
+            self._come_back()
+            return
+        assert self._frontier is not None
+        new = 0
+        for one in taken.sites:
+            new += one.site not in self._ready
+            lanes = self._ready.setdefault(one.site, {})
+            for state in one.states:
+                lanes.setdefault(state.queue.lane, deque()).append(state)
+            self._count += len(one.states)
+            self._arrived(one)
+            wait_s = one.wait_until - self._clock.now() if one.wait_until is not None else 0.0
+            queues = [Queue.of_lane(lane) for lane in lanes]
+            self._frontier.arrived(one.site, queues, asked_ago_s=one.asked_ago_s, wait_s=wait_s)
+        self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+        self._next_take = self._clock.monotonic() + self._pause_s
+        if taken.sites:
+            self._wake()
+
+    def _beat(self) -> Surroundings | None:
+        try:
+            return self._worker.beat(self.told())
+        except TakenForDead:
+            return None
+
+    def _heard(self, around: Surroundings | None) -> None:
+        self._beating = False
+        if around is None:
+            self._come_back()
+            return
+        before, self.around = self.around, around
+        if before is not None and before.edition != around.edition:
+            self._changed()
+        if around.is_nothing_left and not self._ready:
+            self.is_over = True
+            self._wake()
+        elif not around.free and len(self._ready) > around.fair_share:
+            self._share(len(self._ready) - around.fair_share)
+
+    def _share(self, many: int) -> None:
+        """Let sites go for others, of those that are not being asked at this moment."""
+        assert self._frontier is not None
+        idle = [site for site in self._ready if not self._frontier.is_under_way(site)]
+        self._let_go(idle[-many:])
+
+    def _sweep(self) -> None:
+        """Let go of the sites that have nothing more to do here."""
+        assert self._frontier is not None
+        frontier = self._frontier
+        done = [
+            site
+            for site, lanes in self._ready.items()
+            if not (self._taking or site in self._wants or frontier.is_asking(site))
+            and (not lanes or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
+        ]
+        self._let_go(done)
+
+    def _let_go(self, sites: Sequence[str]) -> None:
+        assert self._frontier is not None
+        if not sites:
+            return
+        going = []
+        for site in sites:
+            lanes = self._ready.pop(site)
+            ids = [state.id for hand in lanes.values() for state in hand]
+            self._count -= len(ids)
+            self._wants.pop(site, None)
+            going.append(Letting(site, *self._frontier.part(site), ids))
+        self._behind.do(lambda: self._worker.let_go(going))
+
+    def _come_back(self) -> None:
+        """This worker was silent for too long: what it held is others', and it begins anew."""
+        assert self._frontier is not None
+        logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
+        for site in list(self._ready):
+            self._frontier.part(site)
+        self._ready.clear()
+        self._wants.clear()
+        self._count = 0
+        self._behind.do(self._join_again)
+
+    def close(self) -> None:
+        """Give back all that is held."""
+        self._frontier = None
+        self._behind.do(self._worker.leave)
