@@ -218,7 +218,7 @@ class Supply:
     def _share(self, many: int) -> None:
         """Let sites go for others, of those that are not being asked at this moment."""
         assert self._frontier is not None
-        idle = [site for site in self._ready if not self._frontier.is_under_way(site)]
+        idle = [site for site in self._ready if not self._frontier.is_asking(site, now=True)]
         self._let_go(idle[-many:])
 
     def _sweep(self) -> None:

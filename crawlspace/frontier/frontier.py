@@ -1,16 +1,14 @@
 """Which URL is fetched next: every site that may be asked is kept busy, and none is asked too soon.
 
-The store holds the queues; here are only the sites that have something to do, now or at a known time, less than a kilobyte each, and for
-some of them a handful of leased URLs. The source is picked by weight; in it, the lowest shift goes first, and of the sites that have such a URL and may be asked now, the one that has
-waited longest. Each pick costs the same, however many URLs wait.
+The store holds the queues; here are only the sites that have something to do, now or at a known time, less than a kilobyte each, and
+for some a handful of leased URLs. The source is picked by weight; in it, the lowest shift goes first, and of the sites that have such a
+URL and may be asked now, the one that has waited longest. Each pick costs the same, however many URLs wait.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from heapq import heappop, heappush
-from itertools import count
 from math import ceil, inf
 
 from crawlspace.clock import Clock
@@ -21,11 +19,9 @@ from crawlspace.frontier.places import Places
 from crawlspace.frontier.politeness import Backoff, Pace, SiteTurns, lanes_in, lanes_of
 from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
+from crawlspace.frontier.waiting import WaitingSites
 from crawlspace.model import LANES, Queue, Source, UrlState
 
-BATCH = 64
-"""URLs leased at a time from a site without a delay."""
-POLITE_BATCH = 8
 FAR_S = 60.0
 """A site that may not be asked for longer than this makes place for another."""
 UNCERTAIN_S = 10.0
@@ -61,9 +57,8 @@ class Frontier:
         self._machines = Machines()
         self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
         """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
-        self._waiting: list[tuple[float, int, SiteTurns]] = []
+        self._waiting = WaitingSites()
         self._later = DueTimes()
-        self._order = count()
         self.working = 0
         """Sites that have something ready, though it may not be their turn."""
         self.under_way = 0
@@ -194,26 +189,18 @@ class Frontier:
         self._later.add(self._turns(site), queue.lane, at)
 
     def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
-        """A site has come to be asked by this process, with URLs in these queues. It was last asked, by whomever, so long ago."""
+        """A site with URLs in these queues is this process' to ask; whoever asked it last did so long ago."""
         turns = self._turns(site)
         now = self._clock.monotonic()
-        if asked_ago_s is not None:
-            turns.asked_at = max(turns.asked_at, now - asked_ago_s)
+        turns.asked_at = turns.asked_at if asked_ago_s is None else max(turns.asked_at, now - asked_ago_s)
         if wait_s > 0:
             turns.not_before = max(turns.not_before, now + wait_s)
         if site not in self.silent:
-            for queue in queues:
-                turns.more |= 1 << queue.lane
-        self._settle(turns)
+            self._learn(turns, queues, ())
 
-    def is_asking(self, site: str) -> bool:
-        """Whether URLs of the site are at hand or under way."""
-        turns = self._sites.get(site)
-        return turns is not None and bool(turns.at_hand or turns.under_way)
-
-    def is_under_way(self, site: str) -> bool:
-        turns = self._sites.get(site)
-        return turns is not None and turns.under_way > 0
+    def is_asking(self, site: str, *, now: bool = False) -> bool:
+        """Whether URLs of the site are under way or, unless `now`, at hand."""
+        return (turns := self._sites.get(site)) is not None and bool(turns.under_way or (turns.at_hand and not now))
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Have nothing more to do with a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
@@ -255,9 +242,7 @@ class Frontier:
         """Seconds until `next` may have something again; None when that depends on what is under way."""
         if any(self._lines[lane] for lane in lanes_in(self._running)):
             return 0.0
-        moments = []
-        if self._waiting:
-            moments.append(self._waiting[0][0] - self._clock.monotonic())
+        moments = [] if self._waiting.first is None else [self._waiting.first - self._clock.monotonic()]
         due_at = self._later.first(self._running)
         if due_at is not None:
             moments.append(due_at - self._clock.now())
@@ -289,12 +274,7 @@ class Frontier:
         return turns
 
     def _set_pace(self, turns: SiteTurns) -> None:
-        pace = turns.pace = self._paces.of(turns.site)
-        turns.paced = True
-        batch = BATCH
-        if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
-            batch = max(1, min(POLITE_BATCH, int(self._leases.lease_s / 2 / pace.delay_s)))
-        turns.batch = max(batch, min(pace.concurrency, BATCH))
+        turns.set_pace(self._paces.of(turns.site), lease_s=self._leases.lease_s)
 
     def _learn(self, turns: SiteTurns, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
@@ -326,18 +306,18 @@ class Frontier:
                     del self._sites[turns.site]
                     self._machines.leave(turns)
             elif next_turn > now and not turns.due:
-                self._wait(turns, next_turn)  # until then its delay must be remembered
+                self._waiting.put(turns, next_turn)  # until then its delay must be remembered
         elif next_turn > now:
             if next_turn > now + FAR_S and not turns.under_way:
                 self._leases.give_back(turns)
                 self._leave(turns)
-            self._wait(turns, next_turn)
+            self._waiting.put(turns, next_turn)
         elif turns.has_room and self._places.take(turns):
             at = self._machines.may_ask_at(turns)
             if at is not None and at <= now:
                 self._line_up(turns)
             elif at is not None:
-                self._wait(turns, at)
+                self._waiting.put(turns, at)
             return True
         return False
 
@@ -346,11 +326,6 @@ class Frontier:
         turns.lined_up |= new
         for lane in lanes_in(new):
             self._lines[lane].append(turns)
-
-    def _wait(self, turns: SiteTurns, until: float) -> None:
-        if until != turns.wakes_at:
-            turns.wakes_at = until
-            heappush(self._waiting, (until, next(self._order), turns))
 
     def _leave(self, turns: SiteTurns) -> None:
         """Make place for another site."""
@@ -368,12 +343,8 @@ class Frontier:
                     if turns.paced:
                         self._set_pace(turns)
                         self._settle(turns)
-        waiting = self._waiting
-        while waiting and waiting[0][0] <= now:
-            at, _, turns = heappop(waiting)
-            if turns.wakes_at == at:
-                turns.wakes_at = None
-                self._settle(turns)
+        for turns in self._waiting.take(now):
+            self._settle(turns)
         for turns, lane in self._later.take(wall):
             turns.more |= 1 << lane
             self._settle(turns)

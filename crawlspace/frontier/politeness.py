@@ -10,6 +10,10 @@ from math import inf
 from crawlspace.frontier.machines import Machine
 from crawlspace.model import SHIFTS, Source, UrlState
 
+BATCH = 64
+"""URLs leased at a time from a site without a delay."""
+POLITE_BATCH = 8
+
 
 def lanes_of(source: Source) -> range:
     """The lanes of a source, shift -2 first."""
@@ -89,6 +93,14 @@ class SiteTurns:
     located_until: float = -inf
     """Until then it counts as known whether there is such a machine."""
     waits_for_machine: bool = False
+
+    def set_pace(self, pace: Pace, *, lease_s: int) -> None:
+        self.pace = pace
+        self.paced = True
+        batch = BATCH
+        if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
+            batch = max(1, min(POLITE_BATCH, int(lease_s / 2 / pace.delay_s)))
+        self.batch = max(batch, min(pace.concurrency, BATCH))
 
     @property
     def has_room(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+from threading import Event
 from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
@@ -58,7 +58,7 @@ def _join(store: SharedStore, rules: str) -> None:
         if not told:
             told = True
             sys.stderr.write(f"worker {busy} is bringing what is known in line with the rules: waiting for it\n")
-        time.sleep(PAUSE_S)
+        Event().wait(PAUSE_S)
 
 
 def check_index(collection: Collection, store: Store) -> None:

@@ -39,7 +39,9 @@ class World:
         self.woken = 0
         monkeypatch.setattr(module, "call_later", lambda _, call: self.later.append(call))
         monkeypatch.setattr(module, "wake", lambda _: self._wake())
-        session: Any = SimpleNamespace(engine=Engine(sites), error=None, guard_connections=lambda _: None, commit=lambda _: None)
+        session: Any = SimpleNamespace(
+            engine=Engine(sites), error=None, shared=None, guard_connections=lambda _: None, commit=lambda _: None
+        )
         spider = SimpleNamespace(
             one_outcome_parser=lambda: self.parse, failed=self.parse, robots_read=self.parse, robots_failed=self.parse
         )
