@@ -190,10 +190,10 @@ class EmbeddedIndex:
             ),
         )
 
-    def count(self) -> int:
-        """How many documents the index has."""
+    def count(self, *, of: str | None = None) -> int:
+        """How many documents the index has, or those of one owner."""
         with self._sentences():
-            return _integer(self._db.execute("SELECT count(*) FROM documents").get)
+            return _integer(self._db.execute("SELECT count(*) FROM documents WHERE ?1 IS NULL OR owner = ?1", (of,)).get)
 
     def urls(self) -> Iterator[str]:
         """The URLs of all documents, sorted."""

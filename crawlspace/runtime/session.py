@@ -20,7 +20,7 @@ from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.runtime.sharing import Sharing
-from crawlspace.runtime.stores import check_index, open_store
+from crawlspace.runtime.stores import check_index, check_server, open_store
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Session:
             store.close()
             raise
         try:
+            check_server(collection, store, index)
             opening = open_engine(collection, store=store, sink=index, clock=SystemClock())
             if not isinstance(store, SqliteStore):
                 store.worker.ready()

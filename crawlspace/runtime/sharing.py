@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
+from crawlspace.runtime.stores import index_place
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -38,7 +38,7 @@ class Sharing:
         self._loop: Any = None
         self._began = False
         self._told_of_index = False
-        self._place = f"{socket.gethostname()}:{session.collection.index_file.resolve()}"
+        self._place = index_place(session.collection.index_file)
 
     @property
     def is_over(self) -> bool:

@@ -124,20 +124,23 @@ class Worker:
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
         self._rules = ""
+        self._index: tuple[str, str] | None = None
 
     def next_number(self) -> int:
         """A number for a call that may have to be repeated."""
         self._number += 1
         return self._number
 
-    def begin(self, rules: str) -> str | None:
+    def begin(self, rules: str, *, index: tuple[str, str] | None = None) -> str | None:
         """Join the workers of the collection, or begin a new run where there are none. Returns who is still bringing it in line, None: done.
+
+        `index` is a sink and the place of its index here, which is the sink's from then on where it has none yet and a run begins.
 
         Raises RulesDiffer.
         """
-        self._rules = rules
+        self._rules, self._index = rules, index
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
-        answer, *more = self._run("begin", worker=self.name, rules=rules, info=info, timeout_ms=self._timeout_ms)
+        answer, *more = self._run("begin", worker=self.name, rules=rules, info=info, index=index, timeout_ms=self._timeout_ms)
         if answer == b"refused":
             other, theirs = (value.decode() for value in more)
             raise RulesDiffer(
@@ -147,7 +150,7 @@ class Worker:
 
     def begin_again(self) -> None:
         """Join once more, after having been taken for dead. Raises RulesDiffer."""
-        if self.begin(self._rules) is None:
+        if self.begin(self._rules, index=self._index) is None:
             self.ready()
 
     def ready(self) -> None:

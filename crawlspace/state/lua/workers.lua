@@ -71,6 +71,7 @@ function ops.begin(args)
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1)
   if first then
+    if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
     for n, id in ipairs(call("ZRANGE", P .. "leased", 0, -1)) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
