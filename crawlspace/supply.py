@@ -209,6 +209,13 @@ class Supply:
         before, self.around = self.around, around
         if before is not None and before.edition != around.edition:
             self._changed()
+        if around.broken > (0 if before is None else before.broken):
+            logger.warning(
+                "%d records of this collection in Redis are not ours, or of a newer version: they were put aside (%s), and their URLs"
+                " are entered anew where a link or start URL leads to them",
+                around.broken,
+                self._worker.broken_key,
+            )
         if around.is_nothing_left and not self._ready:
             self.is_over = True
             self._wake()

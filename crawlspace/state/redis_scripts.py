@@ -25,7 +25,7 @@ class Scripts:
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
         """`crawls`: this is a worker, of whose writing nobody need be told."""
-        self._client = client
+        self.client = client
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self._sinks = json.dumps(list(sinks))
@@ -44,14 +44,14 @@ class Scripts:
         """Give a plain command for a key of the collection. Raises as `run`."""
         self.runs += 1
         with said():
-            return self._client.execute_command(command, self.prefix + key, *args)
+            return self.client.execute_command(command, self.prefix + key, *args)
 
     def hash(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self.command("HGETALL", key)
         return found
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
 
 @contextmanager

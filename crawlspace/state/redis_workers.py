@@ -78,6 +78,8 @@ class Surroundings:
     """Another number whenever URLs were forgotten, or a command has changed something."""
     backlog: int
     """Orders that wait for the first sink."""
+    broken: int
+    """Records that were put aside, because they are not ours or of an unknown version."""
 
     @property
     def is_nothing_left(self) -> bool:
@@ -119,6 +121,8 @@ class Worker:
 
     def __init__(self, store: RedisStore, *, timeout_s: float, sources: Iterable[Source] = tuple(Source)) -> None:
         self._run = store.scripts.run
+        self.broken_key = f"{store.scripts.prefix}broken"
+        """Where records are put that cannot be read."""
         self._timeout_ms = int(timeout_s * 1000)
         self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"

@@ -253,3 +253,46 @@ def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, said: str) -> No
     assert run.returncode != 0
     assert said in run.stderr
     assert len(run.stderr.splitlines()) == 1
+
+
+def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(four[0].url("/"), rules="forbid domain elsewhere.example\n")
+    four[0].site["/fed"] = page("Fed", text="fed")
+    four[0].site["/plain"] = page("Plain", text="plain")
+    client = another_client()
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 5)
+    client.lpush(
+        "demo:start_urls",
+        f'{{"url": "{four[0].url("/fed")}", "meta": {{"x": 1}}}}',
+        four[0].url("/plain"),
+        "no message of ours",
+        b"\xff\xfe",
+        '{"address": "http://a.example/"}',
+        '{"url": "http://elsewhere.example/"}',
+    )
+    shared.wait()
+    assert client.llen("demo:start_urls") == 0
+    client.close()
+    assert {four[0].url("/fed"), four[0].url("/plain")} <= set(fetched(four))
+    said = shared.output()
+    assert "demo:start_urls holds a message without a URL, which is left out: 'no message of ours'" in said
+    assert "demo:start_urls: http://elsewhere.example/ is refused" in said
+    assert said.count("message without a URL") == 3
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("garbage", [b"\x00garbage", b"\x93\x63\x01\x02", b"cos\nsystem\n(S'true'\ntR.", b""])
+def test_a_record_that_is_not_ours_is_put_aside(team: MakeTeam, four: list[Server], garbage: bytes) -> None:
+    shared = team(four[0].url("/"))
+    client = another_client()
+    shared.start()
+    shared.until(lambda: client.hlen("{demo}:url") > 20)
+    unlucky = str(max(state.id for state in shared.store.urls() if state.status is None))
+    client.hset("{demo}:url", unlucky, garbage)
+    shared.wait()
+    assert client.hget("{demo}:broken", unlucky) == garbage
+    client.close()
+    assert "records of this collection in Redis are not ours" in shared.output()
+    assert "Traceback" not in shared.output()
+    assert len(fetched(four)) >= len([path for path in four[0].site if path != "/robots.txt"]) - 10

@@ -103,10 +103,11 @@ function ops.beat(args)
   local workers = call("ZRANGE", P .. "workers", 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
   local sites = owned + call("ZCARD", P .. "free")
-  local numbers = call("HMGET", P .. "n", "retrying", "forgotten", "edits")
+  local numbers = call("HMGET", P .. "n", "retrying", "forgotten", "edits", "broken")
   return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
     tonumber(numbers[1] or 0), tonumber(numbers[2] or 0) + tonumber(numbers[3] or 0),
-    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push")}
+    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
+    tonumber(numbers[4] or 0)}
 end
 
 local function repeated(args)
