@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.engine import SINK
+from crawlspace.state.redis import RedisStore
+from tests.histories.driver import NAME
 from tests.histories.history import run_history
+from tests.servers import another_client, emptied
 
 SEEDS_A_TEST = 10
 MEMORY = Path("/dev/shm")
@@ -29,6 +33,18 @@ def folder() -> Iterator[Path]:
 def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_says(folder: Path, first: int) -> None:
     for seed in range(first, first + SEEDS_A_TEST):
         told = run_history(seed, folder / str(seed), steps=20)
+        assert not told.differences, str(told)
+        assert told.checks >= 2
+
+
+@pytest.mark.parametrize("first", range(0, 20, SEEDS_A_TEST))
+def test_so_they_are_over_redis(folder: Path, first: int) -> None:
+    def store() -> RedisStore:
+        return RedisStore(another_client(), NAME, sinks=(SINK,))
+
+    for seed in range(first, first + SEEDS_A_TEST):
+        emptied().close()
+        told = run_history(seed, folder / str(seed), steps=20, on_server=store)
         assert not told.differences, str(told)
         assert told.checks >= 2
 

@@ -1,7 +1,8 @@
 -- Several workers share a collection. Each holds sites as a whole, so that it alone keeps their delays, and some of their URLs, leased.
 -- It is alive as long as it has said so lately (`workers`: when, in milliseconds of the server's clock).
 --
--- A site with work that nobody holds is in `free`, by when it may be asked, or, if it has nothing before a known URL is due, in `later`.
+-- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
+-- is due, in `later`, by when that is by the clocks of the workers.
 
 local function now_ms()
   local time = call("TIME")
@@ -19,14 +20,13 @@ local function offer(site, not_before)
   local first = nil
   for lane = 0, 29 do
     if call("EXISTS", pending_key(site, lane)) == 1 then
-      local wait = tonumber(call("HGET", P .. "wait", site) or 0)
-      call("ZADD", P .. "free", math.max(not_before, wait * 1000), site)
+      call("ZADD", P .. "free", not_before, site)
       return
     end
     local at = first_due(site, lane)
     if at and (not first or at < first) then first = at end
   end
-  if first then call("ZADD", P .. "later", math.max(not_before, first * 1000), site) end
+  if first then call("ZADD", P .. "later", first * 1000, site) end
 end
 
 local function let_site_go(worker, site, asked_at, not_before)
