@@ -77,6 +77,7 @@ class Supply:
         self._changed: Callable[[], None] = lambda: None
         self.told: Callable[[], str] = lambda: ""
         """What this worker says of itself."""
+        self.deleted: Callable[[], int] = lambda: 0
         self.around: Surroundings | None = None
         self.is_over = False
         """Nothing is left to do in this run, for any worker."""
@@ -197,7 +198,7 @@ class Supply:
 
     def _beat(self) -> Surroundings | None:
         try:
-            return self._worker.beat(self.told())
+            return self._worker.beat(self.told(), deleted=self.deleted())
         except TakenForDead:
             return None
 

@@ -78,6 +78,7 @@ class Sharing:
         self._behind.begin(failed)
         self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
         self._supply.told = self._told
+        self._supply.deleted = lambda: self._engine.brakes.deleted
         self._began = True
         self._loop = create_looping_call(self._tick)
         self._loop.start(TICK_S, now=True)
@@ -147,6 +148,7 @@ class Sharing:
             around = self._supply.around
             if around is not None:
                 self._engine.backlog = around.backlog
+                self._engine.brakes.deleted_elsewhere = around.deleted
 
     def _feed(self) -> None:
         """Enter what has been fed."""

@@ -80,6 +80,8 @@ class Surroundings:
     """Orders that wait for the first sink."""
     broken: int
     """Records that were put aside, because they are not ours or of an unknown version."""
+    deleted: int
+    """Deletions of this run by the others."""
 
     @property
     def is_nothing_left(self) -> bool:
@@ -161,9 +163,9 @@ class Worker:
         """The store is in line with the rules: others may join."""
         self._run("ready", worker=self.name)
 
-    def beat(self, told: str = "") -> Surroundings:
-        """Say that this worker is alive. Raises TakenForDead."""
-        answer = self._run("beat", worker=self.name, told=told, timeout_ms=self._timeout_ms)
+    def beat(self, told: str = "", *, deleted: int = 0) -> Surroundings:
+        """Say that this worker is alive, and how many documents it has deleted. Raises TakenForDead."""
+        answer = self._run("beat", worker=self.name, told=told, deleted=deleted, timeout_ms=self._timeout_ms)
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         return Surroundings(*answer)

@@ -75,7 +75,7 @@ function ops.begin(args)
     local ids = {}
     for n, id in ipairs(call("ZRANGE", P .. "leased", 0, -1)) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later")
+    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted")
     local seen = {}
     for _, kind in ipairs({"pending", "due"}) do
       for _, place in ipairs(call("SMEMBERS", P .. kind)) do
@@ -98,6 +98,9 @@ function ops.beat(args)
   if not is_alive(args.worker) then return false end
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "told", args.told)
+  call("HSET", P .. "deleted", args.worker, args.deleted)
+  local deleted = 0
+  for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
   bury_the_dead(now, args.timeout_ms)
   local owned = 0
   local workers = call("ZRANGE", P .. "workers", 0, -1)
@@ -107,7 +110,7 @@ function ops.beat(args)
   return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
     tonumber(numbers[1] or 0), tonumber(numbers[2] or 0) + tonumber(numbers[3] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
-    tonumber(numbers[4] or 0)}
+    tonumber(numbers[4] or 0), deleted - args.deleted}
 end
 
 local function repeated(args)
