@@ -39,6 +39,7 @@ class Behind(Protocol):
     def begin(self, failed: Callable[[BaseException], None]) -> None: ...
     def do(self, job: Callable[[], T], done: Callable[[T], None] | None = None) -> None: ...
     def settle(self) -> None: ...
+    def hurry(self) -> None: ...
     def finish(self) -> None: ...
 
 
@@ -176,10 +177,11 @@ class Supply:
 
     def _taken(self, taken: Taken | None) -> None:
         self._taking = False
+        if self._frontier is None:
+            return
         if taken is None:
             self._come_back()
             return
-        assert self._frontier is not None
         new = 0
         for one in taken.sites:
             new += one.site not in self._ready
@@ -204,6 +206,8 @@ class Supply:
 
     def _heard(self, around: Surroundings | None) -> None:
         self._beating = False
+        if self._frontier is None:
+            return
         if around is None:
             self._come_back()
             return

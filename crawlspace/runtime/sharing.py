@@ -74,7 +74,7 @@ class Sharing:
         def changed() -> None:
             self._engine.discovery.forget_known()
 
-        self._wake = wake
+        self._wake, self._crawler = wake, crawler
         self._behind.begin(failed)
         self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
         self._supply.told = self._told
@@ -102,6 +102,7 @@ class Sharing:
 
     def settle(self, crawler: Crawler) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else goes on."""
+        self._behind.hurry()
         while self._engine.uncommitted or self._engine.is_committing:
             self.commit(crawler)
             self._behind.settle()
@@ -128,6 +129,7 @@ class Sharing:
         if self._loop is not None and self._loop.running:
             self._loop.stop()
         if self._session.error is None and self._began:
+            self.settle(self._crawler)
             self._engine.frontier.close()
         self._supply.close()
         self._behind.finish()
