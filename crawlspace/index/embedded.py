@@ -193,7 +193,8 @@ class EmbeddedIndex:
     def count(self, *, of: str | None = None) -> int:
         """How many documents the index has, or those of one owner."""
         with self._sentences():
-            return _integer(self._db.execute("SELECT count(*) FROM documents WHERE ?1 IS NULL OR owner = ?1", (of,)).get)
+            those = ("", ()) if of is None else (" WHERE owner = ?", (of,))
+            return _integer(self._db.execute(f"SELECT count(*) FROM documents{those[0]}", those[1]).get)
 
     def urls(self) -> Iterator[str]:
         """The URLs of all documents, sorted."""

@@ -322,7 +322,7 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
     with ExitStack() as stack:
         servers = [stack.enter_context(serve(tree(12), host=f"127.0.0.{n}")) for n in range(1, 7)]
         shared = team(
-            *(server.url("/") for server in servers), settings="DOWNLOAD_DELAY = 0.4\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
+            *(server.url("/") for server in servers), settings="DOWNLOAD_DELAY = 0.5\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
         )
         first = shared.start()
         shared.until(lambda: len(fetched(servers)) > 12)
@@ -333,7 +333,7 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
         shared.wait()
         for server in servers:
             times = [request.at for request in server.requests]
-            assert min(after - before for before, after in pairwise(times)) > 0.38
+            assert min(after - before for before, after in pairwise(times)) > 0.35, "the server may be late to read a request"
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
         assert "done." in shared.output(1)
         assert "done." in shared.output(2)
