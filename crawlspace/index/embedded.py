@@ -193,8 +193,9 @@ class EmbeddedIndex:
     def count(self, *, of: str | None = None) -> int:
         """How many documents the index has, or those of one owner."""
         with self._sentences():
-            those = ("", ()) if of is None else (" WHERE owner = ?", (of,))
-            return _integer(self._db.execute(f"SELECT count(*) FROM documents{those[0]}", those[1]).get)
+            if of is not None:
+                return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
+            return _integer(self._db.execute("SELECT count(*) FROM documents").get)
 
     def urls(self) -> Iterator[str]:
         """The URLs of all documents, sorted."""
