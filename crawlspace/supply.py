@@ -80,6 +80,9 @@ class Supply:
         """What this worker says of itself."""
         self.deleted: Callable[[], int] = lambda: 0
         self.around: Surroundings | None = None
+        self.is_idle: Callable[[], bool] = lambda: True
+        """This worker itself has nothing under way."""
+        self._was_nothing = False
         self.is_over = False
         """Nothing is left to do in this run, for any worker."""
 
@@ -221,9 +224,13 @@ class Supply:
                 around.broken,
                 self._worker.broken_key,
             )
-        if around.is_nothing_left and not self._ready:
-            self.is_over = True
+        nothing = around.is_nothing_left and not self._ready and self.is_idle()
+        self.is_over = nothing and self._was_nothing
+        self._was_nothing = nothing
+        if self.is_over:
             self._wake()
+        elif nothing:
+            self._next_beat = 0.0  # what was recorded just before may have led to more
         elif not around.free and len(self._ready) > around.fair_share:
             self._share(len(self._ready) - around.fair_share)
 

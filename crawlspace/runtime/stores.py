@@ -14,6 +14,7 @@ from crawlspace.opening import build_space, rules_of
 from crawlspace.runtime.behind import ServerThread
 from crawlspace.runtime.redis_connection import connected
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.who_crawls import process_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,11 +57,15 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
 
 
 def _join(store: SharedStore, rules: str, place: str) -> None:
+    from crawlspace.state.redis_workers import workers  # noqa: PLC0415 - as above
+
+    here = socket.gethostname()
+    store.worker.bury(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
     told = False
     while (busy := store.worker.begin(rules, index=(SINK, place))) is not None:
         if not told:
             told = True
-            sys.stderr.write(f"worker {busy} is bringing what is known in line with the rules: waiting for it\n")
+            sys.stderr.write(f"waiting for worker {busy}, which is bringing what is known in line with the rules, or is silent\n")
         Event().wait(PAUSE_S)
 
 

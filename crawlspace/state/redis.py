@@ -29,8 +29,6 @@ class RedisStore:
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
-        self._read = self.scripts.run
-        self._command = self.scripts.command
         self._own_writes = 0
 
     # discovery
@@ -256,6 +254,12 @@ class RedisStore:
             expected={id: raw(seen) for id, seen in (expected or {}).items()},
         )
         return None if told is None else effects_of(told)
+
+    def _read(self, operation: str, **args: object) -> Any:
+        return self.scripts.run(operation, **args)
+
+    def _command(self, command: str, key: str, *args: Any) -> Any:
+        return self.scripts.command(command, key, *args)
 
     def _write(self, operation: str, **args: object) -> Any:
         told = self._read(operation, **args)

@@ -7,7 +7,7 @@ one node of a cluster.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
@@ -31,6 +31,8 @@ class Scripts:
         self._sinks = json.dumps(list(sinks))
         folder = files("crawlspace.state") / "lua"
         self._run = client.register_script("\n".join((folder / f"{part}.lua").read_text() for part in _PARTS))
+        self.now_ms: Callable[[], int | str] = lambda: ""
+        """What the scripts take for the server's clock where a test stops it."""
         self.runs = 0
         """How many round trips have been made."""
 
@@ -38,7 +40,7 @@ class Scripts:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
         self.runs += 1
         with said():
-            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who])
+            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""

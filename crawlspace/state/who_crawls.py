@@ -31,10 +31,10 @@ def who_crawls(path: Path) -> Crawler | None:
     if row is None:
         return None
     crawler = Crawler(*row)
-    return crawler if _exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
+    return crawler if process_exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
 
 
-def _exists(process: int) -> bool:
+def process_exists(process: int) -> bool:
     if os.name != "posix":
         return True  # elsewhere there is no signal that does nothing
     try:

@@ -93,6 +93,18 @@ class _Errors(logging.Handler):
         self._into.append(f"{record.getMessage()}: {record.exc_info[1]!r}" if record.exc_info else record.getMessage())
 
 
+@contextmanager
+def errors_into(into: list[str]) -> Iterator[None]:
+    """Note what the crawler logs as errors."""
+    errors = _Errors(into)
+    logger = logging.getLogger("crawlspace")
+    logger.addHandler(errors)
+    try:
+        yield
+    finally:
+        logger.removeHandler(errors)
+
+
 class Machine:
     """The machine that crawls: its files and its clock outlive each crawl."""
 
@@ -130,15 +142,17 @@ class Machine:
 
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
         """One crawl, from its start to its end, whichever that is."""
+        run = Run()
+        with errors_into(run.errors):
+            self._crawl_till_its_end(configuration, fate, run)
+        return run
+
+    def _crawl_till_its_end(self, configuration: Configuration, fate: Fate, run: Run) -> None:
         collection = self.configured(configuration)
         countdown = Countdown(fate.kill_after)
         store = self._open_store(collection)
         sink = self._open_sink(collection)
-        run = Run()
         killed = False
-        errors = _Errors(run.errors)
-        logger = logging.getLogger("crawlspace")
-        logger.addHandler(errors)
         try:
             for opened in (store, sink):
                 if isinstance(opened, SqliteStore):
@@ -157,13 +171,11 @@ class Machine:
             run.ended = "broken"
             run.errors.append(f"{type(error).__name__}: {error}")
         finally:
-            logger.removeHandler(errors)
             sink.close()
             if killed and isinstance(store, SqliteStore):
                 store._let_go()
             elif killed and isinstance(store, RedisStore):
                 store.close()
-        return run
 
     def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
         """What a person may do beside a crawl, or between two; return what was done."""

@@ -65,4 +65,3 @@ def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:
             return answer
 
         setattr(scripts, name, call)
-    store._read, store._command = scripts.run, scripts.command

@@ -5,6 +5,7 @@
 -- is due, in `later`, by when that is by the clocks of the workers.
 
 local function now_ms()
+  if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
   local time = call("TIME")
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
@@ -65,7 +66,10 @@ function ops.begin(args)
       first = false
       if call("HGET", worker_key(other), "ready") ~= "1" then return {"opening", other} end
       local rules = call("HGET", worker_key(other), "rules")
-      if rules ~= args.rules then return {"refused", other, rules} end
+      if rules ~= args.rules then
+        local silent_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
+        return silent_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
+      end
     end
   end
   call("ZADD", P .. "workers", now, args.worker)
@@ -106,11 +110,20 @@ function ops.beat(args)
   local workers = call("ZRANGE", P .. "workers", 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
   local sites = owned + call("ZCARD", P .. "free")
-  local numbers = call("HMGET", P .. "n", "retrying", "forgotten", "edits", "broken")
+  local running, retrying = {}, 0
+  for _, lanes in ipairs(args.lanes) do
+    for _, lane in ipairs(lanes) do running[lane] = true end
+  end
+  local retries = call("HGETALL", P .. "retries")
+  for n = 1, #retries, 2 do
+    local site, lane = string.match(retries[n], "(%d+):(%d+)")
+    if running[tonumber(lane)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+  end
+  local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
   return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
-    tonumber(numbers[1] or 0), tonumber(numbers[2] or 0) + tonumber(numbers[3] or 0),
+    retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
-    tonumber(numbers[4] or 0), deleted - args.deleted}
+    tonumber(numbers[3] or 0), deleted - args.deleted}
 end
 
 local function repeated(args)
@@ -160,9 +173,13 @@ function ops.drains(args)
   return {1, args.place}
 end
 
+-- A worker whose machine knows that it is no more.
+function ops.bury(args) bury(args.dead, now_ms()) end
+
 function ops.leave(args)
-  if not is_alive(args.worker) then return end
-  bury(args.worker, now_ms())
+  local now = now_ms()
+  bury_the_dead(now, args.timeout_ms)
+  if is_alive(args.worker) then bury(args.worker, now) end
 end
 
 function ops.workers()
