@@ -23,6 +23,7 @@ from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
+from crawlspace.runtime.store_places import StateFile
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
@@ -262,7 +263,8 @@ def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
     settings = settings_of(demo)
     collection = load_collection("demo", settings)
     place = place_of("demo", demo.collections / "demo", settings)
-    assert (place.store_file, place.index_file) == (collection.store_file, collection.index_file)
+    assert isinstance(place.store, StateFile)
+    assert (place.store.path, place.index_file) == (collection.store_file, collection.index_file)
 
 
 def as_json(run: CompletedRun, *, status: int = 0) -> Any:
