@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from crawlspace.runtime.store_places import StateFile
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.sqlite_file import CrawlLock
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Change, Effects, Store
 from crawlspace.upkeep import Left, LiveCount, Made, Selection, Upkeep, read_prefix, read_url
 from crawlspace.urls import parse
 
@@ -227,6 +227,27 @@ def test_a_url_that_a_person_submits(tmp_path: Path, url: str, why: str | None) 
     assert keeper(store).enter(parse(url), admission) == (None if why is None else f"{url} is refused: {why}")
     state = store.get(url)
     assert (state and (state.state, state.source, state.depth)) == (None if why else (State.PENDING, Source.USER, 0))
+
+
+class Contested(MemoryStore):
+    """A store that several write to: what has changed meanwhile is asked for again."""
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        wanted = list(ids)
+        for id in wanted:
+            state = self.get_by_id(id)
+            assert state is not None
+            state.lease_until = None
+            change(state)
+        return super().revise(wanted, change, now=now)
+
+
+def test_what_is_asked_twice_counts_once_as_it_was_last() -> None:
+    store = Contested(sinks=(SINK,))
+    fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
+    store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
+    made = keeper(store, crawled=True).recrawl([1, 2])
+    assert (made.changed, made.left) == (1, {Left.FETCHED_NOW: 1})
 
 
 # --- the index and the terminal -----------------------------------------------------------------------------------
