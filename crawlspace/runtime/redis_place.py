@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crawlspace.config import read_store_url
 from crawlspace.engine import SINK
 from crawlspace.errors import StoreLocked
 from crawlspace.readers import duration
@@ -18,13 +17,12 @@ from crawlspace.state.redis import RedisStore
 from crawlspace.state.redis_scripts import said
 from crawlspace.state.redis_workers import TakenForDead, Worker, WorkerSeen, workers
 from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.store_url import read_store_url
 from crawlspace.upkeep import CRAWL_TELLS, deliver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    import redis
 
     from crawlspace.clock import Clock
     from crawlspace.index.owners import Has
@@ -48,9 +46,8 @@ class RedisPlace:
     def changing(self) -> Iterator[OnServer | None]:
         read_store_url(self._settings["CRAWLSPACE_STORE_URL"])
         timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
-        client = connected(self._settings)
-        with closing(RedisStore(client, self._collection, sinks=(SINK,))) as store:
-            yield OnServer(store, client, self._collection, timeout_s) if _is_known(store) else None
+        with closing(RedisStore(connected(self._settings), self._collection, sinks=(SINK,))) as store:
+            yield OnServer(store, self._collection, timeout_s) if _is_known(store) else None
 
     def is_older(self) -> bool:
         """Never: each record there says which version has written it."""
@@ -68,7 +65,6 @@ class RedisPlace:
 @dataclass(frozen=True, slots=True)
 class OnServer:
     store: RedisStore
-    client: redis.Redis
     collection: str
     timeout_s: float
 
@@ -81,13 +77,13 @@ class OnServer:
         if not waiting:
             return ""
         drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in ("drain", "index"))
-        if drainer is not None and any(one.name == drainer.decode() for one in self._alive()):
+        if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             return CRAWL_TELLS
         here = index_place(index_file)
         if place is None:
             return f"{waiting:,} orders wait for the index until the next crawl"
-        if place.decode() != here:
-            return f"{waiting:,} orders wait for the index, which is at {place.decode()}: the next crawl there sends them"
+        if (there := place.decode(errors="replace")) != here:
+            return f"{waiting:,} orders wait for the index, which is at {there}: the next crawl there sends them"
 
         @contextmanager
         def alone() -> Iterator[Callable[[], object]]:
@@ -116,7 +112,7 @@ class OnServer:
     def _now_ms(self) -> int:
         """The server's time, by which it measures."""
         with said():
-            seconds, microseconds = self.client.time()
+            seconds, microseconds = self.store.scripts.client.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 
