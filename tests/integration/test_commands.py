@@ -259,6 +259,14 @@ def test_a_store_that_is_none(demo: Project, run: Run) -> None:
         assert "is damaged or not a state file" in ended.stderr
 
 
+def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) -> None:
+    code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'status', 'demo'])\nfinally: print('redis' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **demo.env}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
 def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
     settings = settings_of(demo)
     collection = load_collection("demo", settings)
