@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
-from crawlspace.state.redis_rows import written
+from crawlspace.state.redis_rows import damaged, written
 
 _PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "main")
 
@@ -66,7 +66,15 @@ def said() -> Iterator[None]:
         ) from error
     except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as error:
         if isinstance(error, redis.exceptions.AuthenticationError):
-            raise StoreError(f"Redis refuses the user or the password: {error}; see REDIS_URL and REDIS_PARAMS") from error
+            raise StoreError(
+                f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+            ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
     except redis.exceptions.RedisError as error:
+        if str(error).startswith("WRONGTYPE"):
+            raise damaged(str(error)) from error
+        if str(error).startswith("user_script:"):
+            raise StoreError(
+                f"a script in Redis failed ({error}): what it keeps of this collection is damaged, or the fault is ours; please report it"
+            ) from error
         raise StoreError(f"Redis answered: {error}") from error

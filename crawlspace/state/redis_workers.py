@@ -249,11 +249,18 @@ class Worker:
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:
-    """Return who crawls the collection at present, or has been silent for less than the time-out."""
+    """Return who crawls the collection at present, or was not found dead yet."""
     found = []
     for name, info, since, told, silent_ms, sites, urls in store.scripts.run("workers"):
-        who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
-        found.append(WorkerSeen(name.decode(), who.host, who.process, int(since) // 1000, silent_ms / 1000, sites, urls, told))
+        if not info:
+            continue  # it has come to send the index what waits, and crawls nothing
+        called = name.decode(errors="replace")
+        try:
+            who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
+        except (msgspec.MsgspecError, UnicodeError):  # not as this version writes it; it lives all the same
+            who = Info(called, 0)
+        began = int(since) // 1000 if since.isdigit() else 0
+        found.append(WorkerSeen(called, who.host, who.process, began, silent_ms / 1000, sites, urls, told))
     return found
 
 
