@@ -216,7 +216,8 @@ class TeamMachine(Machine):
         run.held_for_rules = plan.held if plan is not None else None
         with self.store() as store:
             indexed = store.counts().indexed
-        run.most_deletions = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        most = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        run.most_deletions = 3 * most  # each of them hears late of the deletions of the others
         for _ in range(self._chance.choice((0, 1, 2))):
             team.join()
         began = self.clock.now()
