@@ -61,7 +61,7 @@ class SharedStore(RedisStore):
         self._robots: Recent[tuple[str, str], RobotsEntry] = Recent(_SITES)
         self._written: tuple[Sequence[Change], int] | None = None
         born = self.get_meta(BORN)
-        self.is_new = born is None
+        self.is_new = born is None and not self.scan(0, 1)
         """The server knew nothing of the collection."""
         self._born = born or token_hex(8)
         self._shares = False

@@ -42,6 +42,8 @@ class Place:
     folder: Path
     settings: BaseSettings
     store: StorePlace
+    state_file: Path
+    """Where the store is if it is a file."""
     index_file: Path
 
 
@@ -94,11 +96,13 @@ class CollectionCommand(ScrapyCommand):
 def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
+    state_file = data_folder / "state.db"
     return Place(
         name,
         folder,
         settings,
-        store=store_place(name, data_folder / "state.db", settings),
+        store=store_place(name, state_file, settings),
+        state_file=state_file,
         index_file=Path(index_file) if index_file else data_folder / "index.db",
     )
 

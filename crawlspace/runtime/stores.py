@@ -13,6 +13,7 @@ from crawlspace.errors import StoreError
 from crawlspace.opening import build_space, rules_of
 from crawlspace.runtime.behind import ServerThread
 from crawlspace.runtime.redis_connection import connected
+from crawlspace.state.moving import refuse_unfinished
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.who_crawls import process_exists
 
@@ -31,7 +32,13 @@ PAUSE_S = 0.5
 def open_store(collection: Collection, settings: Mapping[str, object]) -> SqliteStore | SharedStore:
     """Open a collection's store to crawl it. Raises StoreError and its kinds, ConfigError, and RulesDiffer for a worker with other rules."""
     if not collection.store_url:
-        return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
+        file = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
+        try:
+            refuse_unfinished(file, collection.name)
+        except BaseException:
+            file.close()
+            raise
+        return file
     from crawlspace.shared import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
 
     rules = rules_of(collection, build_space(collection))
@@ -49,6 +56,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
             sources=[source for source, weight in collection.weights.items() if weight],
             most_sites=collection.max_sites,
         )
+        refuse_unfinished(store, collection.name)
         _join(store, rules, index_place(collection.index_file))
     except BaseException:
         client.close()

@@ -20,7 +20,7 @@ from crawlspace.state.handed import repeats, word_of
 from crawlspace.state.store import Change, KnownUrl
 
 FORMAT = 1
-_NONE = msgspec.Raw(b"\xc0")
+NOTHING = msgspec.Raw(b"\xc0")
 
 
 class Row(msgspec.Struct, array_like=True):
@@ -46,18 +46,19 @@ class Row(msgspec.Struct, array_like=True):
     interval_s: int | None = None
     errors: int = 0
     rules: int = 0
-    checksum: msgspec.Raw = _NONE
-    canonical: msgspec.Raw = _NONE
+    checksum: msgspec.Raw = NOTHING
+    canonical: msgspec.Raw = NOTHING
     etag: str | None = None
     last_modified: str | None = None
     held: int | None = None
     held_mark: int = 0
     asked: bool = False
-    fields_mark: msgspec.Raw = _NONE
+    fields_mark: msgspec.Raw = NOTHING
 
 
 _read_row = msgspec.msgpack.Decoder(Row).decode
 _read_document = msgspec.msgpack.Decoder(Document).decode
+_read_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _write = msgspec.msgpack.Encoder().encode
 written = _write
 
@@ -155,7 +156,7 @@ def known_of(told: Told) -> KnownUrl:
         row.status,
         row.depth,
         row.host_as_written,
-        has_document=row.checksum != _NONE,
+        has_document=row.checksum != NOTHING,
         indexed=winner == id,
         held=row.held,
         asleep=row.state != State.PENDING and row.next_fetch is None,
@@ -218,6 +219,17 @@ def document_of(told: Sequence[bytes]) -> Document | None:
         document.url, document.text = url.decode(), text.decode()
         document.duplicates = [other.decode() for other in duplicates]
         return document
+
+
+def kept_document(packed: bytes) -> Document | None:
+    """Return the document that is kept with an order."""
+    return document_of([_bytes(part) or b"" for part in _read_parts(packed)])
+
+
+def pack_kept(document: Document) -> msgspec.Raw:
+    """Return a document as it is kept with an order."""
+    body = raw(_write(replace(document, text="", duplicates=[])))
+    return raw(_write([document.url, body, document.text, *document.duplicates]))
 
 
 def _fields_of(state: UrlState) -> list[object]:

@@ -17,7 +17,7 @@ import redis
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 from crawlspace.state.redis_rows import damaged, written
 
-_PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "main")
+_PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "move", "main")
 
 
 class Scripts:

@@ -1,0 +1,65 @@
+"""`scrapy move-store`: what is known of a collection goes from a file to a Redis server, or back.
+
+Scrapy calls a command by the name of its module, dash included.
+"""
+# ruff: noqa: N999
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+from crawlspace.clock import SystemClock
+from crawlspace.errors import UsageError
+from crawlspace.runtime.command import CollectionCommand
+from crawlspace.runtime.moving import FILE, Bar, opened, read_place
+from crawlspace.state.moving import check_source, move
+from crawlspace.upkeep import Stopped
+
+_EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
+
+
+class Command(CollectionCommand):
+    """The store that is moved from is only read."""
+
+    def syntax(self) -> str:
+        return "<collection> <from> <to>"
+
+    def short_desc(self) -> str:
+        return "Move what is known of a collection to another store"
+
+    def long_desc(self) -> str:
+        return (
+            "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
+            "the collection's data), `redis` (the server that the settings name) or the URL of a server. Nobody may crawl the collection "
+            "meanwhile. What was stopped or killed goes on where it was, when the same is run again. The first store stays as it is. "
+            "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) != 3:
+            raise UsageError(f"name a collection and two stores, as in: {_EXAMPLE}")
+        place = self.place(args[0])
+        here, there = map(read_place, args[1:])
+        if here == there:
+            raise UsageError(f"the two stores are one and the same: name another one, as in: {_EXAMPLE}")
+        try:
+            with closing(Bar(sys.stderr, SystemClock())) as bar, opened(place, here) as source:
+                check_source(source, place.name)
+                with opened(place, there, writes=True) as target:
+                    moved = move(source, target, place.name, told=bar)
+                    names = source.name, target.name
+        except KeyboardInterrupt:
+            raise Stopped("stopped: what was copied stays, and the same command goes on where it was") from None
+        print(
+            f"{place.name}: {moved.urls:,} URLs and {moved.orders:,} index orders are in {names[1]} now, compared with {names[0]}"
+        )
+        setting = "" if there == FILE else "redis" if there == "redis" else names[1]
+        print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
+        if here == FILE:
+            print(f"Once all is well, {place.state_file} may be deleted.")
+        else:
+            print(f"Once all is well, all keys of {names[0]} that begin with {{{place.name}}}: may be deleted.")
+        return 0

@@ -1,0 +1,45 @@
+-- Moving a collection to here: see `moving_redis.py`. A part of it is written together with the mark of how far the move has come.
+
+-- URLs as `{id, record, site, the group of the page for which it stands aside}`. None of them is known yet.
+local function move_urls(urls)
+  for _, one in ipairs(urls) do
+    local id, row, aside = one[1], completed(one[2]), one[4]
+    row[SITE] = site_number(one[3])
+    rows[id] = row
+    add_key(row[KEY], id)
+    touch(id)
+    asides[id] = aside or false
+    if aside then call("HSET", P .. "aside", id, aside) end
+    if row[CHECKSUM] then
+      local entry = entry_of(row[CHECKSUM])
+      entry.urls = entry.urls + 1
+      changed_entries[row[CHECKSUM]] = true
+      if row[CANON] then call("SADD", P .. "names:" .. row[CANON], id) end
+    end
+  end
+  for _, one in ipairs(urls) do
+    local checksum = rows[one[1]][CHECKSUM]
+    if checksum then join(one[4] or checksum, one[1], one[4] ~= nil) end
+  end
+  write_entries()
+  flush()
+end
+
+-- `before` and `mark` are the marks as it must be and as it is to be; none where the copy is done. `commands` are commands without the
+-- beginning of their keys. Returns false where somebody else crawls the collection or moves it.
+function ops.move_part(args)
+  if call("ZCARD", P .. "workers") > 0 then return false end
+  local at = call("HGET", P .. "meta", "moving") or nil
+  if at == args.mark then return true end  -- the call is repeated because its answer was lost
+  if at ~= args.before then return false end
+  move_urls(args.urls)
+  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", site_number(wait[1]), wait[2]) end
+  for _, command in ipairs(args.commands) do call(command[1], P .. command[2], unpack(command, 3)) end
+  if args.mark then
+    call("HSET", P .. "meta", "moving", args.mark)
+  else
+    call("HDEL", P .. "meta", "moving")
+    call("DEL", P .. "free", P .. "later")  -- the first worker finds them by itself
+  end
+  return true
+end

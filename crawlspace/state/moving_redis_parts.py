@@ -1,0 +1,119 @@
+"""What writes the records of a move on a Redis server: records of URLs for `lua/move.lua`, and plain commands for the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from crawlspace.model import Document, Op, UrlState
+from crawlspace.state.moving import OrderRecord, RestRecord, SiteRecord, UrlRecord
+from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, number, pack_kept, raw, written
+
+KINDS = ("delete", "push", "parked")
+"""The lists of a sink's orders."""
+_MOST_VALUES = 1_000
+"""In one command."""
+
+
+class Commands:
+    """The commands that write the records of a part, but for what the script does with the URLs themselves."""
+
+    def __init__(self) -> None:
+        self._hashes: defaultdict[str, list[object]] = defaultdict(list)
+        self._sets: defaultdict[str, list[object]] = defaultdict(list)
+        self._lists: defaultdict[str, list[object]] = defaultdict(list)
+        self._indexed = 0
+
+    def add_site(self, one: SiteRecord) -> None:
+        if one.health is not None:
+            self._hashes["health"] += (one.site, f"{one.health.answers} {one.health.recent}")
+        for entry in one.robots:
+            told = written((entry.status, entry.body, entry.fetched_at))
+            self._hashes["robots"] += (f"{entry.scheme} {entry.site}", raw(told))
+
+    def add_url(self, one: UrlRecord) -> None:
+        state = one.state
+        id = str(state.id)
+        fields = one.document.fields if one.document is not None else {}
+        for key, value in (
+            ("links", raw(one.links) if one.links else None),
+            ("document", None if one.document is None else _packed(one.document)),
+            ("fields", raw(written(fields)) if fields else None),
+            ("handed", state.handed),
+            ("hands", one.hands),
+            ("by", None if one.handed_by is None else str(one.handed_by)),
+            ("mark", None if one.handed_mark is None else str(one.handed_mark)),
+        ):
+            if value is not None:
+                self._hashes[key] += (id, value)
+        if one.text is not None and state.checksum is not None:
+            self._hashes["text"] += (raw(state.checksum), one.text)
+        if one.handed_by is not None:
+            self._sets[f"to:{one.handed_by}"].append(id)
+        if one.left:
+            self._sets["left"].append(id)
+        self._indexed += state.indexed
+        self._hashes["n"] = ["urls", id]
+
+    def add_order(self, one: OrderRecord) -> None:
+        place, at = f"out:{one.sink}", str(one.number)
+        self._hashes[f"{place}:url"] += (one.url, at)
+        self._hashes[f"{place}:order"] += (at, f"{0 if one.op is Op.PUSH else 1}:{one.id}:{one.url}")
+        self._lists[f"{place}:{KINDS[one.kind]}"] += (at, at)
+        if one.document is not None:
+            self._hashes[f"{place}:kept"] += (at, pack_kept(replace(one.document, url=one.url)))
+        if one.reason is not None:
+            self._hashes[f"{place}:reason"] += (at, one.reason)
+
+    def add_rest(self, one: RestRecord) -> None:
+        self._hashes["n"] += ("urls", str(one.last_id), "orders", str(one.last_order))
+        for reason, times in one.refusals.items():
+            self._hashes["refusal"] += (reason, str(times))
+        for name, value in one.meta.items():
+            self._hashes["meta"] += (name, value)
+
+    def all(self) -> Iterator[list[object]]:
+        if self._indexed:
+            yield ["HINCRBY", "n", "indexed", str(self._indexed)]
+        for command, of_command in (("HSET", self._hashes), ("ZADD", self._lists), ("SADD", self._sets)):
+            for key, values in of_command.items():
+                for first in range(0, len(values), _MOST_VALUES):
+                    yield [command, key, *values[first : first + _MOST_VALUES]]
+
+
+def _packed(document: Document) -> object:
+    return raw(written(document))
+
+
+def row_of(state: UrlState) -> Row:
+    """Return a record as `lua/rows.lua` has it; its site has no number yet."""
+    return Row(
+        version=FORMAT,
+        url=state.url,
+        key=number(state.key),
+        site=0,
+        state=int(state.state),
+        status=state.status,
+        source=int(state.source),
+        shift=state.shift,
+        depth=state.depth,
+        redirects=state.redirects,
+        path_length=state.path_length,
+        discovered_at=state.discovered_at,
+        host_as_written=state.host_as_written,
+        next_fetch=state.next_fetch,
+        retries=state.retries,
+        fetched_at=state.fetched_at,
+        interval_s=state.interval_s,
+        errors=state.errors,
+        rules=state.rules,
+        checksum=NOTHING if state.checksum is None else raw(state.checksum),
+        canonical=NOTHING if state.canonical is None else number(state.canonical),
+        etag=state.etag,
+        last_modified=state.last_modified,
+        held=None if state.held is None else int(state.held),
+        held_mark=state.held_mark,
+        asked=state.asked,
+        fields_mark=number(state.fields_mark) if state.fields_mark else NOTHING,
+    )

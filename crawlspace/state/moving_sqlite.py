@@ -1,0 +1,219 @@
+"""A collection's state file as one side of a move: read in one snapshot, or written in parts; nobody can crawl it meanwhile."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+
+from crawlspace.errors import StoreError
+from crawlspace.model import Op
+from crawlspace.state import sqlite_look
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.moving import (
+    MOVING,
+    NOT_MOVED,
+    ORDER_KINDS,
+    Mark,
+    OrderRecord,
+    Place,
+    Record,
+    RestRecord,
+    SiteRecord,
+    Stage,
+    UrlRecord,
+    read_mark,
+    unleased,
+)
+from crawlspace.state.moving_sqlite_parts import write_orders, write_rest, write_sites, write_urls
+from crawlspace.state.sqlite_discovery import SiteIds
+from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, is_older, told
+from crawlspace.state.sqlite_rows import integers, unpack_document, unpack_whole
+from crawlspace.state.sqlite_tally import Tally, add, read
+from crawlspace.state.store import Counts, RobotsEntry
+
+_PAGE = 250
+_MORE = (
+    "SELECT url.id, url.grp, url.aside, url.left_behind, links.targets, document.body, content.text, hands.fields, handing.page,"
+    " handing.mark FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value LEFT JOIN links ON links.id = url.id"
+    " LEFT JOIN document ON document.id = url.id LEFT JOIN hands ON hands.id = url.id LEFT JOIN handing ON handing.id = url.id"
+    " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.aside = 2)"
+)
+_ORDERS = "SELECT op, sequence, id, url, reason, document FROM outbox WHERE sink = ? AND parked = ? AND sequence > ?"
+_OF_KIND = ("AND op = 0", "AND op = 1", "")
+_OPS = (Op.DELETE, Op.PUSH)
+
+
+class SqliteSide:
+    """The state file `path`. Raises StoreLocked while somebody crawls it, and what opening raises."""
+
+    def __init__(self, path: Path, *, writes: bool = False) -> None:
+        """Open the file to read it, or to copy something to it, for which it is made."""
+        self.path = path
+        self.name = str(path.resolve())
+        if writes and is_older(path):
+            raise StoreError(
+                f"{self.name} holds a collection already, written by an older version of crawlspace, and nothing of that was changed:"
+                " move the file away, if it is not needed any more"
+            )
+        self._writes = writes
+        self._sites = SiteIds()
+        self._lock = CrawlLock(path)
+        try:
+            self.found = self.version()
+            self._open()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        self._file.close()
+        self._lock.close()
+
+    def version(self) -> str:
+        """When the file and its log were written last; a log that is empty is as good as none."""
+        found = []
+        for path in (self.path, self._beside("-wal")):
+            try:
+                status = path.stat()
+            except OSError:
+                continue
+            if status.st_size:
+                found.append(f"{status.st_mtime_ns}:{status.st_size}")
+        return " ".join(found)
+
+    def holds_anything(self) -> bool:
+        with self._file.reading() as db:
+            tables = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in ("url", "site", "outbox", "robots", "refusal"))
+            return bool(db.execute(f"SELECT {tables}").get)
+
+    def mark(self) -> Mark | None:
+        with self._file.reading() as db:
+            return read_mark(self._meta(db).get(MOVING))
+
+    def count(self) -> int:
+        with self._file.reading() as db:
+            return int(db.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name GLOB 'state *'").get)
+
+    def counts(self) -> Counts:
+        with self._file.reading() as db:
+            return sqlite_look.counts(db)
+
+    # reading
+    def read(self, stage: Stage, after: Place) -> Iterator[Record]:
+        with told(self.path):
+            match stage, after:
+                case Stage.SITES, str():
+                    yield from self._read_sites(after)
+                case Stage.URLS, int():
+                    yield from self._read_urls(after)
+                case Stage.ORDERS, (sink, kind, number):
+                    yield from self._read_orders(sink, kind, number)
+                case Stage.REST, "":
+                    yield self._read_rest()
+
+    def _read_sites(self, after: str) -> Iterator[SiteRecord]:
+        db = self._file.db
+        names = "SELECT site FROM site WHERE site > ?1 UNION SELECT site FROM robots WHERE site > ?1 ORDER BY 1"
+        for (name,) in db.execute(names, (after,)):
+            found = db.execute("SELECT wait_until, answers, recent FROM site WHERE site = ?", (name,)).fetchone()
+            wait, *health = found or (None, *_numbers(NEW_SITE))
+            robots = [RobotsEntry(*row) for row in db.execute("SELECT * FROM robots WHERE site = ? ORDER BY scheme", (name,))]
+            how = Health(*health)
+            if wait is not None or how != NEW_SITE or robots:
+                yield SiteRecord(name, wait, None if how == NEW_SITE else how, robots)
+
+    def _read_urls(self, after: int) -> Iterator[UrlRecord]:
+        db = self._file.db
+        while ids := [
+            id for (id,) in db.execute("SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", (after, _PAGE))
+        ]:
+            rest = db.execute(_MORE, (integers(ids),))
+            for state, row in zip(sqlite_look.by_ids(db, ids), list(rest), strict=True):
+                id, group, aside, left, links, body, text, hands, page, mark = row
+                assert id == state.id
+                document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
+                yield UrlRecord(
+                    unleased(state),
+                    links=links or b"",
+                    document=document,
+                    text=text,
+                    aside_in=group if aside else None,
+                    left=bool(left),
+                    hands=hands,
+                    handed_by=page,
+                    handed_mark=mark,
+                )
+            after = ids[-1]
+
+    def _read_orders(self, sink: str, kind: int, number: int) -> Iterator[OrderRecord]:
+        db = self._file.db
+        if not sink:
+            sink, kind, number = self._next_sink(""), 0, 0
+        while sink:
+            parked = int(kind == ORDER_KINDS - 1)
+            statement = f"{_ORDERS} {_OF_KIND[kind]} ORDER BY sequence LIMIT {_PAGE}"
+            found = list(db.execute(statement, (sink, parked, number)))
+            for op, sequence, id, url, reason, whole in found:
+                document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
+                yield OrderRecord(sink, sequence, _OPS[op], id, url, (reason or "") if parked else None, document)
+                number = sequence
+            if len(found) < _PAGE:
+                kind, number = kind + 1, 0
+            if kind == ORDER_KINDS:
+                sink, kind = self._next_sink(sink), 0
+
+    def _next_sink(self, after: str) -> str:
+        return str(self._file.db.execute("SELECT min(sink) FROM outbox WHERE sink > ?", (after,)).get or "")
+
+    def _read_rest(self) -> RestRecord:
+        db = self._file.db
+        meta = {name: value for name, value in self._meta(db).items() if name not in NOT_MOVED}
+        return RestRecord(read(db, "id"), read(db, "sequence"), dict(db.execute("SELECT reason, times FROM refusal")), meta)
+
+    # writing
+    def write(self, part: Sequence[Record], mark: Mark | None) -> None:
+        tally = Tally()
+        with self._file.writing() as db:
+            write_sites(db, [one for one in part if isinstance(one, SiteRecord)], self._sites)
+            write_urls(db, [one for one in part if isinstance(one, UrlRecord)], self._sites, tally)
+            write_orders(db, [one for one in part if isinstance(one, OrderRecord)], tally)
+            for one in part:
+                if isinstance(one, RestRecord):
+                    write_rest(db, one)
+            add(db, tally)
+            if mark is None:
+                db.execute("DELETE FROM meta WHERE name = ?", (MOVING,))
+            else:
+                db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVING, mark.written()))
+        if mark is None:
+            self._file.make_durable()
+
+    def clear(self) -> None:
+        """Remove the file and make a new one. The log goes first: a new file must not find it."""
+        self._file.close()
+        self._sites.clear()
+        for path in (self._beside("-wal"), self._beside("-shm"), self.path):
+            path.unlink(missing_ok=True)
+        self._open()
+
+    # private
+    def _open(self) -> None:
+        self._file = SqliteFile(self.path, read_only=not self._writes)
+        if not self._writes:
+            self._file.db.execute("BEGIN")  # until it is closed
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(self.path.name + ending)
+
+    @staticmethod
+    def _meta(db: apsw.Connection) -> dict[str, str]:
+        return dict(db.execute("SELECT name, value FROM meta"))
+
+
+def _numbers(health: Health) -> tuple[int, int]:
+    return health.answers, health.recent
