@@ -10,137 +10,23 @@ Ids, numbers of orders and their order are the same in the copy. Leases are not 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 
 import msgspec
 
 from crawlspace.errors import StoreError, StoreLocked
-from crawlspace.model import Document, Op, UrlState
-from crawlspace.state.health import Health
-from crawlspace.state.store import Counts, RobotsEntry
+from crawlspace.state.moving_records import FIRST, OrderRecord, Place, Record, Stage, UrlRecord
+from crawlspace.state.store import Counts
 
 MOVING = "moving"
 """The name of the mark among the odds and ends of a store."""
-NOT_MOVED = frozenset({MOVING, "born", "durable", "upgrading"})
-"""Odds and ends that are about the store and not about what is in it."""
 RECORDS = 500
 BYTES = 4_000_000
 """So much is written at once."""
-
-Place = str | int | tuple[str, int, int]
-"""Where a record stands among those of its kind."""
-
-
-class Stage(StrEnum):
-    """The kinds of records, in the order in which they are moved; the value names them for people."""
-
-    SITES = "sites"
-    URLS = "URLs"
-    ORDERS = "index orders"
-    REST = "odds and ends"
-
-
-FIRST: Mapping[Stage, Place] = {Stage.SITES: "", Stage.URLS: 0, Stage.ORDERS: ("", 0, 0), Stage.REST: ""}
-"""Before all places."""
-
-
-@dataclass(slots=True)
-class SiteRecord:
-    """What is known of a site, without its URLs; only of those of which anything is."""
-
-    site: str
-    wait_until: int | None = None
-    health: Health | None = None
-    robots: list[RobotsEntry] = field(default_factory=list)
-
-    @property
-    def place(self) -> Place:
-        return self.site
-
-    @property
-    def size(self) -> int:
-        return sum(len(entry.body) for entry in self.robots)
-
-
-@dataclass(slots=True)
-class UrlRecord:
-    state: UrlState
-    """Not leased."""
-    links: bytes = b""
-    """Keys of eight bytes each, least significant first."""
-    document: Document | None = None
-    """Without URL, text and duplicates."""
-    text: str | None = None
-    """Of its checksum; where several URLs have that, with the one that stands for their group."""
-    aside_in: bytes | None = None
-    """The group of the canonical page for which it stands aside."""
-    left: bool = False
-    """It has left its document in the index."""
-    hands: str | None = None
-    handed_by: int | None = None
-    handed_mark: int | None = None
-    """When it was last due for what is handed to it, see `handed.due_at`."""
-
-    @property
-    def place(self) -> Place:
-        return self.state.id
-
-    @property
-    def size(self) -> int:
-        return len(self.links) + len(self.text or "")
-
-
-ORDER_KINDS = 3
-"""The orders of a sink: deletes that wait, pushes that wait, and what is parked."""
-
-
-@dataclass(slots=True)
-class OrderRecord:
-    sink: str
-    number: int
-    op: Op
-    id: int
-    url: str
-    reason: str | None = None
-    """Why it is parked."""
-    document: Document | None = None
-    """What is to be pushed, whatever becomes of the URL; without its URL."""
-
-    @property
-    def kind(self) -> int:
-        if self.reason is not None:
-            return ORDER_KINDS - 1
-        return int(self.op is Op.PUSH)
-
-    @property
-    def place(self) -> Place:
-        return self.sink, self.kind, self.number
-
-    @property
-    def size(self) -> int:
-        return len(self.document.text) if self.document is not None else 0
-
-
-@dataclass(slots=True)
-class RestRecord:
-    """What there is once: the last numbers given out, the counts of refusals, and the odds and ends."""
-
-    last_id: int
-    last_order: int
-    refusals: dict[str, int]
-    meta: dict[str, str]
-    place: Place = "all"
-
-    @property
-    def size(self) -> int:
-        return 0
-
-
-Record = SiteRecord | UrlRecord | OrderRecord | RestRecord
+_STAGES = list(Stage)
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -150,9 +36,12 @@ class Mark(msgspec.Struct, frozen=True):
     version: str
     """Of the source: what was copied of another version is of no use."""
     stage: Stage = Stage.SITES
-    after: Place = FIRST[Stage.SITES]
-    urls: int = 0
-    """Copied so far."""
+    after: Place = FIRST
+    """What stands there and before is copied."""
+
+    def is_behind(self, stage: Stage, place: Place) -> bool:
+        """Whether a record is still to be copied."""
+        return (_STAGES.index(stage), place) > (_STAGES.index(self.stage), self.after)
 
     def written(self) -> str:
         return msgspec.json.encode(self).decode()
@@ -178,8 +67,8 @@ class Side(Protocol):
     def count(self) -> int:
         """Known URLs."""
 
-    def read(self, stage: Stage, after: Place) -> Iterator[Record]:
-        """The records of a kind that stand behind a place, in their order."""
+    def read(self, stage: Stage) -> Iterator[Record]:
+        """The records of a kind, in the order of their places."""
 
 
 class Target(Side, Protocol):
@@ -233,36 +122,29 @@ def move(source: Side, target: Target, collection: str, *, told: Told = _nobody,
     Raises StoreError where the source holds nothing, the target holds anything else, one of them is changed meanwhile, or the copy is
     not like the source; and what reading and writing raises. The source is as it was.
     """
-    mark = _begun(source, target, collection)
+    begun = mark = _begun(source, target, collection)
     total = max(source.count(), 1)
     target.write([], mark)
-    stages = list(Stage)
-    for stage in stages[stages.index(mark.stage) :]:
-        after = mark.after if stage is mark.stage else FIRST[stage]
-        for part in _parts(source.read(stage, after), records):
-            urls = mark.urls + len(part) * (stage is Stage.URLS)
-            mark = replace_mark(mark, stage=stage, after=part[-1].place, urls=urls)
+    wanted = _Sum(lambda done: told("copying", done, total))
+    for stage in Stage:
+        left = (record for record in wanted.read(source, stage) if begun.is_behind(stage, record.place))
+        for part in _parts(left, records):
+            mark = Mark(mark.source, mark.version, stage, part[-1].place)
             target.write(part, mark)
-            told("copying", mark.urls, total)
-    moved, wrong = _compared(source, target, lambda done: told("comparing", done // 2, total))
+    wrong = _differences(wanted, target, lambda done: told("comparing", done, total))
     if source.version() != mark.version:
         raise StoreLocked(
             f"{source.name} was changed while {collection} was copied, so the copy is of no use:"
             " run the same again while nobody else changes it"
         )
     if wrong:
-        target.write([], replace_mark(mark, version=""))  # the next one begins anew
+        target.write([], Mark(mark.source, ""))  # the next one begins anew
         raise StoreError(
-            f"the copy of {collection} is not like {source.name}: {wrong}; nothing was changed there, please report it;"
+            f"the copy of {collection} is not like {source.name}: {', '.join(wrong)}; nothing was changed there, please report it;"
             " the same command copies it anew"
         )
     target.write([], None)
-    return moved
-
-
-def replace_mark(mark: Mark, **fields: object) -> Mark:
-    changed: Mark = msgspec.structs.replace(mark, **fields)
-    return changed
+    return Moved(wanted.urls, wanted.counts.outbox + wanted.counts.parked)
 
 
 def check_source(source: Side, collection: str) -> None:
@@ -294,7 +176,7 @@ def _begun(source: Side, target: Target, collection: str) -> Mark:
     if mark.version != source.found:
         target.clear()
         return new
-    return replace_mark(mark, version=new.version)
+    return Mark(new.source, new.version, mark.stage, mark.after)
 
 
 def _parts(found: Iterable[Record], records: int) -> Iterator[list[Record]]:
@@ -312,24 +194,25 @@ def _parts(found: Iterable[Record], records: int) -> Iterator[list[Record]]:
 
 
 class _Sum:
-    """What a store holds, in little: a digest of the records of each kind, and their numbers as `counts` tells them."""
+    """What a store holds, in little: a digest of the records of each stage, and their numbers as `counts` tells them."""
 
-    def __init__(self, side: Side, told: Callable[[int], None]) -> None:
-        encode = msgspec.msgpack.Encoder(order="deterministic").encode
-        self.digests: dict[Stage, bytes] = {}
+    def __init__(self, told: Callable[[int], None]) -> None:
+        self.digests = {stage: blake2b() for stage in Stage}
         self.urls = 0
+        self._told = told
+        self._encode = msgspec.msgpack.Encoder(order="deterministic").encode
         self._states: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
         self._hosts: set[str] = set()
         self._numbers: Counter[str] = Counter()
-        for stage in Stage:
-            digest = blake2b()
-            for record in side.read(stage, FIRST[stage]):
-                digest.update(encode(record))
-                self._add(record)
-                if isinstance(record, UrlRecord) and self.urls % RECORDS == 0:
-                    told(self.urls)
-            self.digests[stage] = digest.digest()
+
+    def read(self, side: Side, stage: Stage) -> Iterator[Record]:
+        """Yield the records of a stage, and add them."""
+        digest = self.digests[stage]
+        for record in side.read(stage):
+            digest.update(self._encode(record))
+            self._add(record)
+            yield record
 
     @property
     def counts(self) -> Counts:
@@ -349,6 +232,8 @@ class _Sum:
         if isinstance(record, UrlRecord):
             state = record.state
             self.urls += 1
+            if self.urls % RECORDS == 0:
+                self._told(self.urls)
             self._states[state.state.label] += 1
             if state.status is not None:
                 self._statuses[state.status] += 1
@@ -360,22 +245,11 @@ class _Sum:
             self._numbers["outbox" if record.reason is None else "parked"] += 1
 
 
-def _compared(source: Side, target: Target, told: Callable[[int], None]) -> tuple[Moved, str]:
-    """Return what the source holds, and in what the copy differs; empty: in nothing."""
-    wanted = _Sum(source, told)
-    found = _Sum(target, lambda done: told(wanted.urls + done))
-    wrong = [f"its {stage} differ" for stage in Stage if wanted.digests[stage] != found.digests[stage]]
-    if target.counts() != wanted.counts:
-        wrong.append("its numbers differ")
-    counts = wanted.counts
-    return Moved(wanted.urls, counts.outbox + counts.parked), ", ".join(wrong)
-
-
-def unleased(state: UrlState) -> UrlState:
-    """Return the state as it is after a move."""
-    return replace(state, lease_until=None)
-
-
-def bare(document: Document | None) -> Document | None:
-    """Return a document without what is kept elsewhere."""
-    return None if document is None else replace(document, url="", text="", duplicates=[])
+def _differences(wanted: _Sum, target: Target, told: Callable[[int], None]) -> list[str]:
+    """Return in what a copy differs from what it should be."""
+    found = _Sum(told)
+    for stage in Stage:
+        for _ in found.read(target, stage):
+            pass
+    wrong = [f"its {stage} differ" for stage in Stage if wanted.digests[stage].digest() != found.digests[stage].digest()]
+    return wrong if target.counts() == wanted.counts else [*wrong, "its numbers differ"]

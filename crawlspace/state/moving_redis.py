@@ -14,32 +14,13 @@ from urllib.parse import quote
 import redis
 
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Op, UrlState
+from crawlspace.model import Op
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.moving import (
-    MOVING,
-    NOT_MOVED,
-    ORDER_KINDS,
-    Mark,
-    OrderRecord,
-    Place,
-    Record,
-    RestRecord,
-    SiteRecord,
-    Stage,
-    UrlRecord,
-    bare,
-    read_mark,
-    unleased,
-)
-from crawlspace.state.moving_redis_parts import KINDS, Commands, row_of
+from crawlspace.state.moving import MOVING, Mark, read_mark
+from crawlspace.state.moving_records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
+from crawlspace.state.moving_redis_parts import KINDS, Commands, kept_document, row_of, url_records
 from crawlspace.state.redis import RedisStore, robots_entry
-from crawlspace.state.redis_rows import (
-    document_of,
-    kept_document,
-    raw,
-    state_of,
-)
+from crawlspace.state.redis_rows import raw
 from crawlspace.state.redis_scripts import said
 from crawlspace.state.redis_workers import workers
 from crawlspace.state.store import Counts
@@ -90,25 +71,27 @@ class RedisSide:
         return RedisStore(self._client, self._collection, sinks=self._sinks()).counts()
 
     # reading
-    def read(self, stage: Stage, after: Place) -> Iterator[Record]:
-        match stage, after:
-            case Stage.SITES, str():
-                yield from self._read_sites(after)
-            case Stage.URLS, int():
-                yield from self._read_urls(after)
-            case Stage.ORDERS, (sink, kind, last):
-                yield from self._read_orders(sink, kind, last)
-            case Stage.REST, "":
+    def read(self, stage: Stage) -> Iterator[Record]:
+        match stage:
+            case Stage.SITES:
+                yield from self._read_sites()
+            case Stage.URLS:
+                yield from self._read_urls()
+            case Stage.ORDERS:
+                for sink in self._sinks():
+                    for kind in range(len(KINDS)):
+                        yield from self._read_list(sink, kind)
+            case Stage.REST:
                 yield self._read_rest()
 
-    def _read_sites(self, after: str) -> Iterator[SiteRecord]:
+    def _read_sites(self) -> Iterator[SiteRecord]:
         numbers = self._store.scripts.hash("site")
         waits = self._store.scripts.hash("wait")
         fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
         for field in self._command("HKEYS", "robots"):
             fields[field.partition(b" ")[2]].append(field)
         names = sorted({*numbers, *fields, *self._command("HKEYS", "health")})
-        for name, health in self._with("health", [name for name in names if name.decode() > after]):
+        for name, health in self._with("health", names):
             site = name.decode()
             wait = waits.get(numbers.get(name, b""))
             how = Health(*map(int, health.split())) if health else NEW_SITE
@@ -120,43 +103,14 @@ class RedisSide:
             if wait is not None or how != NEW_SITE or robots:
                 yield SiteRecord(site, None if wait is None else int(wait), None if how == NEW_SITE else how, robots)
 
-    def _read_urls(self, after: int) -> Iterator[UrlRecord]:
+    def _read_urls(self) -> Iterator[UrlRecord]:
         last = int(self._command("HGET", "n", "urls") or 0)
-        for first in range(after + 1, last + 1, _PAGE):
-            told = self._run("get_ids", ids=list(range(first, min(first + _PAGE, last + 1))))
-            states = [unleased(state_of(one)) for one in told]
-            if states:
-                yield from self._records(states)
+        for first in range(1, last + 1, _PAGE):
+            ids = list(range(first, min(first + _PAGE, last + 1)))
+            yield from url_records(self._run("get_ids", ids=ids, whole=True))
 
-    def _records(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
-        ids = [state.id for state in states]
-        kept = [dict(self._with(key, ids)) for key in ("links", "document", "aside", "hands", "by", "mark")]
-        left = self._command("SMISMEMBER", "left", *ids)
-        asides = kept[2]
-        texts = dict(self._with("text", [state.checksum or b"" for state in states if _brings_text(state, asides[state.id])]))
-        for state, is_left in zip(states, left, strict=True):
-            links, document, aside, hands, by, mark = (found[state.id] for found in kept)
-            text = texts.get(state.checksum or b"") if _brings_text(state, aside) else None
-            yield UrlRecord(
-                state,
-                links=links or b"",
-                document=bare(document_of([b"", document, b""])) if document else None,
-                text=None if text is None else text.decode(),
-                aside_in=aside,
-                left=bool(is_left),
-                hands=None if hands is None else hands.decode(),
-                handed_by=None if by is None else int(by),
-                handed_mark=None if mark is None else int(mark),
-            )
-
-    def _read_orders(self, sink: str, kind: int, last: int) -> Iterator[OrderRecord]:
-        for one in self._sinks():
-            if one >= sink:
-                for each in range(kind if one == sink else 0, ORDER_KINDS):
-                    yield from self._read_list(one, each, last if (one, each) == (sink, kind) else 0)
-
-    def _read_list(self, sink: str, kind: int, last: int) -> Iterator[OrderRecord]:
-        place = f"out:{sink}"
+    def _read_list(self, sink: str, kind: int) -> Iterator[OrderRecord]:
+        place, last = f"out:{sink}", 0
         while numbers := self._command("ZRANGEBYSCORE", f"{place}:{KINDS[kind]}", f"({last}", "+inf", "LIMIT", 0, _PAGE):
             kept, reasons = dict(self._with(f"{place}:kept", numbers)), dict(self._with(f"{place}:reason", numbers))
             for each, order in self._with(f"{place}:order", numbers):
@@ -169,7 +123,7 @@ class RedisSide:
                     Op.PUSH if op == "0" else Op.DELETE,
                     int(id),
                     url,
-                    (reasons[each] or b"").decode() if kind == ORDER_KINDS - 1 else None,
+                    (reasons[each] or b"").decode() if kind == PARKED else None,
                     None if document is None else replace(document, url=""),
                 )
             last = int(numbers[-1])
@@ -248,7 +202,3 @@ def address_of(client: redis.Redis) -> str:
         return f"unix://{quote(str(where['path']))}?db={db}"
     kind = "rediss" if issubclass(client.connection_pool.connection_class, redis.SSLConnection) else "redis"
     return f"{kind}://{where.get('host', 'localhost')}:{where.get('port', 6379)}/{db}"
-
-
-def _brings_text(state: UrlState, aside: bytes | None) -> bool:
-    return state.checksum is not None and (state.indexed or aside not in (None, state.checksum))

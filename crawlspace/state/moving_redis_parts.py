@@ -1,4 +1,4 @@
-"""What writes the records of a move on a Redis server: records of URLs for `lua/move.lua`, and plain commands for the rest."""
+"""How the records of a move travel between Python and a Redis server: those of URLs for `lua/move.lua`, plain commands for the rest."""
 
 from __future__ import annotations
 
@@ -6,14 +6,65 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
+import msgspec
+
 from crawlspace.model import Document, Op, UrlState
-from crawlspace.state.moving import OrderRecord, RestRecord, SiteRecord, UrlRecord
-from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, number, pack_kept, raw, written
+from crawlspace.state.moving_records import OrderRecord, RestRecord, SiteRecord, UrlRecord, bare
+from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, bytes_of, document_of, number, raw, state_of, written
 
 KINDS = ("delete", "push", "parked")
 """The lists of a sink's orders."""
 _MOST_VALUES = 1_000
 """In one command."""
+
+
+class _Whole(msgspec.Struct, array_like=True):
+    """All that is kept of a URL, as `lua/move.lua` tells it; false where there is nothing."""
+
+    id: int
+    row: msgspec.Raw
+    site: msgspec.Raw
+    winner: int
+    handed: msgspec.Raw
+    links: msgspec.Raw
+    document: msgspec.Raw
+    hands: msgspec.Raw
+    by: msgspec.Raw
+    mark: msgspec.Raw
+    aside: msgspec.Raw
+    left: bool
+    text: msgspec.Raw
+
+
+_read_wholes = msgspec.msgpack.Decoder(list[_Whole]).decode
+_read_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+_FALSE = msgspec.Raw(b"\xc2")
+
+
+def url_records(packed: bytes) -> Iterator[UrlRecord]:
+    """Yield URLs as the script has told them."""
+    for one in _read_wholes(packed):
+        state = state_of((one.id, bytes_of(one.row), bytes_of(one.site), one.winner, _optional(one.handed)))
+        state.lease_until = None
+        document, by, mark = _optional(one.document), _optional(one.by), _optional(one.mark)
+        told = None if document is None else document_of([b"", document, b""])
+        yield UrlRecord(
+            state,
+            links=_optional(one.links) or b"",
+            document=None if told is None else bare(told),
+            text=_text(one.text),
+            aside_in=_optional(one.aside),
+            left=one.left,
+            hands=_text(one.hands),
+            handed_by=None if by is None else int(by),
+            handed_mark=None if mark is None else int(mark),
+        )
+
+
+def kept_document(packed: bytes) -> Document | None:
+    """Return the document that is kept with an order, without its URL."""
+    document = document_of([bytes_of(part) or b"" for part in _read_parts(packed)])
+    return None if document is None else replace(document, url="")
 
 
 class Commands:
@@ -62,7 +113,7 @@ class Commands:
         self._hashes[f"{place}:order"] += (at, f"{0 if one.op is Op.PUSH else 1}:{one.id}:{one.url}")
         self._lists[f"{place}:{KINDS[one.kind]}"] += (at, at)
         if one.document is not None:
-            self._hashes[f"{place}:kept"] += (at, pack_kept(replace(one.document, url=one.url)))
+            self._hashes[f"{place}:kept"] += (at, _kept(one.url, one.document))
         if one.reason is not None:
             self._hashes[f"{place}:reason"] += (at, one.reason)
 
@@ -80,10 +131,6 @@ class Commands:
             for key, values in of_command.items():
                 for first in range(0, len(values), _MOST_VALUES):
                     yield [command, key, *values[first : first + _MOST_VALUES]]
-
-
-def _packed(document: Document) -> object:
-    return raw(written(document))
 
 
 def row_of(state: UrlState) -> Row:
@@ -117,3 +164,21 @@ def row_of(state: UrlState) -> Row:
         asked=state.asked,
         fields_mark=number(state.fields_mark) if state.fields_mark else NOTHING,
     )
+
+
+def _packed(document: Document) -> msgspec.Raw:
+    return raw(written(bare(document)))
+
+
+def _kept(url: str, document: Document) -> msgspec.Raw:
+    """Return a document as it is kept with an order."""
+    return raw(written([url, _packed(document), document.text, *document.duplicates]))
+
+
+def _optional(told: msgspec.Raw) -> bytes | None:
+    return None if told == _FALSE else bytes_of(told)
+
+
+def _text(told: msgspec.Raw) -> str | None:
+    found = _optional(told)
+    return None if found is None else found.decode()

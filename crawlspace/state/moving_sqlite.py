@@ -14,21 +14,8 @@ from crawlspace.errors import StoreError
 from crawlspace.model import Op
 from crawlspace.state import sqlite_look
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.moving import (
-    MOVING,
-    NOT_MOVED,
-    ORDER_KINDS,
-    Mark,
-    OrderRecord,
-    Place,
-    Record,
-    RestRecord,
-    SiteRecord,
-    Stage,
-    UrlRecord,
-    read_mark,
-    unleased,
-)
+from crawlspace.state.moving import MOVING, Mark, read_mark
+from crawlspace.state.moving_records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
 from crawlspace.state.moving_sqlite_parts import write_orders, write_rest, write_sites, write_urls
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, is_older, told
@@ -43,7 +30,12 @@ _MORE = (
     " LEFT JOIN document ON document.id = url.id LEFT JOIN hands ON hands.id = url.id LEFT JOIN handing ON handing.id = url.id"
     " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.aside = 2)"
 )
-_ORDERS = "SELECT op, sequence, id, url, reason, document FROM outbox WHERE sink = ? AND parked = ? AND sequence > ?"
+_ORDERS = "SELECT op, sequence, id, url, reason, document FROM outbox WHERE sink = ? AND parked = ?"
+_SINKS = (
+    "WITH RECURSIVE found (sink) AS (SELECT min(sink) FROM outbox"
+    " UNION ALL SELECT (SELECT min(sink) FROM outbox WHERE sink > found.sink) FROM found WHERE found.sink IS NOT NULL)"
+    " SELECT sink FROM found WHERE sink IS NOT NULL"
+)
 _OF_KIND = ("AND op = 0", "AND op = 1", "")
 _OPS = (Op.DELETE, Op.PUSH)
 
@@ -104,22 +96,23 @@ class SqliteSide:
             return sqlite_look.counts(db)
 
     # reading
-    def read(self, stage: Stage, after: Place) -> Iterator[Record]:
+    def read(self, stage: Stage) -> Iterator[Record]:
         with told(self.path):
-            match stage, after:
-                case Stage.SITES, str():
-                    yield from self._read_sites(after)
-                case Stage.URLS, int():
-                    yield from self._read_urls(after)
-                case Stage.ORDERS, (sink, kind, number):
-                    yield from self._read_orders(sink, kind, number)
-                case Stage.REST, "":
+            match stage:
+                case Stage.SITES:
+                    yield from self._read_sites()
+                case Stage.URLS:
+                    yield from self._read_urls()
+                case Stage.ORDERS:
+                    for (sink,) in self._file.db.execute(_SINKS):
+                        for kind in range(len(_OF_KIND)):
+                            yield from self._read_orders(sink, kind)
+                case Stage.REST:
                     yield self._read_rest()
 
-    def _read_sites(self, after: str) -> Iterator[SiteRecord]:
+    def _read_sites(self) -> Iterator[SiteRecord]:
         db = self._file.db
-        names = "SELECT site FROM site WHERE site > ?1 UNION SELECT site FROM robots WHERE site > ?1 ORDER BY 1"
-        for (name,) in db.execute(names, (after,)):
+        for (name,) in db.execute("SELECT site FROM site UNION SELECT site FROM robots ORDER BY 1"):
             found = db.execute("SELECT wait_until, answers, recent FROM site WHERE site = ?", (name,)).fetchone()
             wait, *health = found or (None, *_numbers(NEW_SITE))
             robots = [RobotsEntry(*row) for row in db.execute("SELECT * FROM robots WHERE site = ? ORDER BY scheme", (name,))]
@@ -127,8 +120,8 @@ class SqliteSide:
             if wait is not None or how != NEW_SITE or robots:
                 yield SiteRecord(name, wait, None if how == NEW_SITE else how, robots)
 
-    def _read_urls(self, after: int) -> Iterator[UrlRecord]:
-        db = self._file.db
+    def _read_urls(self) -> Iterator[UrlRecord]:
+        db, after = self._file.db, 0
         while ids := [
             id for (id,) in db.execute("SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", (after, _PAGE))
         ]:
@@ -136,9 +129,10 @@ class SqliteSide:
             for state, row in zip(sqlite_look.by_ids(db, ids), list(rest), strict=True):
                 id, group, aside, left, links, body, text, hands, page, mark = row
                 assert id == state.id
+                state.lease_until = None
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
                 yield UrlRecord(
-                    unleased(state),
+                    state,
                     links=links or b"",
                     document=document,
                     text=text,
@@ -150,25 +144,12 @@ class SqliteSide:
                 )
             after = ids[-1]
 
-    def _read_orders(self, sink: str, kind: int, number: int) -> Iterator[OrderRecord]:
-        db = self._file.db
-        if not sink:
-            sink, kind, number = self._next_sink(""), 0, 0
-        while sink:
-            parked = int(kind == ORDER_KINDS - 1)
-            statement = f"{_ORDERS} {_OF_KIND[kind]} ORDER BY sequence LIMIT {_PAGE}"
-            found = list(db.execute(statement, (sink, parked, number)))
-            for op, sequence, id, url, reason, whole in found:
-                document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
-                yield OrderRecord(sink, sequence, _OPS[op], id, url, (reason or "") if parked else None, document)
-                number = sequence
-            if len(found) < _PAGE:
-                kind, number = kind + 1, 0
-            if kind == ORDER_KINDS:
-                sink, kind = self._next_sink(sink), 0
-
-    def _next_sink(self, after: str) -> str:
-        return str(self._file.db.execute("SELECT min(sink) FROM outbox WHERE sink > ?", (after,)).get or "")
+    def _read_orders(self, sink: str, kind: int) -> Iterator[OrderRecord]:
+        parked = kind == PARKED
+        statement = f"{_ORDERS} {_OF_KIND[kind]} ORDER BY sequence"
+        for op, sequence, id, url, reason, whole in self._file.db.execute(statement, (sink, int(parked))):
+            document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
+            yield OrderRecord(sink, sequence, _OPS[op], id, url, (reason or "") if parked else None, document)
 
     def _read_rest(self) -> RestRecord:
         db = self._file.db

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import apsw
 
 from crawlspace.model import Op
-from crawlspace.state.moving import NOT_MOVED, OrderRecord, RestRecord, SiteRecord, UrlRecord
+from crawlspace.state.moving_records import NOT_MOVED, OrderRecord, RestRecord, SiteRecord, UrlRecord
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_rows import pack_document, pack_whole
 from crawlspace.state.sqlite_tally import Tally

@@ -2,7 +2,7 @@
 
 A record is an array, its first element the version of its format; `lua/rows.lua` names the elements in the same order. 64-bit numbers
 travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, for
-the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `_bytes`).
+the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `bytes_of`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class Row(msgspec.Struct, array_like=True):
 
 _read_row = msgspec.msgpack.Decoder(Row).decode
 _read_document = msgspec.msgpack.Decoder(Document).decode
-_read_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 _write = msgspec.msgpack.Encoder().encode
 written = _write
 
@@ -71,7 +70,7 @@ def raw(value: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + value)
 
 
-def _bytes(value: msgspec.Raw) -> bytes | None:
+def bytes_of(value: msgspec.Raw) -> bytes | None:
     """Return what a string in MessagePack, or its null, stands for."""
     found = bytes(value)
     kind = found[0]
@@ -88,7 +87,7 @@ def number(value: int) -> msgspec.Raw:
 
 
 def _number_of(value: msgspec.Raw) -> int | None:
-    found = _bytes(value)
+    found = bytes_of(value)
     return None if found is None else int.from_bytes(found, "little", signed=True)
 
 
@@ -130,7 +129,7 @@ def _state_of(told: Told) -> UrlState:
         etag=row.etag,
         last_modified=row.last_modified,
         rules=row.rules,
-        checksum=_bytes(row.checksum),
+        checksum=bytes_of(row.checksum),
         canonical=_number_of(row.canonical),
         indexed=winner == id,
         duplicate_of=winner if winner not in (0, id) else None,
@@ -219,17 +218,6 @@ def document_of(told: Sequence[bytes]) -> Document | None:
         document.url, document.text = url.decode(), text.decode()
         document.duplicates = [other.decode() for other in duplicates]
         return document
-
-
-def kept_document(packed: bytes) -> Document | None:
-    """Return the document that is kept with an order."""
-    return document_of([_bytes(part) or b"" for part in _read_parts(packed)])
-
-
-def pack_kept(document: Document) -> msgspec.Raw:
-    """Return a document as it is kept with an order."""
-    body = raw(_write(replace(document, text="", duplicates=[])))
-    return raw(_write([document.url, body, document.text, *document.duplicates]))
 
 
 def _fields_of(state: UrlState) -> list[object]:

@@ -24,7 +24,8 @@ from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
 from crawlspace.model import Document, Held, State
 from crawlspace.state import moving_sqlite, moving_sqlite_parts
 from crawlspace.state.health import Health
-from crawlspace.state.moving import BYTES, Mark, Record, Target, UrlRecord, move, refuse_unfinished
+from crawlspace.state.moving import BYTES, Mark, Target, move, refuse_unfinished
+from crawlspace.state.moving_records import Record, UrlRecord
 from crawlspace.state.moving_redis import RedisSide, address_of
 from crawlspace.state.moving_sqlite import SqliteSide
 from crawlspace.state.redis import RedisStore
