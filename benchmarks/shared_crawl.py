@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from benchmarks.collection import NAME, BenchCollection
-from benchmarks.measure import BenchmarkFailed, Cost, run, say, tail
+from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
 from benchmarks.serve import Reply
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.engine import SINK
@@ -23,6 +24,8 @@ from crawlspace.state.redis import RedisStore
 if TYPE_CHECKING:
     from crawlspace.model import UrlState
 
+PREFIX = f"{{{NAME}}}:"
+"""Of all keys of the collection."""
 TIMEOUT_S = 5
 """The shortest that is allowed."""
 _TAKEN_FOR_DEAD = "was silent for too long"
@@ -69,6 +72,11 @@ class SharedCollection:
         """Return what starts a worker; its items go to a file of its own."""
         return [*self.files.crawl_command()[:-1], str(self.items(worker))]
 
+    def start(self, worker: str) -> subprocess.Popen[bytes]:
+        """Start a worker, which goes on by itself."""
+        with self.log(worker).open("wb") as output:
+            return start(self.command(worker), environment=self.files.environment, output=output.fileno())
+
     def crawl(self, workers: Sequence[str], *, limit_s: float = 900) -> list[Cost]:
         """Crawl with these workers, all begun at once, until each has ended. Raises BenchmarkFailed with the end of a log."""
 
@@ -97,6 +105,11 @@ class SharedCollection:
         """Return what the store knows of each URL."""
         with contextlib.closing(self.store()) as store:
             return list(store.urls())
+
+    def orders(self) -> int:
+        """Return how many orders the index has not been sent yet."""
+        with contextlib.closing(self.store()) as store:
+            return store.backlog(SINK)
 
     def round_trips(self) -> int:
         """Return how many answers the server has written since the collection was written. A large one counts more than once."""
@@ -129,8 +142,9 @@ class Sites:
         return 200, b"text/html; charset=utf-8", body.encode()
 
     @property
-    def fetched_again(self) -> int:
-        return sum(times - 1 for times in self.served.values())
+    def again(self) -> Counter[tuple[str, str]]:
+        """How often each page was sent again."""
+        return Counter({page: times - 1 for page, times in self.served.items() if times > 1})
 
 
 def start_urls(origins: Sequence[str]) -> list[str]:

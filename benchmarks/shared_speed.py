@@ -157,9 +157,9 @@ def _of_late_sites(folder: Path, port: int, options: argparse.Namespace, workers
         trips, server_s = collection.round_trips(), collection.server_s() - before_s
         asked = [request.at for request in server.requests if request.path != "/robots.txt"]
     pages, indexed = options.sites * options.pages_a_site, collection.files.index_urls()
-    if (len(sites.served), sites.fetched_again, len(indexed), len(set(indexed))) != (pages, 0, pages, pages):
+    if (len(sites.served), sites.again.total(), len(indexed), len(set(indexed))) != (pages, 0, pages, pages):
         raise BenchmarkFailed(
-            f"{workers} workers fetched {len(sites.served)} pages of {pages}, {sites.fetched_again} of them again, and indexed"
+            f"{workers} workers fetched {len(sites.served)} pages of {pages}, {sites.again.total()} of them again, and indexed"
             f" {len(indexed)}:\n" + "\n".join(tail(collection.log(name)) for name in names)
         )
     wall_s = max(cost.wall_s for cost in costs)
