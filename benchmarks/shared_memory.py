@@ -3,7 +3,8 @@
     python -m benchmarks.shared_memory --urls 1000000
 
 URLs are of about 60 characters. A page that is done has had a document of 2 KB with 30 links, and the index has it: all that is kept of
-the page counts, which is no text. There have to be many, because the first ones bring their parts of tables with them. Leases are timed as the worker waits for them, what it makes of the answer included.
+the page counts, which is no text. There have to be many, because the first ones bring their parts of tables with them. Leases are timed
+as the worker waits for them, what it makes of the answer included.
 """
 
 from __future__ import annotations
