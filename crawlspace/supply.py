@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from math import inf
 from typing import Protocol, TypeVar
 
 from crawlspace.clock import Clock
@@ -29,6 +30,8 @@ OF_A_NEW_SITE = 16
 MOST_READY = 8_000
 """Leased URLs that wait here, of all sites together; beyond that no new sites are taken."""
 BEAT_S = 1.5
+MARGIN_S = 1.0
+"""So long before others may take this worker for dead it asks for nothing more."""
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 """Between two calls for new sites of which the first brought none."""
 
@@ -71,6 +74,7 @@ class Supply:
         self._count = 0
         self._taking = self._beating = False
         self._pause_s = 0.0
+        self._sure_until = inf
         self._next_take = self._next_beat = self._next_sweep = 0.0
         self._frontier: Frontier | None = None
         self._arrived: Callable[[TakenSite], None] = lambda _: None
@@ -96,6 +100,12 @@ class Supply:
     ) -> None:
         """Supply a frontier. `changed` is told when others have forgotten URLs, `wake` when there may be something to ask."""
         self._frontier, self._arrived, self._changed, self._wake = frontier, arrived, changed, wake
+        self._sure_until = self._clock.monotonic() + self._worker.timeout_s - MARGIN_S
+
+    @property
+    def may_be_dead(self) -> bool:
+        """The server has not been heard of for so long that others may have been given the sites that are held here."""
+        return self._clock.monotonic() >= self._sure_until
 
     # --- what the frontier asks -----------------------------------------------------------------------------------
 
@@ -201,16 +211,21 @@ class Supply:
         if taken.sites:
             self._wake()
 
-    def _beat(self) -> Surroundings | None:
+    def _beat(self) -> tuple[float, Surroundings | None]:
+        began = self._clock.monotonic()  # of this try: the one before may have been lost
         try:
-            return self._worker.beat(self.told(), deleted=self.deleted())
+            return began, self._worker.beat(self.told(), deleted=self.deleted())
         except TakenForDead:
-            return None
+            return began, None
 
-    def _heard(self, around: Surroundings | None) -> None:
+    def _heard(self, heard: tuple[float, Surroundings | None]) -> None:
         self._beating = False
         if self._frontier is None:
             return
+        began, around = heard
+        if self.may_be_dead:
+            self._wake()
+        self._sure_until = began + self._worker.timeout_s - MARGIN_S
         if around is None:
             self._come_back()
             return

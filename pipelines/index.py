@@ -61,7 +61,9 @@ class DrainIndex:
                 pass
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        if session.engine.backlog and session.error is None:
+        if (
+            session.engine.backlog and session.error is None and session.shared is None
+        ):  # others send, and the end tells what is left
             logger.warning("%d index orders could not be sent; they are kept and sent at the next start", session.engine.backlog)
 
     @property

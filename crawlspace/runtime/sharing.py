@@ -57,8 +57,8 @@ class Sharing:
 
     @property
     def waits(self) -> bool:
-        """So much is not recorded yet that nothing more is to be fetched for now."""
-        return self._engine.uncommitted >= 4 * FULL
+        """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
+        return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""

@@ -126,6 +126,7 @@ class Worker:
         self._scripts = store.scripts
         self.broken_key = f"{store.scripts.prefix}broken"
         """Where records are put that cannot be read."""
+        self.timeout_s = timeout_s
         self._timeout_ms = int(timeout_s * 1000)
         self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
