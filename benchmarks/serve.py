@@ -132,11 +132,14 @@ class PageServer:
     """A quick server in a thread: `answer(site, path)` gives each reply; `requests` lists all requests in their order.
 
     Each of `hosts` is an address of 127.0.0.0/8; all listen on one port, and each is a site of its own. Thousands of them share one
-    socket, which then answers at every address of the loopback device (Linux only).
+    socket, which then answers at every address of the loopback device (Linux only). Each answer is sent after `delay_s`.
     """
 
-    def __init__(self, answer: Callable[[str, str], Reply], hosts: Sequence[str] = ("127.0.0.1",)) -> None:
+    def __init__(
+        self, answer: Callable[[str, str], Reply], hosts: Sequence[str] = ("127.0.0.1",), *, delay_s: float = 0.0
+    ) -> None:
         self._answer = answer
+        self._delay_s = delay_s
         self._hosts = tuple(hosts)
         self.requests: list[Request] = []
         self.port = 0
@@ -181,16 +184,26 @@ class PageServer:
         self._loop.close()
 
     def _connection(self) -> asyncio.Protocol:
-        return _Connection(self._answer, self.requests, self._pulse)
+        return _Connection(self._answer, self.requests, self._pulse, self._send_later if self._delay_s else None)
+
+    def _send_later(self, send: Callable[[str], None], path: str) -> None:
+        self._loop.call_later(self._delay_s, send, path)
 
 
 class _Connection(asyncio.Protocol):
     """HTTP/1.1 as far as a crawler's GET needs it; connections stay open."""
 
-    __slots__ = ("_answer", "_buffer", "_host", "_log", "_pulse", "_transport")
+    __slots__ = ("_answer", "_buffer", "_host", "_later", "_log", "_pulse", "_transport")
 
-    def __init__(self, answer: Callable[[str, str], Reply], log: list[Request], pulse: _Pulse) -> None:
+    def __init__(
+        self,
+        answer: Callable[[str, str], Reply],
+        log: list[Request],
+        pulse: _Pulse,
+        later: Callable[[Callable[[str], None], str], None] | None,
+    ) -> None:
         self._pulse = pulse
+        self._later = later
         self._host = ""
         self._answer = answer
         self._log = log
@@ -207,13 +220,21 @@ class _Connection(asyncio.Protocol):
             path = request.split(b" ", 2)[1].decode("latin-1")
             now = time.monotonic()
             self._log.append(Request(now, self._host, path, self._pulse.slack_s(now)))
-            status, content_type, body = self._answer(self._host, path)
-            if 300 <= status < 400:
-                self._transport.write(b"HTTP/1.1 %d .\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, body))
-                continue
-            self._transport.write(
-                b"HTTP/1.1 %d .\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (status, content_type, len(body), body)
-            )
+            if self._later is None:
+                self._send(path)
+            else:
+                self._later(self._send, path)
+
+    def _send(self, path: str) -> None:
+        status, content_type, body = self._answer(self._host, path)
+        if self._transport.is_closing():
+            return
+        if 300 <= status < 400:
+            self._transport.write(b"HTTP/1.1 %d .\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, body))
+            return
+        self._transport.write(
+            b"HTTP/1.1 %d .\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b" % (status, content_type, len(body), body)
+        )
 
 
 def _listening(hosts: Sequence[str], port: int) -> Iterator[socket.socket]:

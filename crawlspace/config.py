@@ -45,6 +45,7 @@ from crawlspace.site_table import SiteTable, read_sites
 from crawlspace.state.error_rules import NAME as HTTP_ERRORS
 from crawlspace.state.error_rules import read_error_rules
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.store_url import read_store_url
 from crawlspace.urls import DEFAULT_PORTS
 
 PREFIX = "CRAWLSPACE_"
@@ -211,6 +212,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     rules, rules_file, global_rules, global_file, action_rules = read_all_rules(folder, settings)
     limits = read_limits(settings)
     _check_scrapys(settings)
+    share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
@@ -257,7 +259,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
             zone=read_zone("CRAWLSPACE_TIMEZONE", settings["CRAWLSPACE_TIMEZONE"]),
         ),
         max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
-        share_address_delay=boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"]),
+        share_address_delay=share_address_delay,
         robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
         backoff=Backoff(
             duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
@@ -265,23 +267,9 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         ),
         max_site_failures=integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
         metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
-        store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"]),
+        store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )
-
-
-def read_store_url(value: object) -> str:
-    """Return the URL of a shared store; empty where there is none. Raises SettingError."""
-    url = str(value or "").strip()
-    kind = url.partition("://")[0]
-    if url and kind not in _STORES:
-        raise SettingError(
-            f"CRAWLSPACE_STORE_URL is {url!r}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
-        )
-    return url
-
-
-_STORES = ("redis", "rediss", "unix")
 
 
 def known_names() -> list[str]:

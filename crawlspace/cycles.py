@@ -45,7 +45,15 @@ class Cycles:
         return self._collection.refresh_mode is RefreshMode.SOFT
 
     def begin(self) -> None:
-        """Have everything known fetched again; what else happens is the mode's matter. Killed half-way, it begins once more."""
+        """Have everything known fetched again; what else happens is the mode's matter. Killed half-way, it begins once more.
+
+        Where another worker has begun it meanwhile, that is it.
+        """
+        began = self._store.get_meta(BEGAN)
+        if began is not None and int(began) != self._began:
+            self._began = int(began)
+            if not self.is_time():
+                return
         now = int(self._clock.now())
         mode = self._collection.refresh_mode
         if mode is RefreshMode.SCRATCH and self._began is not None:

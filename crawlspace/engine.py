@@ -271,7 +271,7 @@ class Engine:
 
     def is_done(self) -> bool:
         """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
-        return not self.collection.continuous and self._is_idle()
+        return not self.collection.continuous and self.is_idle()
 
     def close(self) -> None:
         """Commit, and give back the leases of what was never asked for."""
@@ -287,7 +287,8 @@ class Engine:
     def _now(self) -> int:
         return int(self.clock.now())
 
-    def _is_idle(self) -> bool:
+    def is_idle(self) -> bool:
+        """Nothing is under way, pending or to be recorded."""
         return not self._commits.waits and not self._leased and self.frontier.is_done()
 
     def _in_global_space(self, state: UrlState) -> bool:
@@ -302,7 +303,7 @@ class Engine:
 
     def _look_around(self) -> None:
         """See what others have done: a command that has written to the store, or the time for a new cycle."""
-        if self.collection.continuous and self._cycles.is_time() and not (self._cycles.waits_for_the_end and not self._is_idle()):
+        if self.collection.continuous and self._cycles.is_time() and not (self._cycles.waits_for_the_end and not self.is_idle()):
             self._cycles.begin()
             self.policy = self._cycles.policy()
             self.generation = generation(self.store)

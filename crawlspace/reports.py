@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -11,6 +11,7 @@ from typing import Protocol
 
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.store import Counts
+from crawlspace.state.who_crawls import Crawler
 
 LEASED = "leased"
 """Shown in place of the state of a URL that is out for fetching."""
@@ -119,6 +120,8 @@ class Report:
     since: int | None = None
     held: Mapping[Held, int] = field(default_factory=dict)
     """Documents in the index whose deletion is held, by the reason."""
+    workers: Sequence[Crawler] | None = None
+    """Who crawls it now, where several may."""
 
     @property
     def known(self) -> int:
@@ -129,6 +132,7 @@ class Report:
             "collection": self.collection,
             "crawling": self.crawling,
             "since": None if self.since is None else iso(self.since),
+            **({} if self.workers is None else {"workers": [_worker_as_json(one) for one in self.workers]}),
             "urls": dict(self.urls),
             "status": {str(code): count for code, count in sorted(self.status.items())},
             "refused": dict(sorted(self.refused.items())),
@@ -138,8 +142,8 @@ class Report:
         }
 
 
-def report(collection: str, store: ReadableStore | None, *, crawling: int | None = None, since: int | None = None) -> Report:
-    """Return the numbers of a collection; all are 0 where it has no store yet."""
+def report(collection: str, store: ReadableStore | None, *, crawlers: Sequence[Crawler] = (), is_shared: bool = False) -> Report:
+    """Return the numbers of a collection; all are 0 where it has no store yet. Of those who crawl it, the first began first."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
     return Report(
         collection=collection,
@@ -150,10 +154,28 @@ def report(collection: str, store: ReadableStore | None, *, crawling: int | None
         outbox=counts.outbox,
         parked=counts.parked,
         hosts=counts.hosts,
-        crawling=crawling,
-        since=since,
+        crawling=crawlers[0].process if crawlers else None,
+        since=crawlers[0].since if crawlers else None,
         held={} if store is None or not counts.held else held_by_reason(store),
+        workers=crawlers if is_shared else None,
     )
+
+
+def _worker_as_json(crawler: Crawler) -> dict[str, object]:
+    share = crawler.share
+    assert share is not None  # all that share a collection have one
+    return {
+        "host": share.host,
+        "process": crawler.process,
+        "since": iso(crawler.since),
+        "silent_s": round(share.silent_s, 1),
+        "sites": share.sites,
+        "urls": share.urls,
+        "fetched": share.fetched,
+        "errors": share.errors,
+        "documents": share.documents,
+        "per_second": round(share.per_second, 2),
+    }
 
 
 def held_by_reason(store: ReadableStore) -> Mapping[Held, int]:

@@ -60,9 +60,15 @@ class SharedStore(RedisStore):
         """What came with a site."""
         self._robots: Recent[tuple[str, str], RobotsEntry] = Recent(_SITES)
         self._written: tuple[Sequence[Change], int] | None = None
-        self._born = self.get_meta(BORN) or token_hex(8)
-        self.set_meta(BORN, self._born)
+        born = self.get_meta(BORN)
+        self.is_new = born is None and not self.scan(0, 1)
+        """The server knew nothing of the collection."""
+        self._born = born or token_hex(8)
         self._shares = False
+
+    def keep(self) -> None:
+        """Have the server know of the collection from now on."""
+        self.set_meta(BORN, self._born)
 
     def begin(self, frontier: Frontier, brakes: Brakes, *, changed: Callable[[], None], wake: Callable[[], None]) -> None:
         """Supply a crawl from now on; see Supply.begin."""

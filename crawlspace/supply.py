@@ -39,6 +39,7 @@ class Behind(Protocol):
     def begin(self, failed: Callable[[BaseException], None]) -> None: ...
     def do(self, job: Callable[[], T], done: Callable[[T], None] | None = None) -> None: ...
     def settle(self) -> None: ...
+    def hurry(self) -> None: ...
     def finish(self) -> None: ...
 
 
@@ -77,7 +78,11 @@ class Supply:
         self._changed: Callable[[], None] = lambda: None
         self.told: Callable[[], str] = lambda: ""
         """What this worker says of itself."""
+        self.deleted: Callable[[], int] = lambda: 0
         self.around: Surroundings | None = None
+        self.is_idle: Callable[[], bool] = lambda: True
+        """This worker itself has nothing under way."""
+        self._was_nothing = False
         self.is_over = False
         """Nothing is left to do in this run, for any worker."""
 
@@ -175,10 +180,11 @@ class Supply:
 
     def _taken(self, taken: Taken | None) -> None:
         self._taking = False
+        if self._frontier is None:
+            return
         if taken is None:
             self._come_back()
             return
-        assert self._frontier is not None
         new = 0
         for one in taken.sites:
             new += one.site not in self._ready
@@ -197,21 +203,34 @@ class Supply:
 
     def _beat(self) -> Surroundings | None:
         try:
-            return self._worker.beat(self.told())
+            return self._worker.beat(self.told(), deleted=self.deleted())
         except TakenForDead:
             return None
 
     def _heard(self, around: Surroundings | None) -> None:
         self._beating = False
+        if self._frontier is None:
+            return
         if around is None:
             self._come_back()
             return
         before, self.around = self.around, around
         if before is not None and before.edition != around.edition:
             self._changed()
-        if around.is_nothing_left and not self._ready:
-            self.is_over = True
+        if around.broken > (0 if before is None else before.broken):
+            logger.warning(
+                "%d records of this collection in Redis are not ours, or of a newer version: they were put aside (%s), and their URLs"
+                " are entered anew where a link or start URL leads to them",
+                around.broken,
+                self._worker.broken_key,
+            )
+        nothing = around.is_nothing_left and not self._ready and self.is_idle()
+        self.is_over = nothing and self._was_nothing
+        self._was_nothing = nothing
+        if self.is_over:
             self._wake()
+        elif nothing:
+            self._next_beat = 0.0  # what was recorded just before may have led to more
         elif not around.free and len(self._ready) > around.fair_share:
             self._share(len(self._ready) - around.fair_share)
 

@@ -10,9 +10,10 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -22,14 +23,13 @@ from crawlspace.decision import Reason
 from crawlspace.engine import SINK
 from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.outbox import Drain
+from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.owners import OwnersUnknown
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_file import CrawlLock, Upgrade, upgrade
+from crawlspace.state.sqlite_file import Upgrade, upgrade
 from crawlspace.state.store import Change, Effects, KnownUrl
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -54,6 +54,14 @@ class Made:
     renewed: int = 0
     """Those among them that are pending again, as if they had just been found."""
     left: Counter[Left] = field(default_factory=Counter)
+
+    def count(self, outcome: Change | Left | None) -> None:
+        """Take in what became of one URL."""
+        if isinstance(outcome, Left):
+            self.left[outcome] += 1
+        elif outcome is not None:
+            self.changed += 1
+            self.renewed += outcome.state.state is State.PENDING and not outcome.forget
 
     def of_the_rest(self) -> Iterator[str]:
         """Yield what is to be said of the URLs that were left as they are."""
@@ -194,24 +202,26 @@ class Upkeep:
         self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
     ) -> Made:
         made = Made()
-
-        def counted(state: UrlState) -> Change | None:
-            if self._crawled and state.lease_until is not None and not even_fetched:
-                made.left[Left.FETCHED_NOW] += 1
-                return None
-            after = change(state)
-            if isinstance(after, Left):
-                made.left[after] += 1
-                return None
-            if after is not None:
-                made.changed += 1
-                made.renewed += after.state.state is State.PENDING and not after.forget
-            return after
-
         for first in range(0, len(ids), _BATCH):
-            self._store.revise(ids[first : first + _BATCH], counted, now=self._now)
+            outcomes: dict[int, Change | Left | None] = {}
+            ask = partial(self._outcome, change, even_fetched, outcomes)
+            self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
+            for outcome in outcomes.values():
+                made.count(outcome)
             self._told(min(first + _BATCH, len(ids)))
         return made
+
+    def _outcome(
+        self,
+        change: Callable[[UrlState], Change | Left | None],
+        even_fetched: bool,  # noqa: FBT001 - bound by position
+        outcomes: dict[int, Change | Left | None],
+        state: UrlState,
+    ) -> Change | None:
+        """Note what becomes of a URL. A store that finds one changed meanwhile asks again, and the last answer holds."""
+        is_fetched = self._crawled and state.lease_until is not None and not even_fetched
+        outcome = outcomes[state.id] = Left.FETCHED_NOW if is_fetched else change(state)
+        return None if isinstance(outcome, Left) else outcome
 
 
 def is_outside(state: UrlState) -> bool:
@@ -268,41 +278,33 @@ def bring_up_to_date(file: Path) -> None:
             count.erase()
 
 
-@contextmanager
-def changing_store(file: Path) -> Iterator[SqliteStore | None]:
-    """Open a collection's store to change it, also while it is crawled; None, and no file is made, if it was never crawled.
-
-    A file that an older version has written is brought up to date first, and for that nobody may crawl.
-    """
-    if not file.exists():
-        yield None
-        return
-    bring_up_to_date(file)
-    with closing(SqliteStore(file, sinks=(SINK,))) as store:
-        yield store
+CRAWL_TELLS = "the crawl that runs at this moment tells the index"
+Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Opens a time in which nobody else sends the index anything, or raises StoreLocked; what it gives is called to go on having it."""
 
 
-def deliver(store: SqliteStore, index_file: Path, *, owner: str, clock: Clock) -> str:
+def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, alone: Alone) -> str:
     """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits.
 
-    Nobody can begin to crawl meanwhile: of two that send, one could overtake the other.
+    Of two that send, one could overtake the other.
     """
     waiting = store.backlog(SINK)
     if not waiting:
         return ""
     if not index_file.exists():
         return f"{waiting:,} orders wait for the index, which is not there: {index_file}"
-    try:
-        lock = CrawlLock(store.path)
-    except StoreLocked:
-        return "the crawl that runs at this moment tells the index"
-    with closing(lock):
+    with ExitStack() as stack:
         try:
-            index = EmbeddedIndex(index_file, owner=owner)
+            go_on = stack.enter_context(alone())
+        except StoreLocked:
+            return CRAWL_TELLS
+        try:
+            index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
         except OwnersUnknown:
             return f"{waiting:,} orders wait for the index until the next crawl, which brings it up to date"
-        with closing(index):
-            Drain(store, index, clock).drain_all()
+        drain = Drain(store, index, clock)
+        while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
+            go_on()
     left = store.backlog(SINK)
     return f"{left:,} orders wait for the index until the next crawl" if left else "the index has followed"
 

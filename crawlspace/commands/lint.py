@@ -15,7 +15,7 @@ from crawlspace.config import collection_folder, collection_names
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
-from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json, reading_store
+from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.state.store import Store
 
@@ -77,9 +77,13 @@ class Command(CollectionCommand):
             return list(findings_of(error, folder)), None
         proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
-            with reading_store(place_of(name, folder, settings).store_file) as store:
+            with place_of(name, folder, settings).store.reading() as opened:
+                store = None if opened is None else opened.store
                 return _reviewed(name, folder, settings, store=store, proxy=proxy)
-        except StoreError:  # the store's faults are not the rules'
+        except (
+            StoreError,
+            ConfigError,
+        ):  # the store's faults are not the rules', and those of the settings are found with the others
             return _reviewed(name, folder, settings, store=None, proxy=proxy)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:

@@ -59,7 +59,7 @@ class Command(CollectionCommand):
         setting = "" if there == FILE else "redis" if there == "redis" else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
         if here == FILE:
-            print(f"Once all is well, {place.store_file} may be deleted.")
+            print(f"Once all is well, {place.state_file} may be deleted.")
         else:
             print(f"Once all is well, all keys of {names[0]} that begin with {{{place.name}}}: may be deleted.")
         return 0

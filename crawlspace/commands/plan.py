@@ -10,7 +10,7 @@ from crawlspace.config import Collection, load_collection
 from crawlspace.opening import build_brake, build_global_space, build_space, hands_otherwise, hash_of
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
 from crawlspace.rules.verdicts import Verdicts
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store, shortened
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.memory import MemoryStore
 
 _KINDS = {
@@ -67,8 +67,8 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool]:
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     verdicts = Verdicts(space, build_global_space(collection))
-    with reading_store(place.store_file, upgrade=True) as store:
-        known = store or MemoryStore()
+    with place.store.reading(upgrade=True) as opened:
+        known = MemoryStore() if opened is None else opened.store
         shown = plan(known, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
         return shown, hands_otherwise(known, collection)
 

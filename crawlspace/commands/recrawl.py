@@ -15,9 +15,8 @@ from crawlspace.model import UrlState
 from crawlspace.opening import build_space
 from crawlspace.run import Refused, describe_refusal
 from crawlspace.runtime.command import CollectionCommand, Place
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.who_crawls import who_crawls
-from crawlspace.upkeep import LiveCount, Selection, Upkeep, changing_store, is_outside, read_prefix, read_url
+from crawlspace.state.store import Store
+from crawlspace.upkeep import LiveCount, Selection, Upkeep, is_outside, read_prefix, read_url
 from crawlspace.urls import Url
 
 
@@ -58,13 +57,13 @@ class Command(CollectionCommand):
             prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, errors=opts.errors
         )
         clock = SystemClock()
-        with changing_store(place.store_file) as store:
-            if store is None:
+        with place.store.changing() as opened:
+            if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 1
-            crawled = who_crawls(place.store_file) is not None
-            upkeep = Upkeep(store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
-            named = _Named(place, store, upkeep) if urls else None
+            crawled = bool(opened.crawlers())
+            upkeep = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            named = _Named(place, opened.store, upkeep) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
             ids = [*(named.ids if named is not None else ()), *(upkeep.select(selection) if chosen else ())]
             made = upkeep.recrawl(list(dict.fromkeys(ids)))
@@ -79,7 +78,7 @@ class Command(CollectionCommand):
 class _Named:
     """The URLs on the command line: the known ones by id, the unknown ones entered."""
 
-    def __init__(self, place: Place, store: SqliteStore, upkeep: Upkeep) -> None:
+    def __init__(self, place: Place, store: Store, upkeep: Upkeep) -> None:
         collection = load_collection(place.name, place.settings)
         self._store = store
         self._upkeep = upkeep

@@ -50,16 +50,19 @@ class Command(CollectionCommand):
             print_json({"total": result.total, "hits": [_as_json(hit) for hit in result.hits]})
             return 0
         if not result.hits:
-            never = (
-                "" if place.index_file.exists() else f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
-            )
-            print(f"no hits{never}")
+            print(f"no hits{'' if place.index_file.exists() else _why(place)}")
             return 0
         for number, hit in enumerate(result.hits, 1):
             print(_text(number, hit, bold=sys.stdout.isatty()), end="\n\n")
         shown = f", the best {len(result.hits)} shown" if len(result.hits) < result.total else ""
         print(f"{result.total:,} {'hit' if result.total == 1 else 'hits'}{shown}")
         return 0
+
+
+def _why(place: Place) -> str:
+    if place.store.is_shared:
+        return f": there is no index at {place.index_file}, look on the machine that has it"
+    return f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
 
 
 def _search(place: Place, words: str, limit: int) -> SearchResult:

@@ -12,9 +12,12 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.opening import build_space, hash_of
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.reports import Report, report, status_sentence
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, reading_store
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.who_crawls import who_crawls
+from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
+from crawlspace.state.store import Store
+from crawlspace.state.who_crawls import Crawler, Share
+
+_SILENT_S = 5
+"""A worker speaks about every other second."""
 
 
 class Command(CollectionCommand):
@@ -30,7 +33,7 @@ class Command(CollectionCommand):
         return (
             "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
             "what is still to be sent to it and which deletions are held, whether the rules have changed since they were applied, and whether the "
-            "collection is being crawled at this moment. "
+            "collection is being crawled at this moment, and by whom. "
             "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
         )
 
@@ -40,14 +43,10 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy status demo"))
-        with reading_store(place.store_file, upgrade=True) as store:
-            crawler = None if store is None else who_crawls(place.store_file)
-            numbers = report(
-                place.name,
-                store,
-                crawling=None if crawler is None else crawler.process,
-                since=None if crawler is None else crawler.since,
-            )
+        with place.store.reading(upgrade=True) as opened:
+            store = None if opened is None else opened.store
+            crawlers = [] if opened is None else opened.crawlers()
+            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared)
             doubt = "" if store is None or opts.json else _of_the_rules(place, store)
         if opts.json:
             print_json(numbers.as_json())
@@ -62,9 +61,10 @@ class Command(CollectionCommand):
 
 
 def _lines(numbers: Report) -> Iterator[str]:
-    if numbers.crawling is not None and numbers.since is not None:
-        began = datetime.fromtimestamp(numbers.since).astimezone()
-        yield f"{numbers.collection} is being crawled by process {numbers.crawling} since {began:%Y-%m-%d %H:%M}"
+    if numbers.workers:
+        yield from _of_workers(numbers.collection, numbers.workers)
+    elif numbers.crawling is not None and numbers.since is not None:
+        yield f"{numbers.collection} is being crawled by process {numbers.crawling} since {_local(numbers.since)}"
     else:
         yield f"{numbers.collection} is not being crawled at present"
     yield ""
@@ -87,7 +87,43 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from _table([("parked", numbers.parked, "documents the index refuses")])
 
 
-def _of_the_rules(place: Place, store: SqliteStore) -> str:
+def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:
+    many = f"{len(workers)} workers" if len(workers) > 1 else "1 worker"
+    yield f"{collection} is being crawled by {many}"
+    yield ""
+    yield f"{'Workers':<42}{'since':<16}{'sites':>8}{'URLs':>9}{'fetched':>12}{'pages/s':>9}"
+    shares = [(worker, worker.share) for worker in workers if worker.share is not None]
+    for worker, share in shares:
+        who = shortened(f"{_printable(share.host)}, process {worker.process}", 39)
+        yield f"  {who:<40}{_local(worker.since):<16}{_numbers(share)}"
+        if share.silent_s >= _SILENT_S:
+            yield f"    silent for {share.silent_s:.0f} s"
+    if len(shares) > 1:
+        together = Share(
+            host="",
+            silent_s=0.0,
+            sites=sum(one.sites for _, one in shares),
+            urls=sum(one.urls for _, one in shares),
+            fetched=sum(one.fetched for _, one in shares),
+            per_second=sum(one.per_second for _, one in shares),
+        )
+        yield f"  {'together':<56}{_numbers(together)}"
+
+
+def _numbers(share: Share) -> str:
+    return f"{share.sites:>8,}{share.urls:>9,}{share.fetched:>12,}{share.per_second:>9,.1f}"
+
+
+def _local(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}" if seconds else "?"
+
+
+def _printable(text: str) -> str:
+    """Text without what could steer a terminal: anybody may have written it who can write to the server."""
+    return "".join(letter for letter in text if letter.isprintable())
+
+
+def _of_the_rules(place: Place, store: Store) -> str:
     """What is to be said where the rules on disk are not those that the known URLs were judged by; they may not even load."""
     applied = store.get_meta(RULES_HASH)
     if applied is None:

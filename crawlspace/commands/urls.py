@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from crawlspace.reports import STATE_LABELS, Known, known_urls, label_of
-from crawlspace.runtime.command import CollectionCommand, exactly_one, reading_store
+from crawlspace.runtime.command import CollectionCommand, exactly_one
 
 
 class Command(CollectionCommand):
@@ -48,12 +48,12 @@ class Command(CollectionCommand):
         place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
-        with reading_store(place.store_file, upgrade=True) as store:
-            if store is None:
+        with place.store.reading(upgrade=True) as opened:
+            if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
-            for known in known_urls(store, label=opts.state, statuses=opts.status, host=opts.host, held=opts.held):
+            for known in known_urls(opened.store, label=opts.state, statuses=opts.status, host=opts.host, held=opts.held):
                 print(line(known))
         return 0
 

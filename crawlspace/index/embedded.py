@@ -190,9 +190,11 @@ class EmbeddedIndex:
             ),
         )
 
-    def count(self) -> int:
-        """How many documents the index has."""
+    def count(self, *, of: str | None = None) -> int:
+        """How many documents the index has, or those of one owner."""
         with self._sentences():
+            if of is not None:
+                return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
             return _integer(self._db.execute("SELECT count(*) FROM documents").get)
 
     def urls(self) -> Iterator[str]:

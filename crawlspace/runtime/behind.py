@@ -46,10 +46,15 @@ class ServerThread:
         future = self._executor.submit(self._persistently, job)
         future.add_done_callback(partial(self._is_done, done))
 
+    def hurry(self) -> None:
+        """The crawl ends: from now on a server that is away is not waited for much longer."""
+        if not self._ends.is_set():
+            self._patient_until = monotonic() + PATIENCE_AT_THE_END_S
+            self._ends.set()
+
     def finish(self) -> None:
         """Wait for all that is under way, and take in what comes of it."""
-        self._patient_until = monotonic() + PATIENCE_AT_THE_END_S
-        self._ends.set()
+        self.hurry()
         while True:
             waiting = self._executor.submit(lambda: None)
             waiting.result()

@@ -11,8 +11,7 @@ import os
 import sys
 import textwrap
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -24,8 +23,7 @@ from scrapy.utils.log import configure_logging
 from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.runtime.loader import collection_settings
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.upkeep import bring_up_to_date
+from crawlspace.runtime.store_places import StorePlace, store_place
 
 if TYPE_CHECKING:
     import argparse
@@ -43,7 +41,9 @@ class Place:
     name: str
     folder: Path
     settings: BaseSettings
-    store_file: Path
+    store: StorePlace
+    state_file: Path
+    """Where the store is if it is a file."""
     index_file: Path
 
 
@@ -96,29 +96,15 @@ class CollectionCommand(ScrapyCommand):
 def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
+    state_file = data_folder / "state.db"
     return Place(
         name,
         folder,
         settings,
-        store_file=data_folder / "state.db",
+        store=store_place(name, state_file, settings),
+        state_file=state_file,
         index_file=Path(index_file) if index_file else data_folder / "index.db",
     )
-
-
-@contextmanager
-def reading_store(file: Path, *, upgrade: bool = False) -> Iterator[SqliteStore | None]:
-    """Open a collection's store to read it, also while it is crawled; None, and no file is made, if it was never crawled.
-
-    A file that an older version has written cannot be read as it is: it is brought up to date first where `upgrade` says so, for which
-    nobody may crawl. Else it raises StoreVersionError.
-    """
-    if not file.exists():
-        yield None
-        return
-    if upgrade:
-        bring_up_to_date(file)
-    with closing(SqliteStore(file, read_only=True)) as store:
-        yield store
 
 
 def exactly_one(args: Sequence[str], *, example: str) -> str:

@@ -55,7 +55,7 @@ def opened(place: Place, where: str, *, writes: bool = False) -> Iterator[Sqlite
 
 
 def _file(place: Place, *, writes: bool) -> SqliteSide:
-    file = place.store_file
+    file = place.state_file
     if not writes:
         if not file.exists():
             raise StoreError(f"{place.name} has never been crawled with a file: there is no {file}")

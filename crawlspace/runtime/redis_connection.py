@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawlspace.errors import ConfigError, StoreError
+from crawlspace.errors import ConfigError, StoreAway, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,10 +29,15 @@ def connected(settings: Mapping[str, object]) -> redis.Redis:
     try:
         client: redis.Redis = get_redis_from_settings(own)
     except (ValueError, TypeError, ImportError) as error:
-        raise ConfigError(f"Redis cannot be connected to with these settings: {error}; see REDIS_URL and REDIS_PARAMS") from error
+        raise ConfigError(
+            f"Redis cannot be connected to with these settings: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+        ) from error
     try:
         with said():
             _check(client.info("server"))
+    except StoreAway as error:
+        client.close()
+        raise StoreAway(f"{str(error).rstrip('.')}: start it, or set CRAWLSPACE_STORE_URL to where it is") from error
     except BaseException:
         client.close()
         raise

@@ -19,14 +19,14 @@ from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
-from crawlspace.runtime.sharing import Sharing
-from crawlspace.runtime.stores import check_index, open_store
+from crawlspace.runtime.stores import check_index, check_server, open_store
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.run import Located
+    from crawlspace.runtime.sharing import Sharing
     from crawlspace.shared import SharedStore
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,13 @@ class Session:
     """Holds what belongs to one running crawl. `error` is why it had to stop, if it had to."""
 
     def __init__(
-        self, collection: Collection, opening: Opening, *, store: SqliteStore | SharedStore, index: EmbeddedIndex
+        self,
+        collection: Collection,
+        opening: Opening,
+        *,
+        store: SqliteStore | SharedStore,
+        index: EmbeddedIndex,
+        settings: Mapping[str, object],
     ) -> None:
         self.collection = collection
         self.opening = opening
@@ -48,7 +54,7 @@ class Session:
         self.sending = SendingTimes()
         self._file_number = 0
         self._store = store
-        self.shared = None if isinstance(store, SqliteStore) else Sharing(self, store)
+        self.shared = None if isinstance(store, SqliteStore) else _sharing(self, store, settings)
         """What is different where others crawl the collection as well."""
         self._index = index
         self._closed = False
@@ -75,10 +81,11 @@ class Session:
             store.close()
             raise
         try:
+            check_server(collection, store, index)
             opening = open_engine(collection, store=store, sink=index, clock=SystemClock())
             if not isinstance(store, SqliteStore):
                 store.worker.ready()
-            session = cls(collection, opening, store=store, index=index)
+            session = cls(collection, opening, store=store, index=index, settings=settings)
         except BaseException:
             index.close()
             store.close()
@@ -217,6 +224,12 @@ class Session:
         finally:
             self._index.close()
             self._store.close()
+
+
+def _sharing(session: Session, store: SharedStore, settings: Mapping[str, object]) -> Sharing:
+    from crawlspace.runtime.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
+
+    return Sharing(session, store, settings)
 
 
 def make_folder(collection: Collection) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
+from crawlspace.runtime.start_key import StartKey, admitted
+from crawlspace.runtime.stores import index_place
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.crawler import Crawler
 
     from crawlspace.index.outbox import Drained
+    from crawlspace.model import NewUrl
     from crawlspace.runtime.session import Session
     from crawlspace.shared import SharedStore
     from crawlspace.state.store import Effects
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 TICK_S = 0.1
+FEED_S = 1.0
+"""Between two looks for start URLs that are fed."""
 FULL = 128
 """Outcomes that are written at once; four times as many that wait, and nothing more is fetched for now."""
 
@@ -29,7 +36,7 @@ FULL = 128
 class Sharing:
     """One worker's part in a shared crawl."""
 
-    def __init__(self, session: Session, store: SharedStore) -> None:
+    def __init__(self, session: Session, store: SharedStore, settings: Mapping[str, object]) -> None:
         self._session = session
         self._engine = session.engine
         self._store = store
@@ -38,12 +45,15 @@ class Sharing:
         self._loop: Any = None
         self._began = False
         self._told_of_index = False
-        self._place = f"{socket.gethostname()}:{session.collection.index_file.resolve()}"
+        self._start_key = StartKey(store.scripts.client, session.collection.name, settings)
+        self._feeds = False
+        self._next_feed = 0.0
+        self._place = index_place(session.collection.index_file)
 
     @property
     def is_over(self) -> bool:
         """Nothing is left to do in this run, for any worker."""
-        return self._supply.is_over
+        return self._supply.is_over and not self._feeds
 
     @property
     def waits(self) -> bool:
@@ -64,10 +74,12 @@ class Sharing:
         def changed() -> None:
             self._engine.discovery.forget_known()
 
-        self._wake = wake
+        self._wake, self._crawler = wake, crawler
         self._behind.begin(failed)
         self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
         self._supply.told = self._told
+        self._supply.is_idle = self._engine.is_idle
+        self._supply.deleted = lambda: self._engine.brakes.deleted
         self._began = True
         self._loop = create_looping_call(self._tick)
         self._loop.start(TICK_S, now=True)
@@ -91,6 +103,7 @@ class Sharing:
 
     def settle(self, crawler: Crawler) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else goes on."""
+        self._behind.hurry()
         while self._engine.uncommitted or self._engine.is_committing:
             self.commit(crawler)
             self._behind.settle()
@@ -117,6 +130,7 @@ class Sharing:
         if self._loop is not None and self._loop.running:
             self._loop.stop()
         if self._session.error is None and self._began:
+            self.settle(self._crawler)
             self._engine.frontier.close()
         self._supply.close()
         self._behind.finish()
@@ -132,10 +146,37 @@ class Sharing:
 
     def _tick(self) -> None:
         if self._session.error is None:
+            self._feed()
             self._supply.tick()
             around = self._supply.around
             if around is not None:
                 self._engine.backlog = around.backlog
+                self._engine.brakes.deleted_elsewhere = around.deleted
+
+    def _feed(self) -> None:
+        """Enter what has been fed."""
+        now = monotonic()
+        if self._feeds or now < self._next_feed:
+            return
+        key = self._start_key
+        self._feeds = True
+
+        def read(messages: list[bytes]) -> None:
+            self._next_feed = monotonic() + (0.0 if messages else FEED_S)
+            if not messages:
+                self._feeds = False
+                return
+            new = admitted(messages, self._engine.admission, key=key.key)
+            self._behind.do(lambda: enter(new, messages), entered)
+
+        def enter(new: list[NewUrl], messages: list[bytes]) -> None:
+            self._store.discover(new, now=int(self._engine.clock.now()))
+            key.remove(messages)
+
+        def entered(_: None) -> None:
+            self._feeds = False
+
+        self._behind.do(key.read, read)
 
     def _told(self) -> str:
         progress = self._engine.progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from threading import Event
 from typing import TYPE_CHECKING
@@ -14,11 +15,14 @@ from crawlspace.runtime.behind import ServerThread
 from crawlspace.runtime.redis_connection import connected
 from crawlspace.state.moving import refuse_unfinished
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.who_crawls import process_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from crawlspace.config import Collection
+    from crawlspace.index.embedded import EmbeddedIndex
     from crawlspace.shared import SharedStore
     from crawlspace.state.store import Store
 
@@ -53,20 +57,41 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
             most_sites=collection.max_sites,
         )
         refuse_unfinished(store, collection.name)
-        _join(store, rules)
+        _join(store, rules, index_place(collection.index_file))
     except BaseException:
         client.close()
         raise
     return store
 
 
-def _join(store: SharedStore, rules: str) -> None:
+def _join(store: SharedStore, rules: str, place: str) -> None:
+    from crawlspace.state.redis_workers import workers  # noqa: PLC0415 - as above
+
+    here = socket.gethostname()
+    store.worker.bury(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
     told = False
-    while (busy := store.worker.begin(rules)) is not None:
+    while (busy := store.worker.begin(rules, index=(SINK, place))) is not None:
         if not told:
             told = True
-            sys.stderr.write(f"worker {busy} is bringing what is known in line with the rules: waiting for it\n")
+            sys.stderr.write(f"waiting for worker {busy}, which is bringing what is known in line with the rules, or is silent\n")
         Event().wait(PAUSE_S)
+
+
+def index_place(file: Path) -> str:
+    """Where an index is, among all machines."""
+    return f"{socket.gethostname()}:{file.resolve()}"
+
+
+def check_server(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> None:
+    """Raise StoreError when the server has lost what it knew: the documents of the index would never be fetched again, nor deleted."""
+    if isinstance(store, SqliteStore):
+        return
+    if store.is_new and index.count(of=collection.name):
+        raise StoreError(
+            f"Redis knows nothing of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
+            f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
+        )
+    store.keep()
 
 
 def check_index(collection: Collection, store: Store) -> None:

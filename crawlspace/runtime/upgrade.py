@@ -18,12 +18,12 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.owners import Has, unsettled
 from crawlspace.runtime.command import place_of
 from crawlspace.runtime.loader import collection_settings
-from crawlspace.state.sqlite_file import is_older
-from crawlspace.state.who_has import having
-from crawlspace.upkeep import LiveCount, Stopped, bring_up_to_date
+from crawlspace.upkeep import LiveCount, Stopped
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawlspace.runtime.store_places import StorePlace
 
 
 def prepare(name: str, own: BaseSettings, project: BaseSettings) -> None:
@@ -34,17 +34,16 @@ def prepare(name: str, own: BaseSettings, project: BaseSettings) -> None:
     """
     place = place_of(name, collection_folder(name, own), own)
     documents = unsettled(place.index_file)
-    if not documents and not is_older(place.store_file):
+    if not documents and not place.store.is_older():
         return
     load_collection(name, own)  # its mistakes are told before anything is changed
-    bring_up_to_date(place.store_file)
+    place.store.bring_up_to_date()
     if documents:
-        stores = {name: place.store_file, **_sharing(place.index_file, name, project)}
-        _settle(place.index_file, documents, {other: file for other, file in stores.items() if file.exists()})
+        _settle(place.index_file, documents, {name: place.store, **_sharing(place.index_file, name, project)})
 
 
-def _sharing(index_file: Path, name: str, project: BaseSettings) -> dict[str, Path]:
-    """Return the state files of the other collections that have the same index, by name."""
+def _sharing(index_file: Path, name: str, project: BaseSettings) -> dict[str, StorePlace]:
+    """Return where the stores are of the other collections that have the same index, by name."""
     found = {}
     for other in collection_names(str(project["CRAWLSPACE_COLLECTIONS_DIR"])):
         if other == name:
@@ -58,28 +57,27 @@ def _sharing(index_file: Path, name: str, project: BaseSettings) -> dict[str, Pa
             ) from error
         there = place_of(other, collection_folder(other, project), settings)
         if there.index_file.resolve() == index_file.resolve():
-            found[other] = there.store_file
+            found[other] = there.store
     return found
 
 
-def _settle(index_file: Path, documents: int, stores: Mapping[str, Path]) -> None:
+def _settle(index_file: Path, documents: int, stores: Mapping[str, StorePlace]) -> None:
     """Ask who has the documents that may be anybody's."""
-    for file in stores.values():
-        bring_up_to_date(file)
-    asked = ", ".join(sorted(stores)) or "nobody, because no collection that shares it has been crawled"
-    sys.stderr.write(f"{index_file} does not know whose {documents:,} of its documents are: asking {asked}\n")
-    count = LiveCount(sys.stderr, SystemClock())
+    for store in stores.values():
+        store.bring_up_to_date()
     try:
         with ExitStack() as stack:
-            holders: dict[str, Has] = {}
-            for name, file in stores.items():
-                has = stack.enter_context(having(file))
-                holders[name] = has if holders else _counted(has, count)
+            opened = {name: stack.enter_context(store.having()) for name, store in stores.items()}
+            holders = {name: has for name, has in opened.items() if has is not None}
+            asked = ", ".join(sorted(holders)) or "nobody, because no collection that shares it has been crawled"
+            sys.stderr.write(f"{index_file} does not know whose {documents:,} of its documents are: asking {asked}\n")
+            count = LiveCount(sys.stderr, SystemClock())
+            stack.callback(count.erase)
+            for first in list(holders)[:1]:
+                holders[first] = _counted(holders[first], count)
             stack.enter_context(closing(EmbeddedIndex(index_file, holders=holders)))
     except KeyboardInterrupt:
         raise Stopped(f"stopped: {index_file} is as it was") from None
-    finally:
-        count.erase()
 
 
 def _counted(has: Has, count: LiveCount) -> Has:

@@ -15,7 +15,7 @@ import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.redis_rows import change_of, document_of, known_of, new_urls, number, raw, state_of, written
+from crawlspace.state.redis_rows import change_of, document_of, known_of, new_urls, number, raw, state_of, understood, written
 from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.urls import url_key
@@ -29,8 +29,6 @@ class RedisStore:
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
-        self._read = self.scripts.run
-        self._command = self.scripts.command
         self._own_writes = 0
 
     # discovery
@@ -127,7 +125,8 @@ class RedisStore:
 
     def health(self, site: str) -> Health:
         told = self._command("HGET", "health", site)
-        return NEW_SITE if told is None else Health(*map(int, told.split()))
+        with understood(f"how {site} has answered"):
+            return NEW_SITE if told is None else Health(*map(int, told.split()))
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self._read("lost_links", ids=list(ids)))
@@ -172,26 +171,14 @@ class RedisStore:
                 return
 
     def counts(self) -> Counts:
-        told, by_status, waiting, parked, hosts, held = self._read("counts")
-        numbers = {name.decode(): int(value) for name, value in zip(told[::2], told[1::2], strict=True)}
-        by_state = {}
-        for name, count in numbers.items():
-            kind, _, state = name.partition(" ")
-            if kind == "state" and count:
-                by_state["leased" if state == "leased" else State(int(state)).label] = count
-        return Counts(
-            by_state=by_state,
-            by_status={int(status): int(count) for status, count in zip(by_status[::2], by_status[1::2], strict=True)},
-            indexed=numbers.get("indexed", 0),
-            outbox=waiting,
-            parked=parked,
-            hosts=hosts,
-            retrying=numbers.get("retrying", 0),
-            held=held,
-        )
+        told = self._read("counts")
+        with understood("its numbers"):
+            return counts_of(told)
 
     def host_count(self, host: str) -> int:
-        return int(self._command("HGET", "host", host) or 0)
+        told = self._command("HGET", "host", host)
+        with understood(f"the number of URLs of {host}"):
+            return int(told or 0)
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
@@ -207,7 +194,9 @@ class RedisStore:
             self._command("HINCRBY", "refusal", str(reason), times)
 
     def refusals(self) -> Mapping[str, int]:
-        return {reason.decode(): int(times) for reason, times in self.scripts.hash("refusal").items()}
+        told = self.scripts.hash("refusal")
+        with understood("the links refused"):
+            return {reason.decode(): int(times) for reason, times in told.items()}
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
@@ -232,7 +221,8 @@ class RedisStore:
     # key-value odds and ends
     def get_meta(self, name: str) -> str | None:
         value = self._command("HGET", "meta", name)
-        return None if value is None else value.decode()
+        with understood(f"its {name}"):
+            return None if value is None else value.decode()
 
     def set_meta(self, name: str, value: str) -> None:
         self._command("HSET", "meta", name, value)
@@ -257,6 +247,12 @@ class RedisStore:
         )
         return None if told is None else effects_of(told)
 
+    def _read(self, operation: str, **args: object) -> Any:
+        return self.scripts.run(operation, **args)
+
+    def _command(self, command: str, key: str, *args: Any) -> Any:
+        return self.scripts.command(command, key, *args)
+
     def _write(self, operation: str, **args: object) -> Any:
         told = self._read(operation, **args)
         self._own_writes += 1
@@ -275,5 +271,26 @@ def effects_of(told: Sequence[Any]) -> Effects:
     )
 
 
+def counts_of(told: Sequence[Any]) -> Counts:
+    by_name, by_status, waiting, parked, hosts, held = told
+    numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
+    by_state = {}
+    for name, count in numbers.items():
+        kind, _, state = name.partition(" ")
+        if kind == "state" and count:
+            by_state["leased" if state == "leased" else State(int(state)).label] = count
+    return Counts(
+        by_state=by_state,
+        by_status={int(status): int(count) for status, count in zip(by_status[::2], by_status[1::2], strict=True)},
+        indexed=numbers.get("indexed", 0),
+        outbox=waiting,
+        parked=parked,
+        hosts=hosts,
+        retrying=numbers.get("retrying", 0),
+        held=held,
+    )
+
+
 def robots_entry(site: str, scheme: str, told: bytes) -> RobotsEntry:
-    return RobotsEntry(site, scheme, *_read_robots(told))
+    with understood(f"the robots.txt of {site}"):
+        return RobotsEntry(site, scheme, *_read_robots(told))

@@ -7,12 +7,14 @@ the server's library knows no other: whatever their encoding, they come through 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.handed import repeats, word_of
 from crawlspace.state.store import Change, KnownUrl
@@ -94,6 +96,14 @@ Told = Sequence[Any]
 
 
 def state_of(told: Told) -> UrlState:
+    """Raises StoreDamaged, as `known_of` and `document_of`."""
+    try:
+        return _state_of(told)
+    except UNREADABLE as error:
+        raise damaged(f"URL {told[0]}: {error}") from error
+
+
+def _state_of(told: Told) -> UrlState:
     id, written_row, site, winner, handed = told
     row = _read_row(written_row)
     return UrlState(
@@ -133,7 +143,10 @@ def state_of(told: Told) -> UrlState:
 
 def known_of(told: Told) -> KnownUrl:
     id, written_row, site, winner, _ = told
-    row = _read_row(written_row)
+    try:
+        row = _read_row(written_row)
+    except UNREADABLE as error:
+        raise damaged(f"URL {id}: {error}") from error
     return KnownUrl(
         id,
         row.url,
@@ -199,11 +212,12 @@ def document_of(told: Sequence[bytes]) -> Document | None:
     """Return what is pushed for a URL: told as its URL, its document without text, the text, and the URLs of its duplicates."""
     if not told:
         return None
-    url, written_document, text, *duplicates = told
-    document = _read_document(written_document)
-    document.url, document.text = url.decode(), text.decode()
-    document.duplicates = [other.decode() for other in duplicates]
-    return document
+    with understood("a document"):
+        url, written_document, text, *duplicates = told
+        document = _read_document(written_document)
+        document.url, document.text = url.decode(), text.decode()
+        document.duplicates = [other.decode() for other in duplicates]
+        return document
 
 
 def _fields_of(state: UrlState) -> list[object]:
@@ -237,3 +251,24 @@ def _fields_of(state: UrlState) -> list[object]:
         state.asked,
         number(state.fields_mark) if state.fields_mark else None,
     ]
+
+
+def damaged(what: str) -> StoreDamaged:
+    """Return the error for something that no version of ours has written."""
+    return StoreDamaged(
+        f"what Redis keeps of this collection is damaged ({what}): put a copy of its data back, or delete its keys, move the index away too"
+        " and crawl anew"
+    )
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Raise StoreDamaged for what cannot be read."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise damaged(f"{what}: {error}") from error
+
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError)
+"""What reading something that is not ours may raise."""

@@ -7,7 +7,7 @@ one node of a cluster.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import redis
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
-from crawlspace.state.redis_rows import written
+from crawlspace.state.redis_rows import damaged, written
 
 _PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "move", "main")
 
@@ -25,12 +25,14 @@ class Scripts:
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
         """`crawls`: this is a worker, of whose writing nobody need be told."""
-        self._client = client
+        self.client = client
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self._sinks = json.dumps(list(sinks))
         folder = files("crawlspace.state") / "lua"
         self._run = client.register_script("\n".join((folder / f"{part}.lua").read_text() for part in _PARTS))
+        self.now_ms: Callable[[], int | str] = lambda: ""
+        """What the scripts take for the server's clock where a test stops it."""
         self.runs = 0
         """How many round trips have been made."""
 
@@ -38,20 +40,20 @@ class Scripts:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
         self.runs += 1
         with said():
-            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who])
+            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
         self.runs += 1
         with said():
-            return self._client.execute_command(command, self.prefix + key, *args)
+            return self.client.execute_command(command, self.prefix + key, *args)
 
     def hash(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self.command("HGETALL", key)
         return found
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
 
 
 @contextmanager
@@ -64,7 +66,15 @@ def said() -> Iterator[None]:
         ) from error
     except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as error:
         if isinstance(error, redis.exceptions.AuthenticationError):
-            raise StoreError(f"Redis refuses the user or the password: {error}; see REDIS_URL and REDIS_PARAMS") from error
+            raise StoreError(
+                f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+            ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
     except redis.exceptions.RedisError as error:
+        if str(error).startswith("WRONGTYPE"):
+            raise damaged(str(error)) from error
+        if str(error).startswith("user_script:"):
+            raise StoreError(
+                f"a script in Redis failed ({error}): what it keeps of this collection is damaged, or the fault is ours; please report it"
+            ) from error
         raise StoreError(f"Redis answered: {error}") from error

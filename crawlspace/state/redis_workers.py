@@ -74,10 +74,15 @@ class Surroundings:
     free: int
     """Sites that have work and that nobody holds."""
     retrying: int
+    """Retries of this run that are outstanding, but for those at silent sites and in paused sources."""
     edition: int
     """Another number whenever URLs were forgotten, or a command has changed something."""
     backlog: int
     """Orders that wait for the first sink."""
+    broken: int
+    """Records that were put aside, because they are not ours or of an unknown version."""
+    deleted: int
+    """Deletions of this run by the others."""
 
     @property
     def is_nothing_left(self) -> bool:
@@ -118,26 +123,35 @@ class Worker:
     """One worker of a collection; `name` is its own."""
 
     def __init__(self, store: RedisStore, *, timeout_s: float, sources: Iterable[Source] = tuple(Source)) -> None:
-        self._run = store.scripts.run
+        self._scripts = store.scripts
+        self.broken_key = f"{store.scripts.prefix}broken"
+        """Where records are put that cannot be read."""
         self._timeout_ms = int(timeout_s * 1000)
         self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
         self._rules = ""
+        self._index: tuple[str, str] | None = None
 
     def next_number(self) -> int:
         """A number for a call that may have to be repeated."""
         self._number += 1
         return self._number
 
-    def begin(self, rules: str) -> str | None:
-        """Join the workers of the collection, or begin a new run where there are none. Returns who is still bringing it in line, None: done.
+    def begin(self, rules: str, *, index: tuple[str, str] | None = None) -> str | None:
+        """Join the workers of the collection, or begin a new run where there are none. Returns whom to wait for, None: done.
+
+        That is one who is still bringing the store in line, or one with other rules that may be dead.
+
+        `index` is a sink and the place of its index here, which is the sink's from then on where it has none yet and a run begins.
 
         Raises RulesDiffer.
         """
-        self._rules = rules
+        self._rules, self._index = rules, index
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
-        answer, *more = self._run("begin", worker=self.name, rules=rules, info=info, timeout_ms=self._timeout_ms)
+        answer, *more = self._scripts.run(
+            "begin", worker=self.name, rules=rules, info=info, index=index, timeout_ms=self._timeout_ms
+        )
         if answer == b"refused":
             other, theirs = (value.decode() for value in more)
             raise RulesDiffer(
@@ -147,16 +161,23 @@ class Worker:
 
     def begin_again(self) -> None:
         """Join once more, after having been taken for dead. Raises RulesDiffer."""
-        if self.begin(self._rules) is None:
+        if self.begin(self._rules, index=self._index) is None:
             self.ready()
+
+    def bury(self, dead: Iterable[str]) -> None:
+        """Give what workers held to the others: their machine knows that they are no more."""
+        for name in dead:
+            self._scripts.run("bury", worker=self.name, dead=name)
 
     def ready(self) -> None:
         """The store is in line with the rules: others may join."""
-        self._run("ready", worker=self.name)
+        self._scripts.run("ready", worker=self.name)
 
-    def beat(self, told: str = "") -> Surroundings:
-        """Say that this worker is alive. Raises TakenForDead."""
-        answer = self._run("beat", worker=self.name, told=told, timeout_ms=self._timeout_ms)
+    def beat(self, told: str = "", *, deleted: int = 0) -> Surroundings:
+        """Say that this worker is alive, and how many documents it has deleted. Raises TakenForDead."""
+        answer = self._scripts.run(
+            "beat", worker=self.name, told=told, deleted=deleted, lanes=self._lanes, timeout_ms=self._timeout_ms
+        )
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         return Surroundings(*answer)
@@ -166,7 +187,7 @@ class Worker:
 
         `number` repeats an earlier call. Raises TakenForDead.
         """
-        answer = self._run(
+        answer = self._scripts.run(
             "take",
             worker=self.name,
             number=number or self.next_number(),
@@ -186,7 +207,7 @@ class Worker:
         self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
     ) -> Effects:
         """As the store does, but that what this worker does not hold any more is passed over."""
-        told = self._run(
+        told = self._scripts.run(
             "record",
             worker=self.name,
             number=number or self.next_number(),
@@ -197,7 +218,7 @@ class Worker:
         return effects_of(told)
 
     def let_go(self, sites: Iterable[Letting]) -> None:
-        self._run(
+        self._scripts.run(
             "let_go",
             worker=self.name,
             sites=[
@@ -211,28 +232,35 @@ class Worker:
 
         That is where it was when the first order was sent; a worker with another place never does.
         """
-        drains, there = self._run("drains", worker=self.name, sink=sink, place=place)
+        drains, there = self._scripts.run("drains", worker=self.name, sink=sink, place=place)
         return bool(drains), there.decode()
 
     def release(self, ids: Sequence[int]) -> None:
         """Give back URLs that were not asked for."""
-        self._run("release", worker=self.name, ids=list(ids))
+        self._scripts.run("release", worker=self.name, ids=list(ids))
 
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""
-        self._run("give_up", worker=self.name, site=site)
+        self._scripts.run("give_up", worker=self.name, site=site)
 
     def leave(self) -> None:
         """Give back all that is held."""
-        self._run("leave", worker=self.name)
+        self._scripts.run("leave", worker=self.name, timeout_ms=self._timeout_ms)
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:
-    """Return who crawls the collection at present, or has been silent for less than the time-out."""
+    """Return who crawls the collection at present, or was not found dead yet."""
     found = []
     for name, info, since, told, silent_ms, sites, urls in store.scripts.run("workers"):
-        who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
-        found.append(WorkerSeen(name.decode(), who.host, who.process, int(since) // 1000, silent_ms / 1000, sites, urls, told))
+        if not info:
+            continue  # it has come to send the index what waits, and crawls nothing
+        called = name.decode(errors="replace")
+        try:
+            who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
+        except (msgspec.MsgspecError, UnicodeError):  # not as this version writes it; it lives all the same
+            who = Info(called, 0)
+        began = int(since) // 1000 if since.isdigit() else 0
+        found.append(WorkerSeen(called, who.host, who.process, began, silent_ms / 1000, sites, urls, told))
     return found
 
 

@@ -13,11 +13,29 @@ from crawlspace.state.sqlite_file import SqliteFile
 
 
 @dataclass(frozen=True, slots=True)
+class Share:
+    """What one of several workers holds, and what it said last of what it has done."""
+
+    host: str
+    silent_s: float
+    sites: int
+    urls: int
+    """Leased by it."""
+    fetched: int = 0
+    errors: int = 0
+    documents: int = 0
+    per_second: float = 0.0
+    """Fetched since it began."""
+
+
+@dataclass(frozen=True, slots=True)
 class Crawler:
-    """A process that crawls, and since when (seconds since 1970, UTC)."""
+    """A process that crawls, and since when (seconds since 1970, UTC; 0: unknown)."""
 
     process: int
     since: int
+    share: Share | None = None
+    """Where the collection is shared."""
 
 
 def who_crawls(path: Path) -> Crawler | None:
@@ -31,10 +49,10 @@ def who_crawls(path: Path) -> Crawler | None:
     if row is None:
         return None
     crawler = Crawler(*row)
-    return crawler if _exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
+    return crawler if process_exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
 
 
-def _exists(process: int) -> bool:
+def process_exists(process: int) -> bool:
     if os.name != "posix":
         return True  # elsewhere there is no signal that does nothing
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,29 +19,27 @@ from crawlspace.config import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
 from crawlspace.decision import Reason
 from crawlspace.engine import SINK, Engine
-from crawlspace.errors import IndexUnavailable
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.sink import Refusal, Sink
-from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.index.sink import Sink
+from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.opening import open_engine
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.state.memory import MemoryStore
+from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.upkeep import Made, Upkeep
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
+from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.histories.oracle import Indexed, Kept
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
+OnServer = Callable[[], RedisStore]
 _ROUNDS = 20_000
 """More than a crawl of a small web takes; beyond, it would never end."""
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
-
-
-class Killed(BaseException):
-    """The process is no more. Nothing of ours may handle it."""
 
 
 class Stuck(Exception):
@@ -86,24 +84,6 @@ class Run:
     """What the crawler logged as an error: there is none in a simulation."""
 
 
-class _Countdown:
-    """Kills when so many statements and steps have been made."""
-
-    def __init__(self, left: int | None) -> None:
-        self._left = left
-
-    def tick(self) -> None:
-        if self._left is not None:
-            self._left -= 1
-            if self._left <= 0:
-                self._left = None  # what is rolled back after that is what a database does when it is opened again
-                raise Killed
-
-    def statement(self, *_: object) -> bool:
-        self.tick()
-        return True
-
-
 class _Errors(logging.Handler):
     def __init__(self, into: list[str]) -> None:
         super().__init__(logging.ERROR)
@@ -113,29 +93,27 @@ class _Errors(logging.Handler):
         self._into.append(f"{record.getMessage()}: {record.exc_info[1]!r}" if record.exc_info else record.getMessage())
 
 
-class _Failing:
-    """An index that takes a batch only when chance will have it."""
-
-    def __init__(self, sink: Sink, share: float, chance: random.Random) -> None:
-        self.name = sink.name
-        self._sink = sink
-        self._share = share
-        self._chance = chance
-
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
-        if self._chance.random() < self._share:
-            raise IndexUnavailable("it is down")
-        return self._sink.send(orders)
-
-    def close(self) -> None:
-        self._sink.close()
+@contextmanager
+def errors_into(into: list[str]) -> Iterator[None]:
+    """Note what the crawler logs as errors."""
+    errors = _Errors(into)
+    logger = logging.getLogger("crawlspace")
+    logger.addHandler(errors)
+    try:
+        yield
+    finally:
+        logger.removeHandler(errors)
 
 
 class Machine:
     """The machine that crawls: its files and its clock outlive each crawl."""
 
-    def __init__(self, folder: Path, web: Web, chance: random.Random, *, in_memory: bool) -> None:
+    def __init__(
+        self, folder: Path, web: Web, chance: random.Random, *, in_memory: bool, on_server: OnServer | None = None
+    ) -> None:
         self.clock = FakeClock()
+        self._on_server = on_server
+        in_memory = in_memory and on_server is None
         self.in_memory = in_memory
         """The store is one that forgets when the process ends; it is one process here, and so it outlives a crawl, too."""
         self._folder = folder
@@ -164,22 +142,26 @@ class Machine:
 
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
         """One crawl, from its start to its end, whichever that is."""
+        run = Run()
+        with errors_into(run.errors):
+            self._crawl_till_its_end(configuration, fate, run)
+        return run
+
+    def _crawl_till_its_end(self, configuration: Configuration, fate: Fate, run: Run) -> None:
         collection = self.configured(configuration)
-        countdown = _Countdown(fate.kill_after)
+        countdown = Countdown(fate.kill_after)
         store = self._open_store(collection)
         sink = self._open_sink(collection)
-        run = Run()
         killed = False
-        errors = _Errors(run.errors)
-        logger = logging.getLogger("crawlspace")
-        logger.addHandler(errors)
         try:
             for opened in (store, sink):
                 if isinstance(opened, SqliteStore):
                     opened._file.db.exec_trace = countdown.statement
+                elif isinstance(opened, RedisStore):
+                    kill_between_calls(opened, countdown)
                 elif isinstance(opened, EmbeddedIndex):
                     opened._db.exec_trace = countdown.statement
-            self._run(collection, store, _Failing(sink, fate.index_fails, self._chance), countdown, fate, run)
+            self._run(collection, store, Failing(sink, fate.index_fails, self._chance), countdown, fate, run)
             store.close()
         except Killed:
             killed = True
@@ -189,11 +171,11 @@ class Machine:
             run.ended = "broken"
             run.errors.append(f"{type(error).__name__}: {error}")
         finally:
-            logger.removeHandler(errors)
             sink.close()
             if killed and isinstance(store, SqliteStore):
                 store._let_go()
-        return run
+            elif killed and isinstance(store, RedisStore):
+                store.close()
 
     def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
         """What a person may do beside a crawl, or between two; return what was done."""
@@ -213,10 +195,14 @@ class Machine:
     # --- what is left behind --------------------------------------------------------------------------------------
 
     @contextmanager
-    def store(self) -> Iterator[SqliteStore | MemoryStore]:
+    def store(self) -> Iterator[SqliteStore | MemoryStore | RedisStore]:
         """The store, as a command opens it."""
         if self._memory is not None:
             yield self._memory
+            return
+        if self._on_server is not None:
+            with closing(self._on_server()) as shared:
+                yield shared
             return
         store = SqliteStore(self._folder / "data" / NAME / "state.db", sinks=(SINK,), clock=self.clock)
         try:
@@ -248,10 +234,14 @@ class Machine:
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
-    def _open_store(self, collection: Collection) -> SqliteStore | MemoryStore:
+    def _open_store(self, collection: Collection) -> SqliteStore | MemoryStore | RedisStore:
         if self._memory is not None:
             self._memory.release([state.id for state in self._memory.urls(leased=True)])
             return self._memory
+        if self._on_server is not None:
+            store = self._on_server()
+            store.release([state.id for state in store.urls(leased=True)])
+            return store
         return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), clock=self.clock)
 
     def _open_sink(self, collection: Collection) -> EmbeddedIndex | MemorySink:
@@ -262,9 +252,9 @@ class Machine:
     def _run(
         self,
         collection: Collection,
-        store: SqliteStore | MemoryStore,
+        store: SqliteStore | MemoryStore | RedisStore,
         sink: Sink,
-        countdown: _Countdown,
+        countdown: Countdown,
         fate: Fate,
         run: Run,
     ) -> None:
@@ -311,7 +301,7 @@ class Machine:
         while _drain_once(engine, countdown):
             pass
 
-    def _wait(self, engine: Engine, countdown: _Countdown, *, until: float) -> bool:
+    def _wait(self, engine: Engine, countdown: Countdown, *, until: float) -> bool:
         """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
         if engine.waits_for_index:
             _drain_once(engine, countdown)
@@ -379,7 +369,7 @@ class Machine:
         return read
 
 
-def _drain_once(engine: Engine, countdown: _Countdown) -> bool:
+def _drain_once(engine: Engine, countdown: Countdown) -> bool:
     """Send one batch; False when there was none, or the index did not take it."""
     batch = engine.drain.take()
     if not batch:

@@ -16,8 +16,9 @@ from pathlib import Path
 from crawlspace.model import State, UrlState
 from tests.histories.changes import Changes, reconfigured
 from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
-from tests.histories.driver import Fate, Machine, Run
+from tests.histories.driver import Fate, Machine, OnServer, Run
 from tests.histories.oracle import Indexed, Oracle, Past, Remembered
+from tests.histories.team import TeamMachine
 from tests.histories.web import Site, Web
 
 _SETTLE_EVERY = 7
@@ -44,13 +45,16 @@ class Told:
         return "\n".join(lines)
 
 
-def run_history(seed: int, folder: Path, *, steps: int = 20) -> Told:
-    """Live through a history of so many steps, and the settled states between them; it ends with the first difference."""
-    return _History(seed, folder).run(steps)
+def run_history(seed: int, folder: Path, *, steps: int = 20, on_server: OnServer | None = None, team: bool = False) -> Told:
+    """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
+
+    `on_server` opens the store where that is on a server, and with `team` several workers crawl.
+    """
+    return _History(seed, folder, on_server, team=team).run(steps)
 
 
 class _History:
-    def __init__(self, seed: int, folder: Path) -> None:
+    def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool) -> None:
         chance = self._chance = random.Random(seed)
         sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
         if chance.random() < 0.4:
@@ -67,7 +71,8 @@ class _History:
             max_deletions_percent=chance.choice((0, 10)) if small_brake else 10,
             continuous=chance.random() < 0.15,
         )
-        self._machine = Machine(folder, self._web, chance, in_memory=chance.random() < 0.15)
+        machine = TeamMachine if team else Machine
+        self._machine = machine(folder, self._web, chance, in_memory=chance.random() < 0.15, on_server=on_server)
         if chance.random() < 0.5:
             shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
             self._configuration = replace(self._configuration, global_rules=shared)

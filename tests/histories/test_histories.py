@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.engine import SINK
+from crawlspace.state.redis import RedisStore
+from tests.histories.driver import NAME
 from tests.histories.history import run_history
+from tests.servers import another_client, emptied
 
 SEEDS_A_TEST = 10
 MEMORY = Path("/dev/shm")
@@ -31,6 +35,27 @@ def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_
         told = run_history(seed, folder / str(seed), steps=20)
         assert not told.differences, str(told)
         assert told.checks >= 2
+
+
+@pytest.mark.parametrize("first", range(0, 20, SEEDS_A_TEST))
+def test_so_they_are_over_redis(folder: Path, first: int) -> None:
+    for seed in range(first, first + SEEDS_A_TEST):
+        emptied().close()
+        told = run_history(seed, folder / str(seed), steps=20, on_server=on_server)
+        assert not told.differences, str(told)
+        assert told.checks >= 2
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
+    emptied().close()
+    told = run_history(seed, folder, steps=20, on_server=on_server, team=True)
+    assert not told.differences, str(told)
+    assert told.checks >= 2
+
+
+def on_server() -> RedisStore:
+    return RedisStore(another_client(), NAME, sinks=(SINK,))
 
 
 def test_a_history_is_the_same_each_time(folder: Path) -> None:

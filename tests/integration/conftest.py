@@ -29,8 +29,9 @@ def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 
 def settings_of(demo: Project) -> Settings:
-    """The project's settings for a collection's folders."""
-    return settings_with({"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)})
+    """The project's settings for a collection's folders, and its store."""
+    folders = {"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)}
+    return settings_with({**folders, "CRAWLSPACE_STORE_URL": demo.store_url})
 
 
 def settings_with(own: Mapping[str, str]) -> Settings:

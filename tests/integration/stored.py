@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from crawlspace.clock import Clock
+from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
+from crawlspace.runtime.stores import index_place
+from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_workers import Worker
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.store import Store
 from tests.conftest import Project
+from tests.servers import another_client, emptied, redis_server
 
 FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 2\n"
 
@@ -17,13 +26,39 @@ def collection(start: str, *, rules: str = "", settings: str = FAST) -> dict[str
     return {"demo/start_urls.txt": f"{start}\n", "demo/crawl.rules": rules, "demo/settings.py": settings}
 
 
-def states(project: Project, name: str = "demo") -> dict[str, UrlState]:
-    """The URL states by path (and query); those of other hosts by whole URL."""
-    store = SqliteStore(project.data / name / "state.db", read_only=True)
+def shared(project: Project) -> Project:
+    """The project, its states on a server of the tests' own that holds nothing yet."""
+    emptied().close()
+    project.store_url = f"redis://127.0.0.1:{redis_server().port}/0"
+    return project
+
+
+@contextmanager
+def opened(project: Project, name: str = "demo", *, clock: Clock | None = None) -> Iterator[Store]:
+    """The store of a collection, wherever it is, as a command beside a crawl has it."""
+    store: Store
+    if project.store_url:
+        store = RedisStore(another_client(), name, sinks=(SINK,))
+    else:
+        store = SqliteStore(project.data / name / "state.db", clock=clock, sinks=(SINK,))
     try:
-        found = list(store.urls())
+        yield store
     finally:
         store.close()
+
+
+def worker_of(project: Project, name: str = "demo", *, timeout_s: float = 30) -> Worker:
+    """One that has begun to crawl a collection on the server, with its index in the project."""
+    worker = Worker(RedisStore(another_client(), name, sinks=(SINK,), crawls=True), timeout_s=timeout_s)
+    assert worker.begin("rules", index=(SINK, index_place(project.data / name / "index.db"))) is None
+    worker.ready()
+    return worker
+
+
+def states(project: Project, name: str = "demo") -> dict[str, UrlState]:
+    """The URL states by path (and query); those of other hosts by whole URL."""
+    with opened(project, name) as store:
+        found = list(store.urls())
     first = urlsplit(found[0].url).netloc if found else ""
     return {_short(state.url, first): state for state in found}
 
@@ -44,19 +79,13 @@ def indexed(project: Project, name: str = "demo") -> list[str]:
 
 def make_due(project: Project, name: str = "demo") -> None:
     """Have everything known be due now, as after its interval."""
-    store = SqliteStore(project.data / name / "state.db")
-    try:
+    with opened(project, name) as store:
         store.hasten(0)
-    finally:
-        store.close()
 
 
 def refusals(project: Project, name: str = "demo") -> dict[str, int]:
-    store = SqliteStore(project.data / name / "state.db", read_only=True)
-    try:
+    with opened(project, name) as store:
         return dict(store.refusals())
-    finally:
-        store.close()
 
 
 def _short(url: str, first: str) -> str:

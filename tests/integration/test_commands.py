@@ -23,6 +23,7 @@ from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
+from crawlspace.runtime.store_places import StateFile
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
@@ -258,11 +259,20 @@ def test_a_store_that_is_none(demo: Project, run: Run) -> None:
         assert "is damaged or not a state file" in ended.stderr
 
 
+def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) -> None:
+    code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'status', 'demo'])\nfinally: print('redis' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **demo.env}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
 def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
     settings = settings_of(demo)
     collection = load_collection("demo", settings)
     place = place_of("demo", demo.collections / "demo", settings)
-    assert (place.store_file, place.index_file) == (collection.store_file, collection.index_file)
+    assert isinstance(place.store, StateFile)
+    assert (place.store.path, place.index_file) == (collection.store_file, collection.index_file)
 
 
 def as_json(run: CompletedRun, *, status: int = 0) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from crawlspace.urls import parse
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
-from tests.integration.stored import FAST, indexed, states, statuses
+from tests.integration.stored import FAST, indexed, opened, shared, states, statuses, worker_of
 from tests.sites import Site, page, serve
 from tests.unit.test_docs import json_in
 
@@ -32,6 +31,7 @@ LATER = 4_000_000_000
 HOME, SHOP = "http://www.example.com", "http://shop.example.com"
 RULES = "allow  domain *.example.com\nforbid domain *\n"
 FILES = {"demo/start_urls.txt": f"{HOME}/\n", "demo/crawl.rules": RULES, "demo/settings.py": "CRAWLSPACE_MAX_DELETIONS = 2\n"}
+IN_A_FILE = pytest.mark.parametrize("demo", ["file"], indirect=True)
 COMMANDS = ("plan", "deletions", "recrawl", "forget", "clear-errors")
 
 # URL, state, status, has a document, held
@@ -46,12 +46,17 @@ URLS: list[tuple[str, State, int, bool, Held | None]] = [
 ]
 
 
-@pytest.fixture
-def demo(project: MakeProject) -> Project:
+@pytest.fixture(params=["file", "server"])
+def demo(project: MakeProject, request: pytest.FixtureRequest) -> Project:
     """A collection that has been crawled; the index has followed."""
-    demo = project(FILES)
+    demo = shared(project(FILES)) if request.param == "server" else project(FILES)
     (demo.data / "demo").mkdir()
-    with opened(demo) as store, closing(EmbeddedIndex(demo.data / "demo" / "index.db", owner="demo")) as index:
+    if demo.store_url:
+        worker_of(demo).leave()
+    with (
+        opened(demo, clock=FakeClock(NOW)) as store,
+        closing(EmbeddedIndex(demo.data / "demo" / "index.db", owner="demo")) as index,
+    ):
         for number, (url, state, status, has_document, held) in enumerate(URLS):
             parsed = parse(url)
             store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
@@ -164,7 +169,7 @@ def test_a_plan_whose_deletions_would_be_held(demo: Project, run: Run) -> None:
 
 
 def test_a_plan_after_a_change_of_fields_alone(demo: Project, run: Run) -> None:
-    with closing(SqliteStore(demo.data / "demo" / "state.db")) as store:
+    with opened(demo) as store:
         store.set_meta(HANDING, "")
     said = "The fields that rules.xml adds to documents have changed: each page is asked for whole"
     assert said not in run("plan", "demo").stdout
@@ -185,6 +190,7 @@ def test_the_json_is_as_documented(demo: Project, run: Run) -> None:
         assert list(documented) == list(json.loads(printed.stdout.splitlines()[0])), title
 
 
+@IN_A_FILE
 def test_a_plan_while_it_is_crawled(demo: Project, run: Run) -> None:
     with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(SINK,))):
         assert json_of(run("plan", "demo", "--json"))["returned"] == 2
@@ -315,6 +321,7 @@ def test_errors_are_cleared(demo: Project, run: Run) -> None:
 # --- beside a crawl, and from one crawl to the next ---------------------------------------------------------------
 
 
+@IN_A_FILE
 def test_beside_a_crawl(demo: Project, run: Run) -> None:
     with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
         fetched = store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
@@ -333,6 +340,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         assert store.version() != version
 
 
+@IN_A_FILE  # four crawls
 def test_a_slip_in_the_rules_is_seen_and_mended(demo: Project, run: Run) -> None:
     site = Site({"/": page("Home", text="h", links=["/a", "/b"]), "/a": page("A", text="a"), "/b": page("B", text="b")})
     with serve(site) as server:
@@ -355,12 +363,6 @@ def test_a_slip_in_the_rules_is_seen_and_mended(demo: Project, run: Run) -> None
         demo.crawl("slip").succeeded()
         assert {(state.held, state.status) for state in states(demo, "slip").values()} == {(None, 200)}
         assert indexed(demo, "slip") == ["/", "/a", "/b"]
-
-
-@contextmanager
-def opened(demo: Project) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(demo.data / "demo" / "state.db", clock=FakeClock(NOW), sinks=(SINK,))) as store:
-        yield store
 
 
 def json_of(run: CompletedRun, *, status: int = 0) -> Any:

@@ -40,6 +40,7 @@ from crawlspace.rules.lint import Finding
 from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.site_table import KEYS
+from crawlspace.state.who_crawls import Crawler, Share
 from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same
@@ -134,10 +135,11 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     known = Known(UrlState(1, 1, "http://start.test/", "start.test:80"), None)
     question = Question("http://start.test/")
     answer = explain(question, collection, space=build_space(collection), store=None, clock=SystemClock())
-    for title, value in (
+    worker = Crawler(1, 1, Share("a", 0.0, sites=0, urls=0))
+    for title, *values in (
         ("scrapy explain", replace(answer, known=known).as_json()),
         ("scrapy lint", [asdict(Finding("crawl.rules", 1, 1, "warning", "code", "message"))]),
-        ("scrapy status", report("demo", None).as_json()),
+        ("scrapy status", report("demo", None).as_json(), report("demo", None, crawlers=[worker], is_shared=True).as_json()),
         ("scrapy urls", known.as_json()),
         (
             "scrapy search",
@@ -151,7 +153,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     ):
         documented = json_in("docs/commands.md", title)
         assert documented, f"{title} has no example of its JSON"
-        assert [shape(example) for example in documented] == [shape(json.loads(json.dumps(value)))], title
+        assert [shape(example) for example in documented] == [shape(json.loads(json.dumps(value))) for value in values], title
 
 
 # --- settings -----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from crawlspace.model import Document, Held, NewUrl, Source, State, Status
 from crawlspace.reports import STATE_LABELS, known_urls, report, status_sentence
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
+from crawlspace.state.who_crawls import Crawler
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000
@@ -41,7 +42,7 @@ def store() -> MemoryStore:
 
 
 def test_the_numbers(store: MemoryStore) -> None:
-    assert report("demo", store, crawling=4711, since=NOW).as_json() == {
+    assert report("demo", store, crawlers=[Crawler(4711, NOW)]).as_json() == {
         "collection": "demo",
         "crawling": 4711,
         "since": "2025-06-15T15:06:40Z",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 
@@ -21,11 +21,12 @@ from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.opening import build_space
 from crawlspace.reconcile import RULES_HASH
+from crawlspace.runtime.store_places import StateFile
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.sqlite_file import CrawlLock
-from crawlspace.state.store import Change, Store
-from crawlspace.upkeep import Left, LiveCount, Made, Selection, Upkeep, changing_store, deliver, read_prefix, read_url
+from crawlspace.state.store import Change, Effects, Store
+from crawlspace.upkeep import Left, LiveCount, Made, Selection, Upkeep, read_prefix, read_url
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000
@@ -228,26 +229,50 @@ def test_a_url_that_a_person_submits(tmp_path: Path, url: str, why: str | None) 
     assert (state and (state.state, state.source, state.depth)) == (None if why else (State.PENDING, Source.USER, 0))
 
 
+class Contested(MemoryStore):
+    """A store that several write to: what has changed meanwhile is asked for again."""
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        wanted = list(ids)
+        for id in wanted:
+            state = self.get_by_id(id)
+            assert state is not None
+            state.lease_until = None
+            change(state)
+        return super().revise(wanted, change, now=now)
+
+
+def test_what_is_asked_twice_counts_once_as_it_was_last() -> None:
+    store = Contested(sinks=(SINK,))
+    fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
+    store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
+    made = keeper(store, crawled=True).recrawl([1, 2])
+    assert (made.changed, made.left) == (1, {Left.FETCHED_NOW: 1})
+
+
 # --- the index and the terminal -----------------------------------------------------------------------------------
 
 
 def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
-    clock, file, index_file = FakeClock(NOW), tmp_path / "state.db", tmp_path / "index.db"
-    with changing_store(file) as nothing:
+    clock, index_file = FakeClock(NOW), tmp_path / "index.db"
+    place = StateFile("demo", tmp_path / "state.db")
+    with place.changing() as nothing:
         assert nothing is None
-        assert not file.exists()
-    with closing(SqliteStore(file, sinks=(SINK,))) as store:
-        fill(store, [(URL, DOCUMENT)], None)
-        assert "which is not there" in deliver(store, index_file, owner="demo", clock=clock)
+        assert not place.path.exists()
+    SqliteStore(place.path).close()
+    with place.changing() as opened:
+        assert opened is not None
+        fill(opened.store, [(URL, DOCUMENT)], None)
+        assert "which is not there" in opened.deliver(index_file, clock)
         assert not index_file.exists()
         with closing(EmbeddedIndex(index_file, owner="demo")) as index:
-            Drain(store, index, clock).drain_all()
+            Drain(opened.store, index, clock).drain_all()
             assert list(index.urls()) == [URL]
-        assert deliver(store, index_file, owner="demo", clock=clock) == ""
-        keeper(store).forget([1])
-        with closing(CrawlLock(file)):
-            assert deliver(store, index_file, owner="demo", clock=clock) == "the crawl that runs at this moment tells the index"
-        assert deliver(store, index_file, owner="demo", clock=clock) == "the index has followed"
+        assert opened.deliver(index_file, clock) == ""
+        keeper(opened.store).forget([1])
+        with closing(CrawlLock(place.path)):
+            assert opened.deliver(index_file, clock) == "the crawl that runs at this moment tells the index"
+        assert opened.deliver(index_file, clock) == "the index has followed"
         with closing(EmbeddedIndex(index_file, read_only=True)) as index:
             assert list(index.urls()) == []
 

@@ -190,7 +190,7 @@ local function host_of(name) return string.match(name, "^(.*):[^:]*$") or name e
 local opened, closed = {}, {}
 
 local function flush()
-  local counts, statuses, hosts = {}, {}, {}
+  local counts, statuses, hosts, retries = {}, {}, {}, {}
   local function count(where, what, by) where[what] = (where[what] or 0) + by end
   local added, removed, written, dropped = {}, {}, {}, {}
   for id in pairs(touched) do
@@ -211,7 +211,10 @@ local function flush()
       if one then
         count(counts, "state " .. one.state, sign)
         if one.status then count(statuses, one.status, sign) end
-        if one.retrying then count(counts, "retrying", sign) end
+        if one.retrying then
+          count(counts, "retrying", sign)
+          count(retries, one.site .. ":" .. one.lane, sign)
+        end
       end
     end
     if not was and row then count(hosts, host_of(site_name(row[SITE])), 1) end
@@ -266,6 +269,9 @@ local function flush()
   for what, by in pairs(counts) do if by ~= 0 then call("HINCRBY", P .. "n", what, by) end end
   for status, by in pairs(statuses) do
     if by ~= 0 and call("HINCRBY", P .. "status", status, by) == 0 then call("HDEL", P .. "status", status) end
+  end
+  for place, by in pairs(retries) do
+    if by ~= 0 and call("HINCRBY", P .. "retries", place, by) == 0 then call("HDEL", P .. "retries", place) end
   end
   for host, by in pairs(hosts) do
     if by ~= 0 and call("HINCRBY", P .. "host", host, by) == 0 then call("HDEL", P .. "host", host) end

@@ -47,7 +47,7 @@ function ops.take(args)
         dry[#dry + 1] = one[1]
       end
     end
-    for _, site in ipairs(call("ZRANGEBYSCORE", P .. "later", "-inf", now)) do
+    for _, site in ipairs(call("ZRANGEBYSCORE", P .. "later", "-inf", args.now * 1000)) do
       call("ZREM", P .. "later", site)
       call("ZADD", P .. "free", "LT", 0, site)
     end
@@ -64,7 +64,7 @@ function ops.take(args)
       call("ZREM", P .. "free", site)
       local wait = tonumber(call("HGET", P .. "wait", site) or 0)
       if wait > args.now then
-        call("ZADD", P .. "free", wait * 1000, site)
+        call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
         local ids = fill(args.worker, site, args.limit, args)
         if #ids > 0 then
@@ -81,7 +81,7 @@ function ops.take(args)
               if first and (not at or first < at) then at = first end
             end
           end
-          if at then call("ZADD", P .. "later", math.max(at * 1000, now + 1), site) end
+          if at then call("ZADD", P .. "later", at * 1000, site) end
         end
       end
     end

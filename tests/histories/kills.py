@@ -1,0 +1,67 @@
+"""What goes wrong with a simulated crawl: it is killed, and its index fails."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crawlspace.errors import IndexUnavailable
+from crawlspace.index.sink import Refusal, Sink
+from crawlspace.model import IndexOrder
+from crawlspace.state.redis import RedisStore
+
+
+class Killed(BaseException):
+    """The process is no more. Nothing of ours may handle it."""
+
+
+class Countdown:
+    """Kills when so many statements and steps have been made."""
+
+    def __init__(self, left: int | None) -> None:
+        self._left = left
+
+    def tick(self) -> None:
+        if self._left is not None:
+            self._left -= 1
+            if self._left <= 0:
+                self._left = None  # what is rolled back after that is what a database does when it is opened again
+                raise Killed
+
+    def statement(self, *_: object) -> bool:
+        self.tick()
+        return True
+
+
+class Failing:
+    """An index that takes a batch only when chance will have it."""
+
+    def __init__(self, sink: Sink, share: float, chance: random.Random) -> None:
+        self.name = sink.name
+        self._sink = sink
+        self._share = share
+        self._chance = chance
+
+    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+        if self._chance.random() < self._share:
+            raise IndexUnavailable("it is down")
+        return self._sink.send(orders)
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:
+    """Kill before a call of the server, or after it, when its answer is lost."""
+    scripts = store.scripts
+    calls: dict[str, Callable[..., Any]] = {"run": scripts.run, "command": scripts.command}
+    for name, real in calls.items():
+
+        def call(*args: Any, _call: Callable[..., Any] = real, **kwargs: Any) -> Any:
+            countdown.tick()
+            answer = _call(*args, **kwargs)
+            countdown.tick()
+            return answer
+
+        setattr(scripts, name, call)

