@@ -675,6 +675,25 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
         stores.move("sqlite", "redis", watch=Wrong)
 
 
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("HSET", "{walk}:links", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:document", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:n", "orders", "many"), "what Redis keeps of this collection is damaged"),
+        (("SET", "{walk}:robots", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:meta", "moving", "of nobody"), "is itself an unfinished copy"),
+    ],
+)
+def test_what_is_not_ours_is_a_sentence(stores: Stores, command: tuple[str, ...], sentence: str) -> None:
+    with looking(stores, "redis") as store:
+        fill(store)
+    with closing(another_client()) as client:
+        client.execute_command(*command)
+    with pytest.raises(StoreError, match=sentence):
+        stores.move("redis", "sqlite")
+
+
 def test_a_full_disk(stores: Stores) -> None:
     with looking(stores, "redis") as store:
         fill(store)
