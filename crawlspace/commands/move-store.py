@@ -58,6 +58,8 @@ class Command(CollectionCommand):
         )
         setting = "" if there == FILE else "redis" if there == "redis" else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
+        if there != FILE:
+            print(f"The first worker keeps the index: begin on the machine that has it ({place.index_file}).")
         if here == FILE:
             print(f"Once all is well, {place.state_file} may be deleted.")
         else:

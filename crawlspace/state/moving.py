@@ -103,7 +103,11 @@ class Moved:
 
 
 def read_mark(written: str | None) -> Mark | None:
-    return msgspec.json.decode(written, type=Mark) if written else None
+    """Return what a mark says; where that cannot be read, it is a mark all the same."""
+    try:
+        return msgspec.json.decode(written, type=Mark) if written else None
+    except msgspec.MsgspecError:
+        return Mark("a store that is not known", "")
 
 
 def refuse_unfinished(store: HasMeta, collection: str) -> None:

@@ -20,7 +20,7 @@ from crawlspace.state.moving import MOVING, Mark, read_mark
 from crawlspace.state.moving_records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
 from crawlspace.state.moving_redis_parts import KINDS, Commands, kept_document, row_of, url_records
 from crawlspace.state.redis import RedisStore, robots_entry
-from crawlspace.state.redis_rows import raw
+from crawlspace.state.redis_rows import raw, understood
 from crawlspace.state.redis_scripts import said
 from crawlspace.state.redis_workers import workers
 from crawlspace.state.store import Counts
@@ -72,17 +72,18 @@ class RedisSide:
 
     # reading
     def read(self, stage: Stage) -> Iterator[Record]:
-        match stage:
-            case Stage.SITES:
-                yield from self._read_sites()
-            case Stage.URLS:
-                yield from self._read_urls()
-            case Stage.ORDERS:
-                for sink in self._sinks():
-                    for kind in range(len(KINDS)):
-                        yield from self._read_list(sink, kind)
-            case Stage.REST:
-                yield self._read_rest()
+        with understood(f"its {stage}"):
+            match stage:
+                case Stage.SITES:
+                    yield from self._read_sites()
+                case Stage.URLS:
+                    yield from self._read_urls()
+                case Stage.ORDERS:
+                    for sink in self._sinks():
+                        for kind in range(len(KINDS)):
+                            yield from self._read_list(sink, kind)
+                case Stage.REST:
+                    yield self._read_rest()
 
     def _read_sites(self) -> Iterator[SiteRecord]:
         numbers = self._store.scripts.hash("site")

@@ -42,15 +42,18 @@ _FALSE = msgspec.Raw(b"\xc2")
 
 
 def url_records(packed: bytes) -> Iterator[UrlRecord]:
-    """Yield URLs as the script has told them."""
+    """Yield URLs as the script has told them. Raises ValueError, and what msgspec raises, for what is not ours."""
     for one in _read_wholes(packed):
         state = state_of((one.id, bytes_of(one.row), bytes_of(one.site), one.winner, _optional(one.handed)))
         state.lease_until = None
         document, by, mark = _optional(one.document), _optional(one.by), _optional(one.mark)
         told = None if document is None else document_of([b"", document, b""])
+        links = _optional(one.links) or b""
+        if len(links) % 8:
+            raise ValueError(f"the links of URL {one.id} are cut off")
         yield UrlRecord(
             state,
-            links=_optional(one.links) or b"",
+            links=links,
             document=None if told is None else bare(told),
             text=_text(one.text),
             aside_in=_optional(one.aside),

@@ -21,9 +21,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
-from crawlspace.model import Document, Held, State
+from crawlspace.model import Document, Held, Source, State
 from crawlspace.state import moving_sqlite, moving_sqlite_parts
 from crawlspace.state.health import Health
+from crawlspace.state.memory import MemoryStore
 from crawlspace.state.moving import BYTES, Mark, Target, move, refuse_unfinished
 from crawlspace.state.moving_records import Record, UrlRecord
 from crawlspace.state.moving_redis import RedisSide, address_of
@@ -159,6 +160,11 @@ class MovedWalk(StoreWalk):
         self.kind = there
         self.store = self.reopened()
 
+    @rule(records=st.integers(1, 5))
+    def move_again(self, records: int) -> None:
+        """So that a walk has more than one move or two."""
+        self.move(records, None)
+
     @rule(name=st.sampled_from(NAMES), value=st.sampled_from(["", "x", "é"]))
     def set_meta(self, name: str, value: str) -> None:
         self.both(lambda store: store.set_meta(name, value))
@@ -205,7 +211,7 @@ def fill(store: Store) -> None:
         ),
         known.page("b.example/y", "one", canonical=key("b.example/z")),
         known.change("b.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True),
-        known.page("a.example/z", "five", held=Held.MANY, retries=1, next_fetch=NOW + 5, asked=True),
+        known.page("a.example/z", "five", held=Held.MANY, retries=1, next_fetch=NOW + 5, asked=True, fields_mark=-7),
         known.page("a.example/left", "six"),
     )
     known.record(known.change("a.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True))
@@ -307,6 +313,176 @@ def test_a_move_that_was_killed_goes_on_where_it_was(stores: Stores, here: str, 
         stores.remove(there)
     assert len(at_once) > 10
     assert set(at_once) == {0, 3, 6, 9, 12, 14}
+
+
+# --- what follows later -------------------------------------------------------------------------------------------
+
+RED, BLUE = '{"c":"red"}', '{"c":"blue"}'
+
+
+def page_that_hands(known: Known, url: str, hands: str | None, *leads: str, rules: int = 1) -> None:
+    """Have a page be fetched that hands something to those that it leads to."""
+    found = [replace(new(other), handed=hands) for other in leads]
+    known.record(known.page(url, url, links=[one.key for one in found], discovered=found, rules=rules, next_fetch=NOW + 99_999))
+
+
+def fetched(known: Known, *urls: str, fields: dict[str, str] | None = None) -> None:
+    for url in urls:
+        handed = known.get(url).handed
+        page = known.page(url, url, handed=handed, next_fetch=NOW + 99_999, rules=1)
+        assert page.document is not None
+        page.document.fields = dict(fields or {})
+        known.record(page)
+
+
+def one_hands(known: Known) -> None:
+    known.discover("a.example/", "a.example/x", "b.example/")
+    page_that_hands(known, "a.example/", RED, "a.example/x")
+    fetched(known, "a.example/x", fields={"c": "red"})
+
+
+def left_behind(known: Known) -> None:
+    known.crawled(("a.example/", "one"), ("a.example/x", "one"))
+    leaves = known.change("a.example/", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True)
+    known.record(leaves)
+    known.acknowledge_all()
+
+
+def two_with_one_text(known: Known) -> None:
+    known.crawled(("a.example/", "one"), ("a.example/x", "one"), ("b.example/", "two"))
+    known.record(known.page("b.example/", "two", canonical=key("a.example/")))
+    known.acknowledge_all()
+
+
+def named(known: Known, naming: int, page: int) -> None:
+    """Have nine equal pages, of which one names another one as canonical, which would else come last."""
+    urls = [f"a.example/{n}" for n in range(9)]
+    urls[page] += "/and/so/on"
+    known.discover(*urls)
+    known.record(*(known.page(url, "one", canonical=key(urls[page]) if n == naming else None) for n, url in enumerate(urls)))
+
+
+def leading_on(known: Known) -> None:
+    known.discover(*(new(f"a.example/{n}", depth=n) for n in range(5)))
+    for n in range(4):
+        known.record(known.page(f"a.example/{n}", f"page {n}", links=[key(f"a.example/{n + 1}")]))
+
+
+def hastened(known: Known) -> None:
+    one_hands(known)
+    page_that_hands(known, "a.example/", BLUE, "a.example/x")
+    assert known.get("a.example/x").next_fetch == NOW
+    fetched(known, "a.example/x", fields={"c": "blue"})
+
+
+def parked(known: Known) -> None:
+    known.discover("a.example/")
+    known.record(known.page("a.example/", "one"))
+    known.store.park("index", known.store.orders("index", 1, now=NOW)[0], "too large")
+
+
+def forgotten(known: Known) -> None:
+    known.crawled(("a.example/", "one"))
+    known.record(known.change("a.example/", forget=True))
+
+
+# before the move, after it
+LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = {
+    "a page says otherwise": (one_hands, lambda known: page_that_hands(known, "a.example/", BLUE, "a.example/x")),
+    "a page leads there no more": (one_hands, lambda known: page_that_hands(known, "a.example/", RED, "b.example/")),
+    "another page is not heard": (one_hands, lambda known: page_that_hands(known, "b.example/", BLUE, "a.example/x")),
+    "a page hands again what it handed": (
+        one_hands,
+        lambda known: (
+            known.discover("b.example/new"),
+            known.record(known.page("a.example/", "a.example/", links=None, rules=1)),
+            known.record(known.change("a.example/x", forget=True)),
+            known.discover("a.example/x"),
+            known.record(known.change("a.example/", links=None, rules=1, checksum=b"a.example/")),
+        ),
+    ),
+    "not twice on a day": (hastened, lambda known: page_that_hands(known, "a.example/", RED, "a.example/x")),
+    "what nobody hands is taken back": (
+        lambda known: known.discover(replace(new("a.example/"), handed=RED), "a.example/x"),
+        lambda known: known.store.drop_handed(),
+    ),
+    "the collection has a say again": (
+        left_behind,
+        lambda known: known.record(known.change("a.example/", checksum=None, state=State.GONE, status=404)),
+    ),
+    "what was left is forgotten": (left_behind, lambda known: known.record(known.change("a.example/", forget=True))),
+    "another one stands for the group": (
+        two_with_one_text,
+        lambda known: known.record(known.change("a.example/", checksum=None, state=State.GONE, status=404)),
+    ),
+    "who stood aside comes back": (
+        two_with_one_text,
+        lambda known: known.record(*(known.change(f"a.example/{name}", forget=True) for name in ("", "x"))),
+    ),
+    "the one that is named goes first": (lambda known: named(known, 0, 8), lambda known: known.acknowledge_all()),
+    "the one that was named goes first": (lambda known: named(known, 8, 0), lambda known: known.acknowledge_all()),
+    "one joins a group and is named": (
+        two_with_one_text,
+        lambda known: (
+            known.discover("b.example/y"),
+            known.record(known.page("b.example/y", "one", canonical=key("a.example/x"))),
+        ),
+    ),
+    "what a page leads to is nearer": (leading_on, lambda known: known.discover(new("a.example/1", depth=0))),
+    "a link is lost": (leading_on, lambda known: known.record(known.change("a.example/2", forget=True))),
+    "a document is kept with its order": (
+        lambda known: (
+            known.discover("a.example/"),
+            known.record(known.page("a.example/", "one")),
+            known.record(known.change("a.example/", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True)),
+        ),
+        lambda known: known.record(known.change("a.example/", state=State.PENDING, checksum=None)),
+    ),
+    "ids are never given twice": (
+        lambda known: (
+            known.discover("a.example/", "a.example/x"),
+            known.record(known.change("a.example/x", forget=True)),
+        ),
+        lambda known: known.discover("b.example/"),
+    ),
+    "an order takes the place of an older one": (
+        lambda known: (known.discover("a.example/"), known.record(known.page("a.example/", "one"))),
+        lambda known: known.record(known.page("a.example/", "two")),
+    ),
+    "a new order replaces what is parked": (
+        parked,
+        lambda known: known.record(known.page("a.example/", "two")),
+    ),
+    "a delete of what is forgotten is replaced": (
+        forgotten,
+        lambda known: (known.discover("a.example/"), known.record(known.page("a.example/", "two"))),
+    ),
+    "what waits comes in its order": (
+        lambda known: known.discover(*(new(f"a.example/{n}", shift=n % 2, source=Source(n % 5)) for n in range(9))),
+        lambda known: [known.leased("a.example", 2) for _ in range(5)],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+@pytest.mark.parametrize(("here", "there"), WAYS)
+def test_what_follows_later_is_the_same(stores: Stores, here: str, there: str, what: str) -> None:
+    before, after = LATER[what]
+    model = MemoryStore(sinks=SINKS)
+    before(Known(model))
+    with looking(stores, here) as store:
+        before(Known(store))
+    stores.move(here, there)
+    with looking(stores, there) as moved:
+        assert seen(moved) == seen(model)
+        after(Known(moved))
+        after(Known(model))
+        assert seen(moved) == seen(model)
+        for one in (Known(moved), Known(model)):
+            one.acknowledge_all()
+            one.discover("a.example/")
+            fetched(one, "a.example/")
+        assert seen(moved) == seen(model)
 
 
 # --- what is refused ----------------------------------------------------------------------------------------------
@@ -497,6 +673,25 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
 
     with pytest.raises(StoreError, match="its numbers differ"):
         stores.move("sqlite", "redis", watch=Wrong)
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("HSET", "{walk}:links", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:document", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:n", "orders", "many"), "what Redis keeps of this collection is damaged"),
+        (("SET", "{walk}:robots", "of nobody"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:meta", "moving", "of nobody"), "is itself an unfinished copy"),
+    ],
+)
+def test_what_is_not_ours_is_a_sentence(stores: Stores, command: tuple[str, ...], sentence: str) -> None:
+    with looking(stores, "redis") as store:
+        fill(store)
+    with closing(another_client()) as client:
+        client.execute_command(*command)
+    with pytest.raises(StoreError, match=sentence):
+        stores.move("redis", "sqlite")
 
 
 def test_a_full_disk(stores: Stores) -> None:

@@ -106,17 +106,22 @@ def test_a_crawl_goes_on_in_the_other_store(project: MakeProject) -> None:
         assert set(server.counts().values()) == {1}, "nothing was fetched twice"
 
 
-def test_killed_half_way(project: MakeProject, demo: Project) -> None:
+def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> None:
     """A crawl refuses half a copy, and the next move goes on with it."""
     with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
         store.discover([known(n) for n in range(20_000)], now=NOW)
     with closing(another_client()) as client:
-        process = demo.start("move-store", "demo", "file", address())
-        while client.hlen("{demo}:url") == 0:
-            assert process.poll() is None, (demo.folder / "output.txt").read_text()
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        copied = client.hlen("{demo}:url")
+        copied = 0
+        for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+            process = demo.start("move-store", "demo", "file", address())
+            while client.hlen("{demo}:url") == copied:
+                assert process.poll() is None, (demo.folder / "output.txt").read_text()
+            process.send_signal(number)
+            assert process.wait() == status
+            copied = client.hlen("{demo}:url")
+            if number == signal.SIGINT:
+                said = (demo.folder / "output.txt").read_text()
+                assert said == "stopped: what was copied stays, and the same command goes on where it was\n"
     assert copied < 20_000
     refused = demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}")
     assert refused.returncode == 1
