@@ -61,10 +61,9 @@ class DrainIndex:
                 pass
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        if (
-            session.engine.backlog and session.error is None and session.shared is None
-        ):  # others send, and the end tells what is left
-            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", session.engine.backlog)
+        left = session.engine.backlog if session.shared is None else 0  # others send, too, and the end tells what is left
+        if left and session.error is None:
+            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", left)
 
     @property
     def _session(self) -> Session | None:
