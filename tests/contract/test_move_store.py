@@ -190,7 +190,7 @@ class MovedWalk(StoreWalk):
 
 
 TestMovedWalk = MovedWalk.TestCase
-TestMovedWalk.settings = settings(max_examples=30, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestMovedWalk.settings = settings(max_examples=6, stateful_step_count=30, suppress_health_check=list(HealthCheck))
 
 
 # --- stopped at any moment ----------------------------------------------------------------------------------------

@@ -408,6 +408,5 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
-TestSqliteWalk.settings = TestRedisWalk.settings = settings(
-    max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck)
-)
+TestSqliteWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestRedisWalk.settings = settings(TestSqliteWalk.settings, max_examples=30)

@@ -37,7 +37,7 @@ def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_
         assert told.checks >= 2
 
 
-@pytest.mark.parametrize("first", range(0, 20, SEEDS_A_TEST))
+@pytest.mark.parametrize("first", range(0, 10, SEEDS_A_TEST))
 def test_so_they_are_over_redis(folder: Path, first: int) -> None:
     for seed in range(first, first + SEEDS_A_TEST):
         emptied().close()
@@ -46,7 +46,7 @@ def test_so_they_are_over_redis(folder: Path, first: int) -> None:
         assert told.checks >= 2
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     emptied().close()
     told = run_history(seed, folder, steps=20, on_server=on_server, team=True)
