@@ -10,7 +10,7 @@ import msgspec
 
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.moving_records import OrderRecord, RestRecord, SiteRecord, UrlRecord, bare
-from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, bytes_of, document_of, number, raw, state_of, written
+from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, Told, bytes_of, document_of, number, raw, state_told, written
 
 KINDS = ("delete", "push", "parked")
 """The lists of a sink's orders."""
@@ -44,7 +44,8 @@ _FALSE = msgspec.Raw(b"\xc2")
 def url_records(packed: bytes) -> Iterator[UrlRecord]:
     """Yield URLs as the script has told them. Raises ValueError, and what msgspec raises, for what is not ours."""
     for one in _read_wholes(packed):
-        state = state_of((one.id, bytes_of(one.row), bytes_of(one.site), one.winner, _optional(one.handed)))
+        row = msgspec.Raw(bytes_of(one.row) or b"")
+        state = state_told(Told(one.id, row, _text(one.site) or "", one.winner, _text(one.handed) or False))
         state.lease_until = None
         document, by, mark = _optional(one.document), _optional(one.by), _optional(one.mark)
         told = None if document is None else document_of([b"", document, b""])
@@ -143,9 +144,9 @@ def row_of(state: UrlState) -> Row:
         url=state.url,
         key=number(state.key),
         site=0,
-        state=int(state.state),
+        state=state.state,
         status=state.status,
-        source=int(state.source),
+        source=state.source,
         shift=state.shift,
         depth=state.depth,
         redirects=state.redirects,
@@ -162,7 +163,7 @@ def row_of(state: UrlState) -> Row:
         canonical=NOTHING if state.canonical is None else number(state.canonical),
         etag=state.etag,
         last_modified=state.last_modified,
-        held=None if state.held is None else int(state.held),
+        held=state.held,
         held_mark=state.held_mark,
         asked=state.asked,
         fields_mark=number(state.fields_mark) if state.fields_mark else NOTHING,

@@ -15,7 +15,19 @@ import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.health import NEW_SITE, Health
-from crawlspace.state.redis_rows import change_of, document_of, known_of, new_urls, number, raw, state_of, understood, written
+from crawlspace.state.redis_rows import (
+    change_of,
+    document_of,
+    known_of,
+    new_urls,
+    number,
+    raw,
+    read_told,
+    state_of,
+    state_told,
+    understood,
+    written,
+)
 from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.urls import url_key
@@ -59,7 +71,8 @@ class RedisStore:
         if limit <= 0:
             return []
         lane = {} if queue is None else {"lane": queue.lane}
-        return [state_of(told) for told in self._write("lease", site=site, limit=limit, now=now, until=until, **lane)]
+        leased = self._write("lease", site=site, limit=limit, now=now, until=until, **lane)
+        return [state_of(told, lease_until=until) for told in leased]
 
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
@@ -92,9 +105,9 @@ class RedisStore:
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         wanted = list(dict.fromkeys(ids))
         while True:
-            found = self._read("get_ids", ids=wanted)
-            seen = {told[0]: told[1] for told in found}
-            changes = [made for told in found if (made := change(state_of(told))) is not None]
+            found = [read_told(told) for told in self._read("get_ids", ids=wanted)]
+            seen = {told.id: bytes(told.row) for told in found}
+            changes = [made for told in found if (made := change(state_told(told))) is not None]
             effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
             if effects is not None:
                 return effects

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Literal
 
 import msgspec
 
@@ -30,9 +30,9 @@ class Row(msgspec.Struct, array_like=True):
     url: str
     key: msgspec.Raw
     site: int
-    state: int
+    state: State
     status: int | None
-    source: int
+    source: Source
     shift: int
     depth: int
     redirects: int
@@ -50,7 +50,7 @@ class Row(msgspec.Struct, array_like=True):
     canonical: msgspec.Raw = NOTHING
     etag: str | None = None
     last_modified: str | None = None
-    held: int | None = None
+    held: Held | None = None
     held_mark: int = 0
     asked: bool = False
     fields_mark: msgspec.Raw = NOTHING
@@ -72,6 +72,8 @@ def raw(value: bytes) -> msgspec.Raw:
 
 def bytes_of(value: msgspec.Raw) -> bytes | None:
     """Return what a string in MessagePack, or its null, stands for."""
+    if value is NOTHING:
+        return None
     found = bytes(value)
     kind = found[0]
     return None if kind == 0xC0 else found[{0xD9: 2, 0xDA: 3, 0xDB: 5}.get(kind, 1) :]
@@ -91,29 +93,49 @@ def _number_of(value: msgspec.Raw) -> int | None:
     return None if found is None else int.from_bytes(found, "little", signed=True)
 
 
-Told = Sequence[Any]
-"""What a script tells of a URL: its id, its record, its site, who stands for its group (0: nobody), what has been handed to it."""
+class Told(msgspec.Struct, array_like=True):
+    """What a script tells of a URL; `winner` stands for its group (0: nobody), `handed` is False where nothing is."""
+
+    id: int
+    row: msgspec.Raw
+    site: str
+    winner: int
+    handed: str | Literal[False]
 
 
-def state_of(told: Told) -> UrlState:
-    """Raises StoreDamaged, as `known_of` and `document_of`."""
+_read_told = msgspec.msgpack.Decoder(Told).decode
+
+
+def read_told(told: bytes) -> Told:
     try:
-        return _state_of(told)
+        return _read_told(told)
     except UNREADABLE as error:
-        raise damaged(f"URL {told[0]}: {error}") from error
+        raise damaged(f"a URL: {error}") from error
 
 
-def _state_of(told: Told) -> UrlState:
-    id, written_row, site, winner, handed = told
-    row = _read_row(written_row)
+def state_of(told: bytes, *, lease_until: int | None = None) -> UrlState:
+    """`lease_until` is of a URL just leased, which its record does not say. Raises StoreDamaged, as `known_of` and `document_of`."""
+    return state_told(read_told(told), lease_until=lease_until)
+
+
+def state_told(told: Told, *, lease_until: int | None = None) -> UrlState:
+    """Raises StoreDamaged."""
+    try:
+        return _state_of(told, _read_row(told.row), lease_until)
+    except UNREADABLE as error:
+        raise damaged(f"URL {told.id}: {error}") from error
+
+
+def _state_of(told: Told, row: Row, lease_until: int | None) -> UrlState:
+    id, winner = told.id, told.winner
     return UrlState(
         id=id,
         key=_number_of(row.key) or 0,
         url=row.url,
-        site=site.decode(),
-        state=State(row.state),
+        site=told.site,
+        state=row.state,
         status=row.status,
-        source=Source(row.source),
+        source=row.source,
         shift=row.shift,
         depth=row.depth,
         redirects=row.redirects,
@@ -125,7 +147,7 @@ def _state_of(told: Told) -> UrlState:
         interval_s=row.interval_s,
         retries=row.retries,
         errors=row.errors,
-        lease_until=row.lease_until,
+        lease_until=lease_until or row.lease_until,
         etag=row.etag,
         last_modified=row.last_modified,
         rules=row.rules,
@@ -133,30 +155,30 @@ def _state_of(told: Told) -> UrlState:
         canonical=_number_of(row.canonical),
         indexed=winner == id,
         duplicate_of=winner if winner not in (0, id) else None,
-        held=None if row.held is None else Held(row.held),
+        held=row.held,
         held_mark=row.held_mark,
         asked=row.asked,
-        handed=None if handed is None else handed.decode(),
+        handed=told.handed or None,
         fields_mark=_number_of(row.fields_mark) or 0,
     )
 
 
-def known_of(told: Told) -> KnownUrl:
-    id, written_row, site, winner, _ = told
+def known_of(seen: bytes) -> KnownUrl:
+    told = read_told(seen)
     try:
-        row = _read_row(written_row)
+        row = _read_row(told.row)
     except UNREADABLE as error:
-        raise damaged(f"URL {id}: {error}") from error
+        raise damaged(f"URL {told.id}: {error}") from error
     return KnownUrl(
-        id,
+        told.id,
         row.url,
-        site.decode(),
+        told.site,
         row.state,
         row.status,
         row.depth,
         row.host_as_written,
         has_document=row.checksum != NOTHING,
-        indexed=winner == id,
+        indexed=told.winner == told.id,
         held=row.held,
         asleep=row.state != State.PENDING and row.next_fetch is None,
         source=row.source,

@@ -202,7 +202,7 @@ class Worker:
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         sites, dry = answer
-        return Taken([_taken(told) for told in sites], [site.decode() for site in dry])
+        return Taken([_taken(told, until) for told in sites], [site.decode() for site in dry])
 
     def record(
         self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
@@ -265,7 +265,7 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     return found
 
 
-def _taken(told: Sequence[Any]) -> TakenSite:
+def _taken(told: Sequence[Any], until: int) -> TakenSite:
     site, asked_ago_ms, wait, health, http, https, states = told
     name = site.decode()
     robots = [robots_entry(name, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry]
@@ -275,5 +275,5 @@ def _taken(told: Sequence[Any]) -> TakenSite:
         wait or None,
         Health(*map(int, health.split())) if health else None,
         robots,
-        list(map(state_of, states)),
+        [state_of(state, lease_until=until) for state in states],
     )

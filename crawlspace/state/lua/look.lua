@@ -1,9 +1,8 @@
--- Looking. A URL is told as its id, its record, its site, who stands for its group, and what has been handed to it.
+-- Looking.
 
 local function told(id)
   local row = get(id)
-  local winner = winner_of(id, row)
-  return {id, encoded(row), site_name(row[SITE]), winner or 0, handed_to(id) or false}
+  return as_told(id, encoded(row), site_name(row[SITE]), winner_of(id, row), handed_to(id))
 end
 
 local function all_told(ids)
@@ -16,7 +15,7 @@ end
 
 function ops.get(args)
   local id = id_of(args.url, args.key)
-  return id and told(id) or {}
+  return id and told(id)
 end
 
 function ops.get_ids(args)

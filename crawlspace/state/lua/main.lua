@@ -2,7 +2,5 @@ local READS = {due = true, first_due = true, orders = true, parked = true, get =
 READS.lost_links, READS.counts = true, true
 READS.workers = true
 
-local reply = ops[ARGV[1]](unpack_one(ARGV[2]))
 if not READS[ARGV[1]] then call("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1) end
-if ARGV[1] == "lease" then reply = all_told(reply) end
-return reply
+return ops[ARGV[1]](unpack_one(ARGV[2]))

@@ -44,7 +44,7 @@ function ops.move_part(args)
   return true
 end
 
--- All that is kept of URLs, as one text: what `told` says of each, then its links, its document, what it hands, whose word has been
+-- All that is kept of URLs, as one text: what is told of each (see `as_told`), then its links, its document, what it hands, whose word has been
 -- handed to it and when it was last due for that, the group of the page for which it stands aside, whether it has left its document in
 -- the index, and the text of its checksum, where it brings that along. Looking changes nothing: so it is a kind of `get_ids`.
 local get_ids = ops.get_ids
@@ -59,9 +59,11 @@ function ops.get_ids(args)
   for n, key in ipairs({"links", "document", "hands", "by", "mark"}) do found[n] = call("HMGET", P .. key, unpack(ids)) end
   local left = call("SMISMEMBER", P .. "left", unpack(ids))
   for n, id in ipairs(ids) do
-    local one, checksum, aside = told(id), rows[id][CHECKSUM], aside_then(id)
+    local row, aside = rows[id], aside_then(id)
+    local checksum, winner = row[CHECKSUM], winner_of(id, row)
+    local one = {id, encoded(row), site_name(row[SITE]), winner or 0, handed_to(id) or false}
     for _, kept in ipairs(found) do one[#one + 1] = kept[n] end
-    local brings = checksum and (one[4] == id or (aside and aside ~= checksum))
+    local brings = checksum and (winner == id or (aside and aside ~= checksum))
     one[11], one[12], one[13] = aside, left[n] == 1, brings and call("HGET", P .. "text", checksum)
     one[13] = one[13] or false
     reply[n] = one

@@ -1,63 +1,6 @@
 -- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
 
-local function handed_out(id, until_)
-  local row = get(id)
-  row[LEASE] = until_
-  touch(id)
-end
-
--- The next URLs of one lane; what stands there without a record of ours is struck out.
-local function next_in(key, limit, latest, found)
-  local first = 0
-  while #found < limit do
-    local members
-    if latest then
-      members = call("ZRANGEBYSCORE", key, "-inf", latest, "LIMIT", first, limit - #found)
-    else
-      members = call("ZRANGE", key, first, first + limit - #found - 1)
-    end
-    if #members == 0 then return end
-    local ids = {}
-    for n, member in ipairs(members) do
-      local id = tonumber(member)
-      ids[n] = latest and id - MEMBER or id
-    end
-    prefetch(ids)
-    for n, id in ipairs(ids) do
-      if rows[id] then
-        found[#found + 1] = id
-        first = first + 1
-      else
-        call("ZREM", key, members[n])
-      end
-    end
-  end
-end
-
-local function lanes_at(site, kind, wanted)
-  local lanes = {}
-  if wanted then
-    lanes[1] = wanted
-  else
-    for lane = 0, 29 do lanes[#lanes + 1] = lane end
-  end
-  return lanes
-end
-
 local ops = {}
-
-function ops.lease(args)
-  local site = find_site(args.site)
-  if not site then return {} end
-  local found = {}
-  for _, lane in ipairs(lanes_at(site, nil, args.lane)) do
-    if #found < args.limit then next_in(pending_key(site, lane), args.limit, nil, found) end
-    if #found < args.limit then next_in(due_key(site, lane), args.limit, args.now, found) end
-  end
-  for _, id in ipairs(found) do handed_out(id, args["until"]) end
-  flush()
-  return found
-end
 
 local function end_leases(ids)
   prefetch(ids)
@@ -65,7 +8,7 @@ local function end_leases(ids)
     local row = get(id)
     if row and row[LEASE] then
       row[LEASE] = nil
-      touch(id)
+      touched[id] = touched[id] or "place"
     end
   end
   flush()

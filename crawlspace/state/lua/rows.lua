@@ -1,5 +1,6 @@
 -- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
 -- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+-- Until when a URL is leased is its score in `leased` and nowhere else, so that leasing writes no record anew.
 --
 -- Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
 
@@ -22,13 +23,26 @@ local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for 
 
 local rows = {}     -- by id: the record as it is to be; false where there is none
 local origin = {}   -- by id: where it stands and what it counts as in the database
-local touched = {}
+local touched = {}  -- by id: "row", or "place" where only that has changed
 local names = {}    -- of sites, by number
 
 local function encoded(row)
   local last = LAST
   while last > FOUND and (not row[last] or (ZERO[last] and row[last] == 0)) do last = last - 1 end
   return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
+end
+
+-- A URL as it is told: its id, its record, its site, who stands for its group (0: nobody), and what has been handed to it.
+local function as_told(id, text, site, winner, handed)
+  return "\149" .. pack(id) .. text .. pack(site, winner or 0, handed or false)
+end
+
+local function stored(row)
+  local lease = row[LEASE]
+  row[LEASE] = nil
+  local text = encoded(row)
+  row[LEASE] = lease
+  return text
 end
 
 local function decoded(text)
@@ -69,16 +83,22 @@ local function noted_origin(id, row)
   }
 end
 
-local function keep(id, text)
+-- A record that is not ours is put aside, and never looked at again.
+local function put_aside(id, text)
+  call("HSET", P .. "broken", id, text)
+  call("HDEL", P .. "url", id)
+  call("ZREM", P .. "leased", id)
+  call("HINCRBY", P .. "n", "broken", 1)
+end
+
+local function keep(id, text, lease)
   local row = text and decoded(text)
-  if text and not row then  -- not ours: it is put aside, and never looked at again
-    call("HSET", P .. "broken", id, text)
-    call("HDEL", P .. "url", id)
-    call("ZREM", P .. "leased", id)
-    call("HINCRBY", P .. "n", "broken", 1)
-  end
+  if text and not row then put_aside(id, text) end
   rows[id] = row or false
-  if row then origin[id] = noted_origin(id, row) end
+  if row then
+    row[LEASE] = lease and tonumber(lease) or nil
+    origin[id] = noted_origin(id, row)
+  end
 end
 
 local function prefetch(ids)
@@ -92,16 +112,17 @@ local function prefetch(ids)
   for first = 1, #wanted, 500 do
     local last = math.min(first + 499, #wanted)
     local found = call("HMGET", P .. "url", unpack(wanted, first, last))
-    for n = first, last do keep(wanted[n], found[n - first + 1]) end
+    local leases = call("ZMSCORE", P .. "leased", unpack(wanted, first, last))
+    for n = first, last do keep(wanted[n], found[n - first + 1], leases[n - first + 1]) end
   end
 end
 
 local function get(id)
-  if rows[id] == nil then keep(id, call("HGET", P .. "url", id)) end
+  if rows[id] == nil then keep(id, call("HGET", P .. "url", id), call("ZSCORE", P .. "leased", id)) end
   return rows[id] or nil
 end
 
-local function touch(id) touched[id] = true end
+local function touch(id) touched[id] = "row" end
 
 -- Ids by key. Two URLs may share one: then the ids stand there with commas between.
 local function key_bucket(key)
@@ -193,7 +214,7 @@ local function flush()
   local counts, statuses, hosts, retries = {}, {}, {}, {}
   local function count(where, what, by) where[what] = (where[what] or 0) + by end
   local added, removed, written, dropped = {}, {}, {}, {}
-  for id in pairs(touched) do
+  for id, what in pairs(touched) do
     local row, was = rows[id], origin[id]
     local is = row and noted_origin(id, row) or nil
     if was and (not is or was.key ~= is.key or was.member ~= is.member) and was.key then
@@ -225,8 +246,10 @@ local function flush()
       call("SREM", P .. "held", id)
     end
     if row then
-      written[#written + 1] = id
-      written[#written + 1] = encoded(row)
+      if what == "row" then
+        written[#written + 1] = id
+        written[#written + 1] = stored(row)
+      end
       origin[id] = is
     else
       dropped[#dropped + 1] = id

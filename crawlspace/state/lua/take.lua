@@ -1,20 +1,69 @@
--- Handing out sites and their URLs to workers.
+-- Handing out URLs, and sites to workers.
+
+-- Lease the next URLs of one lane, until `found` has so many, each as it is told, and `ids_found` their ids. They stand nowhere but in that lane, and no record of
+-- theirs changes: nothing of what `flush` does is needed.
+local function hand_out(site, lane, latest, limit, until_, found, ids_found)
+  local key = latest and due_key(site, lane) or pending_key(site, lane)
+  local before, struck = #found, 0
+  while #found < limit do
+    local many = math.min(limit - #found, 500)
+    local members
+    if latest then
+      members = call("ZRANGEBYSCORE", key, "-inf", latest, "LIMIT", 0, many)
+    else
+      members = call("ZRANGE", key, 0, many - 1)
+    end
+    if #members == 0 then break end
+    call("ZREM", key, unpack(members))
+    if not latest then struck = struck + #members end
+    local ids, leases = {}, {}
+    for n, member in ipairs(members) do ids[n] = latest and tonumber(member) - MEMBER or member end
+    local texts = call("HMGET", P .. "url", unpack(ids))
+    local handed = call("HMGET", P .. "handed", unpack(ids))
+    for n, text in ipairs(texts) do
+      local id, row = tonumber(ids[n]), text and decoded(text)
+      if row then
+        leases[#leases + 1], leases[#leases + 2] = until_, id
+        found[#found + 1] = as_told(id, text, site_name(site), winner_of(id, row), handed[n])
+        ids_found[#ids_found + 1] = id
+        if latest then call("HINCRBY", P .. "n", "state " .. row[STATE], -1) end
+      elseif text then
+        put_aside(id, text)
+      end
+    end
+    if #leases > 0 then call("ZADD", P .. "leased", unpack(leases)) end
+  end
+  if #found > before then call("HINCRBY", P .. "n", "state leased", #found - before) end
+  if struck > 0 then call("HINCRBY", P .. "n", "state " .. PENDING, -struck) end
+  if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
+end
+
+local function hand_out_of(site, lanes, limit, args)
+  local found, ids = {}, {}
+  for _, lane in ipairs(lanes) do
+    if #found < limit then hand_out(site, lane, nil, limit, args["until"], found, ids) end
+    if #found < limit then hand_out(site, lane, args.now, limit, args["until"], found, ids) end
+  end
+  return found, ids
+end
+
+function ops.lease(args)
+  local site, lanes = find_site(args.site), {args.lane}
+  if not site then return {} end
+  if not args.lane then
+    for lane = 0, 29 do lanes[lane + 1] = lane end
+  end
+  return (hand_out_of(site, lanes, args.limit, args))
+end
 
 local function fill(worker, site, limit, args)
-  local ids = {}
+  local told, ids = {}, {}
   for _, lanes in ipairs(args.lanes) do
-    local found = {}
-    for _, lane in ipairs(lanes) do
-      if #found < limit then next_in(pending_key(site, lane), limit, nil, found) end
-      if #found < limit then next_in(due_key(site, lane), limit, args.now, found) end
-    end
-    for _, id in ipairs(found) do ids[#ids + 1] = id end
+    local found, ids_found = hand_out_of(site, lanes, limit, args)
+    for n, one in ipairs(found) do told[#told + 1], ids[#ids + 1] = one, ids_found[n] end
   end
-  for _, id in ipairs(ids) do
-    handed_out(id, args["until"])
-    call("SADD", held_key(worker), id)
-  end
-  return ids
+  for first = 1, #ids, 500 do call("SADD", held_key(worker), unpack(ids, first, math.min(first + 499, #ids))) end
+  return ids, told
 end
 
 -- What a worker needs to know of a site that it takes.
@@ -36,13 +85,19 @@ function ops.take(args)
   if not is_alive(args.worker) then return false end
   local taken = repeated(args)
   local now = now_ms()
+  local told = {}  -- by site: what has been leased there
   if not taken then
     local dry, sites = {}, {}
+    local function got(site, limit)
+      local ids, urls = fill(args.worker, site, limit, args)
+      if #ids > 0 then sites[#sites + 1] = {site, ids} end
+      told[site] = urls
+      return #ids > 0
+    end
     for _, one in ipairs(args.refill) do
       local site = find_site(one[1])
       if site and call("HGET", P .. "owner", site) == args.worker then
-        local ids = fill(args.worker, site, one[2], args)
-        if #ids > 0 then sites[#sites + 1] = {site, ids} else dry[#dry + 1] = one[1] end
+        if not got(site, one[2]) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
       end
@@ -66,12 +121,10 @@ function ops.take(args)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
-        local ids = fill(args.worker, site, args.limit, args)
-        if #ids > 0 then
+        if got(site, args.limit) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
           call("SADD", owned_key(args.worker), site)
-          sites[#sites + 1] = {site, ids}
           wanted = wanted - 1
         else
           local at = nil
@@ -85,10 +138,9 @@ function ops.take(args)
         end
       end
     end
-    flush()
     taken = remembered(args, {sites, dry})
   end
   local told_sites = {}
-  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], all_told(one[2]), now) end
+  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or all_told(one[2]), now) end
   return {told_sites, taken[2]}
 end
