@@ -1,8 +1,8 @@
 """What the frontier asks of the store, for a worker among others: from what lies ready here, so that the crawl never waits for the server.
 
 The server hands out sites as a whole, with some of their URLs; more are fetched before they are needed, in one call for all sites.
-A site goes back when nothing is left of it, when it must rest for long, or when others have less than their share. Whatever takes time
-runs behind the crawl, by way of `behind`, one call after the other; what comes of it is taken in on the crawl's own thread.
+A site goes back when nothing is left of it, when it must rest for long, or when others have less than their share: as soon as nothing is
+under way there. Whatever takes time runs behind the crawl, by way of `behind`, one call after the other; what comes of it is taken in on the crawl's own thread.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ MOST_READY = 8_000
 BEAT_S = 1.5
 MARGIN_S = 1.0
 """So long before others may take this worker for dead it asks for nothing more."""
+LEAVING_S, STAYING_S = 15.0, 60.0
+"""A site that is to go to another worker, but still answers after so long, stays; for so long it is then not to go again."""
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 """Between two calls for new sites of which the first brought none."""
 
@@ -71,6 +73,10 @@ class Supply:
         self._ready: dict[str, dict[int, deque[UrlState]]] = {}
         """By site that is held, and lane."""
         self._wants: dict[str, int] = {}
+        self._leaving: dict[str, float] = {}
+        """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
+        self._staying: dict[str, float] = {}
+        """Sites that were to go and stayed, and until when."""
         self._count = 0
         self._taking = self._beating = False
         self._pause_s = 0.0
@@ -116,7 +122,7 @@ class Supply:
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         """Hand out what lies ready of a site; where that is all, more is fetched meanwhile."""
         lanes = self._ready.get(site)
-        if lanes is None or queue is None:
+        if lanes is None or queue is None or site in self._leaving:
             return []
         hand = lanes.get(queue.lane, deque())
         got = [hand.popleft() for _ in range(min(limit, len(hand)))]
@@ -153,6 +159,7 @@ class Supply:
     def tick(self) -> None:
         """See to it that there is something to ask, and that the others know of this worker. To be called several times a second."""
         now = self._clock.monotonic()
+        self._part(now)
         self._take()
         if now >= self._next_sweep:
             self._next_sweep = now + 0.3
@@ -197,6 +204,9 @@ class Supply:
             return
         new = 0
         for one in taken.sites:
+            if one.site in self._leaving:
+                self.release([state.id for state in one.states])
+                continue
             new += one.site not in self._ready
             lanes = self._ready.setdefault(one.site, {})
             for state in one.states:
@@ -208,6 +218,9 @@ class Supply:
             self._frontier.arrived(one.site, queues, asked_ago_s=one.asked_ago_s, wait_s=wait_s)
         self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
         self._next_take = self._clock.monotonic() + self._pause_s
+        if taken.share is not None:
+            self._share(taken.share)
+        self._part(self._clock.monotonic())
         if taken.sites:
             self._wake()
 
@@ -246,14 +259,32 @@ class Supply:
             self._wake()
         elif nothing:
             self._next_beat = 0.0  # what was recorded just before may have led to more
-        elif not around.free and len(self._ready) > around.fair_share:
-            self._share(len(self._ready) - around.fair_share)
+        elif not around.free:
+            self._share(around.fair_share)
 
-    def _share(self, many: int) -> None:
-        """Let sites go for others, of those that are not being asked at this moment."""
-        assert self._frontier is not None
-        idle = [site for site in self._ready if not self._frontier.is_asking(site, now=True)]
-        self._let_go(idle[-many:])
+    def _share(self, fair: int) -> None:
+        """Let sites go for others, beyond a fair share: those first that are asked for the fewest pages at this moment."""
+        frontier = self._frontier
+        assert frontier is not None
+        many = len(self._ready) - len(self._leaving) - fair
+        if many <= 0:
+            return
+        now = self._clock.monotonic()
+        may_go = [site for site in reversed(self._ready) if site not in self._leaving and self._staying.get(site, now) <= now]
+        for site in sorted(may_go, key=frontier.under_way_at)[:many]:
+            self._leaving[site] = now
+            frontier.part(site)
+            self.release(self._put_down(site))
+
+    def _part(self, now: float) -> None:
+        """Let go of the sites that are leaving where nothing is under way; keep what answers too late."""
+        if self._taking or not self._leaving or self._frontier is None:
+            return  # what comes may be theirs
+        self._let_go([site for site in self._leaving if not self._frontier.is_asking(site)])
+        for site in [site for site, since in self._leaving.items() if now - since > LEAVING_S]:
+            del self._leaving[site]
+            self._staying[site] = now + STAYING_S
+            self._wants[site] = OF_A_NEW_SITE
 
     def _sweep(self) -> None:
         """Let go of the sites that have nothing more to do here."""
@@ -262,7 +293,7 @@ class Supply:
         done = [
             site
             for site, lanes in self._ready.items()
-            if not (self._taking or site in self._wants or frontier.is_asking(site))
+            if not (self._taking or site in self._wants or site in self._leaving or frontier.is_asking(site))
             and (not lanes or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
         ]
         self._let_go(done)
@@ -273,12 +304,21 @@ class Supply:
             return
         going = []
         for site in sites:
-            lanes = self._ready.pop(site)
-            ids = [state.id for hand in lanes.values() for state in hand]
-            self._count -= len(ids)
-            self._wants.pop(site, None)
+            ids = self._put_down(site)
+            del self._ready[site]
+            self._leaving.pop(site, None)
+            self._staying.pop(site, None)
             going.append(Letting(site, *self._frontier.part(site), ids))
         self._behind.do(lambda: self._worker.let_go(going))
+
+    def _put_down(self, site: str) -> list[int]:
+        """Have nothing of a site lie ready; return the ids of what did."""
+        lanes = self._ready[site]
+        ids = [state.id for hand in lanes.values() for state in hand]
+        lanes.clear()
+        self._count -= len(ids)
+        self._wants.pop(site, None)
+        return ids
 
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""
@@ -288,6 +328,8 @@ class Supply:
             self._frontier.part(site)
         self._ready.clear()
         self._wants.clear()
+        self._leaving.clear()
+        self._staying.clear()
         self._count = 0
         self._behind.do(self._join_again)
 

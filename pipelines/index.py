@@ -6,6 +6,7 @@ Sending runs in a thread, so that neither a slow index nor a large batch holds u
 from __future__ import annotations
 
 import logging
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.runtime.session import Session
+    from crawlspace.runtime.sharing import Sharing
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +61,8 @@ class DrainIndex:
         try:
             while await self._send_one():
                 pass
+            if session.shared is not None and session.shared.is_over:
+                await self._see_rest_sent(session.shared)
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
         left = session.engine.backlog if session.shared is None else 0  # others send, too, and the end tells what is left
@@ -82,6 +86,14 @@ class DrainIndex:
             session.fail(error, self._crawler)
         finally:
             self._sending = False
+
+    async def _see_rest_sent(self, shared: Sharing) -> None:
+        """Wait until the index has all orders, whoever sends them; where that worker is dead, do it in its place."""
+        began = monotonic()
+        while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, monotonic() - began)):
+            await maybe_deferred_to_future(deferToThread(sleep, PERIOD_S))
+            while await self._send_one():
+                pass
 
     async def _send_one(self) -> bool:
         """Send one batch; False when there was none, or the index does not answer."""

@@ -152,7 +152,9 @@ def summary(session: Session) -> str:
     if left or counts.outbox:
         rest = [f"{left:,} URLs pending"] if left else []
         rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
-        lines.append(f"  left for the next start: {', '.join(rest)}")
+        others = session.shared.others if session.shared is not None else 0
+        whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
+        lines.append(f"  left for {whom}: {', '.join(rest)}")
     if counts.held:
         lines.append(f"  {counts.held:,} deletions are held  (scrapy deletions {session.collection.name} shows them, and why)")
     silent = sorted(session.engine.frontier.silent)

@@ -198,12 +198,16 @@ class Frontier:
         if site not in self.silent:
             self._learn(turns, queues, ())
 
-    def is_asking(self, site: str, *, now: bool = False) -> bool:
-        """Whether URLs of the site are under way or, unless `now`, at hand."""
-        return (turns := self._sites.get(site)) is not None and bool(turns.under_way or (turns.at_hand and not now))
+    def is_asking(self, site: str) -> bool:
+        """Whether URLs of the site are under way or at hand."""
+        return (turns := self._sites.get(site)) is not None and bool(turns.under_way or turns.at_hand)
+
+    def under_way_at(self, site: str) -> int:
+        """How many requests to the site are not finished."""
+        return 0 if (turns := self._sites.get(site)) is None else turns.under_way
 
     def part(self, site: str) -> tuple[float | None, float]:
-        """Have nothing more to do with a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
+        """Have nothing more to do with a site but to finish what is under way. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
         turns = self._sites.get(site)
         if turns is None:
             return None, 0.0

@@ -12,6 +12,8 @@ from scrapy.utils.asyncio import create_looping_call
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.runtime.start_key import StartKey, admitted
 from crawlspace.runtime.stores import index_place
+from crawlspace.state.redis_workers import workers
+from crawlspace.supply import BEAT_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +50,8 @@ class Sharing:
         self._start_key = StartKey(store.scripts.client, session.collection.name, settings)
         self._feeds = False
         self._next_feed = 0.0
+        self.others = 0
+        """Workers that go on when this one has ended."""
         self._place = index_place(session.collection.index_file)
 
     @property
@@ -125,6 +129,20 @@ class Sharing:
         except (StoreAway, StoreFull):
             return None  # said elsewhere; the orders wait
 
+    def is_rest_sent(self, waited_s: float) -> bool:
+        """Whether there is nothing more to wait for: the index has all, or another worker, heard of during that time, is sending it the rest.
+
+        One that is silent may be dead, and then its part is to be taken over. Touches no other part, so it can run in another thread.
+        """
+        drain, worker = self._engine.drain, self._store.worker
+        try:
+            if not self._store.backlog(drain.sink):
+                return True
+            sender = worker.sender(drain.sink)
+        except (StoreAway, StoreFull):
+            return True
+        return sender is None or sender[0] == worker.name or sender[1] < waited_s
+
     def close(self) -> None:
         """Record what is left and give back what is held."""
         if self._loop is not None and self._loop.running:
@@ -134,6 +152,8 @@ class Sharing:
             self._engine.frontier.close()
         self._supply.close()
         self._behind.finish()
+        if self._session.error is None:
+            self.others = sum(other.silent_s < 2 * BEAT_S for other in workers(self._store))
 
     def _write(self) -> Effects | None:
         try:

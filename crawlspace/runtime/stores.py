@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from crawlspace.shared import SharedStore
     from crawlspace.state.store import Store
 
-PAUSE_S = 0.5
+PAUSE_S = 0.1
 
 
 def open_store(collection: Collection, settings: Mapping[str, object]) -> SqliteStore | SharedStore:

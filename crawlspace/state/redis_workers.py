@@ -51,6 +51,8 @@ class Taken:
     sites: Sequence[TakenSite]
     dry: Sequence[str]
     """Sites of which more was wanted, and that have nothing that may be fetched now."""
+    share: int | None = None
+    """So many sites are this worker's, where others can get none but from those with more than theirs; None where some are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +203,8 @@ class Worker:
         )
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
-        sites, dry = answer
-        return Taken([_taken(told, until) for told in sites], [site.decode() for site in dry])
+        sites, dry, share = answer
+        return Taken([_taken(told, until) for told in sites], [site.decode() for site in dry], None if share < 0 else share)
 
     def record(
         self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
@@ -235,6 +237,11 @@ class Worker:
         """
         drains, there = self._scripts.run("drains", worker=self.name, sink=sink, place=place)
         return bool(drains), there.decode()
+
+    def sender(self, sink: str) -> tuple[str, float] | None:
+        """Return the worker that sends the sink its orders, and for how many seconds it has been silent; None where it is no more."""
+        told = self._scripts.run("sender", sink=sink)
+        return (told[0].decode(), told[1] / 1000) if told else None
 
     def release(self, ids: Sequence[int]) -> None:
         """Give back URLs that were not asked for."""

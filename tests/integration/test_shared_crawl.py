@@ -134,6 +134,25 @@ def test_the_result_is_that_of_a_file(team: MakeTeam, project: MakeProject) -> N
         assert server.counts() == first, "nothing is due"
 
 
+def test_what_a_dead_worker_was_to_send_is_sent_before_the_end(team: MakeTeam) -> None:
+    """One on another machine, of which nobody knows yet that it is dead when the last page has been recorded."""
+    site = tree(20)
+    site["/7"] = slow(page("Late", text="late"), 1.0)
+    with serve(site) as server:
+        shared = team(server.url("/"))
+        shared.start()
+        shared.until(lambda: shared.store.counts().by_state.get("done", 0) > 3)
+        for command, key, *values in (
+            ("ZADD", "workers", shared.store.scripts.command("ZRANGE", "workers", 0, 0, "WITHSCORES")[0][1], "elsewhere:1:dead"),
+            ("HSET", "drain", SINK, "elsewhere:1:dead"),
+        ):
+            shared.store.scripts.command(command, key, *values)
+        shared.wait()
+        assert shared.store.backlog(SINK) == 0
+        assert {urlsplit(url).path for url in shared.indexed()} == set(site)
+        assert "left for" not in shared.output()
+
+
 @pytest.fixture
 def four() -> Iterator[list[Server]]:
     """Four sites that link to each other."""

@@ -66,6 +66,13 @@ local function fill(worker, site, limit, args)
   return ids, told
 end
 
+-- Of the sites that have work, rounded up.
+local function fair_share()
+  local sites, workers = call("ZCARD", P .. "free"), call("ZRANGE", P .. "workers", 0, -1)
+  for _, worker in ipairs(workers) do sites = sites + call("SCARD", owned_key(worker)) end
+  return math.ceil(sites / #workers)
+end
+
 -- What a worker needs to know of a site that it takes.
 local function site_told(site, ids, now)
   local name = site_name(site)
@@ -80,7 +87,8 @@ end
 
 -- Lease more URLs of sites that a worker holds (`refill`: names and how many of each source), and up to `new` further sites, `limit` URLs
 -- of each source there. `lanes` are the queues of each source that is not paused.
--- Returns what was taken, by site, and the sites of `refill` that have nothing. A call that is repeated returns what it did.
+-- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
+-- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
 function ops.take(args)
   if not is_alive(args.worker) then return false end
   local taken = repeated(args)
@@ -106,9 +114,7 @@ function ops.take(args)
       call("ZREM", P .. "later", site)
       call("ZADD", P .. "free", "LT", 0, site)
     end
-    local owned, workers = 0, call("ZRANGE", P .. "workers", 0, -1)
-    for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
-    local fair = math.ceil((owned + call("ZCARD", P .. "free")) / #workers)
+    local fair = fair_share()
     local wanted = math.min(args.new, fair - call("SCARD", owned_key(args.worker)))
     local tries = 0
     while wanted > 0 and tries < 2 * args.new do
@@ -142,5 +148,5 @@ function ops.take(args)
   end
   local told_sites = {}
   for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or all_told(one[2]), now) end
-  return {told_sites, taken[2]}
+  return {told_sites, taken[2], call("ZCARD", P .. "free") == 0 and fair_share() or -1}
 end

@@ -173,6 +173,13 @@ function ops.drains(args)
   return {1, args.place}
 end
 
+-- The worker that sends a sink its orders, and for how long it has been silent; nothing where it is no more.
+function ops.sender(args)
+  local drainer = call("HGET", P .. "drain", args.sink)
+  local said = drainer and call("ZSCORE", P .. "workers", drainer)
+  return said and {drainer, now_ms() - tonumber(said)} or {}
+end
+
 -- A worker whose machine knows that it is no more.
 function ops.bury(args) bury(args.dead, now_ms()) end
 

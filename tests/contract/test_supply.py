@@ -1,0 +1,159 @@
+"""Sites that go from one worker to another while they are being asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from math import inf
+from typing import Any
+
+import pytest
+
+from crawlspace.brakes import Brakes
+from crawlspace.clock import FakeClock
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.politeness import Pace
+from crawlspace.model import UrlState
+from crawlspace.shared import SharedStore
+from crawlspace.state.brake import Brake
+from crawlspace.state.redis import RedisStore
+from crawlspace.supply import LEAVING_S
+from tests.contract.conftest import NOW, SINKS, new
+from tests.servers import another_client, emptied
+
+PAGES = 40
+
+
+class Calls:
+    """Calls of the server, each made when it is its turn."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None] | None]] = deque()
+
+    def begin(self, failed: Callable[[BaseException], None]) -> None: ...
+    def settle(self) -> None: ...
+    def hurry(self) -> None: ...
+    def finish(self) -> None: ...
+
+    def do(self, job: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
+        self._jobs.append((job, done))
+
+    def make(self) -> None:
+        while self._jobs:
+            job, done = self._jobs.popleft()
+            found = job()
+            if done is not None:
+                done(found)
+
+
+class Crawler:
+    """One worker, which asks two pages of a site at once and keeps no delay."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+        self.calls = Calls()
+        self.store = SharedStore(
+            another_client(), "shared", sinks=SINKS, behind=self.calls, clock=clock, lease_s=600, timeout_s=10**6
+        )
+        assert self.store.worker.begin("rules") is None
+        self.store.worker.ready()
+        self.frontier = Frontier(self.store, clock=clock, paces=self, lease_s=600)
+        brakes = Brakes(self.store, clock=clock, brake=Brake(100, 100))
+        self.store.begin(self.frontier, brakes, changed=lambda: None, wake=lambda: None)
+        self.under_way: list[UrlState] = []
+
+    def of(self, site: str) -> Pace:
+        return Pace(0.0, 2)
+
+    def change_at(self) -> float:
+        return inf
+
+    def phase(self) -> None:
+        return None
+
+    def tick(self) -> None:
+        self.store.supply.tick()
+        self.calls.make()
+
+    def ask(self, most: int = 1000) -> list[str]:
+        """Begin what may be asked now; return the sites."""
+        began: list[str] = []
+        while len(began) < most and (state := self.frontier.next()) is not None:
+            self.under_way.append(state)
+            began.append(state.site.partition(".")[0])
+        return began
+
+    def answered(self, *hosts: str) -> None:
+        """What is under way at these hosts is over, and nothing follows it."""
+        for state in [state for state in self.under_way if state.site.partition(".")[0] in hosts]:
+            self.under_way.remove(state)
+            self.frontier.finished(state)
+
+
+@pytest.fixture
+def crawlers(clock: FakeClock) -> Iterator[tuple[Crawler, Crawler]]:
+    """Two; the first one has taken four sites, and then the second one came. From each site two pages are under way."""
+    emptied().close()
+    with_urls = RedisStore(another_client(), "shared", sinks=SINKS)
+    with_urls.discover([new(f"{host}.example/{number}") for number in range(PAGES) for host in "abcd"], now=NOW)
+    with_urls.close()
+    one = Crawler(clock)
+    one.tick()
+    assert sorted(one.ask()) == sorted("aabbccdd")
+    two = Crawler(clock)
+    yield one, two
+    one.store.close()
+    two.store.close()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOW)
+
+
+def test_a_site_goes_to_a_newcomer_as_soon_as_nothing_is_under_way_there(
+    crawlers: tuple[Crawler, Crawler], clock: FakeClock
+) -> None:
+    one, two = crawlers
+    clock.advance(2)
+    one.tick()  # it hears of the other one
+    two.tick()
+    assert two.ask() == [], "all sites are being asked"
+    one.answered(*"abcd")
+    staying = set(one.ask(1000))
+    assert len(staying) == 2, "of the others nothing more is asked"
+    one.tick()
+    clock.advance(2)
+    two.tick()
+    assert sorted({*staying, *two.ask()}) == ["a", "b", "c", "d"]
+    assert not {state.id for state in one.under_way} & {state.id for state in two.under_way}
+
+
+def test_a_site_that_is_to_go_and_answers_late_stays_and_others_go(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+    one, two = crawlers
+    clock.advance(2)
+    one.tick()
+    clock.advance(LEAVING_S + 1)
+    one.tick()
+    one.answered(*"abcd")
+    staying = set(one.ask())
+    assert len(staying) == 2
+    one.tick()
+    clock.advance(2)
+    two.tick()
+    assert set(two.ask()) == set("abcd") - staying
+    assert len(set(one.ask() + two.ask())) == 0, "each is asked by one"
+
+
+def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+    one, two = crawlers
+    done: set[int] = set()
+    clock.advance(2)
+    for _ in range(200):
+        for each in (one, two):
+            each.tick()
+            each.ask()
+            done.update(state.id for state in each.under_way)
+            each.answered(*"abcd")
+        clock.advance(0.5)
+    assert len(done) == 4 * PAGES
