@@ -138,7 +138,8 @@ class Team:
         """How long it takes until there may be something to ask for, or to hear of."""
         arounds = [member.store.supply.around for member in self.members]
         if self._collection.continuous and all(around is not None and around.is_nothing_left for around in arounds):
-            return 100.0
+            due = self.members[0].store.scripts.command("ZRANGE", "later", 0, 0, "WITHSCORES")
+            return max(0.5, float(due[0][1]) / 1000 - self._machine.clock.now()) if due else 1000.0
         waits = [wait for member in self.members if (wait := member.engine.frontier.wake_in()) is not None]
         if self._chance.random() < 0.7:
             return max(0.05, min([0.5, *waits]))
