@@ -271,7 +271,7 @@ class Supply:
             return
         now = self._clock.monotonic()
         may_go = [site for site in reversed(self._ready) if site not in self._leaving and self._staying.get(site, now) <= now]
-        for site in sorted(may_go, key=frontier.under_way_at)[:many]:
+        for site in sorted(may_go, key=frontier.asking)[:many]:
             self._leaving[site] = now
             frontier.part(site)
             self.release(self._put_down(site))
@@ -280,7 +280,7 @@ class Supply:
         """Let go of the sites that are leaving where nothing is under way; keep what answers too late."""
         if self._taking or not self._leaving or self._frontier is None:
             return  # what comes may be theirs
-        self._let_go([site for site in self._leaving if not self._frontier.is_asking(site)])
+        self._let_go([site for site in self._leaving if not self._frontier.asking(site)])
         for site in [site for site, since in self._leaving.items() if now - since > LEAVING_S]:
             del self._leaving[site]
             self._staying[site] = now + STAYING_S
@@ -293,7 +293,7 @@ class Supply:
         done = [
             site
             for site, lanes in self._ready.items()
-            if not (self._taking or site in self._wants or site in self._leaving or frontier.is_asking(site))
+            if not (self._taking or site in self._wants or site in self._leaving or frontier.asking(site))
             and (not lanes or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
         ]
         self._let_go(done)

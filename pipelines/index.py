@@ -6,7 +6,8 @@ Sending runs in a thread, so that neither a slow index nor a large batch holds u
 from __future__ import annotations
 
 import logging
-from time import monotonic, sleep
+from threading import Event
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
@@ -91,7 +92,7 @@ class DrainIndex:
         """Wait until the index has all orders, whoever sends them; where that worker is dead, do it in its place."""
         began = monotonic()
         while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, monotonic() - began)):
-            await maybe_deferred_to_future(deferToThread(sleep, PERIOD_S))
+            await maybe_deferred_to_future(deferToThread(Event().wait, PERIOD_S))
             while await self._send_one():
                 pass
 

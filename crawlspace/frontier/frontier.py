@@ -198,13 +198,9 @@ class Frontier:
         if site not in self.silent:
             self._learn(turns, queues, ())
 
-    def is_asking(self, site: str) -> bool:
-        """Whether URLs of the site are under way or at hand."""
-        return (turns := self._sites.get(site)) is not None and bool(turns.under_way or turns.at_hand)
-
-    def under_way_at(self, site: str) -> int:
-        """How many requests to the site are not finished."""
-        return 0 if (turns := self._sites.get(site)) is None else turns.under_way
+    def asking(self, site: str) -> int:
+        """How many URLs of the site are under way or at hand."""
+        return 0 if (turns := self._sites.get(site)) is None else turns.under_way + sum(map(len, turns.at_hand.values()))
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Have nothing more to do with a site but to finish what is under way. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
