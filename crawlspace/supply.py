@@ -29,7 +29,8 @@ OF_A_NEW_SITE = 16
 """URLs of each source."""
 MOST_READY = 8_000
 """Leased URLs that wait here, of all sites together; beyond that no new sites are taken."""
-BEAT_S = 1.5
+BEAT_S, IDLE_BEAT_S = 1.5, 0.2
+"""A worker that has just run out of work asks sooner whether that was all, and then ever more seldom."""
 MARGIN_S = 1.0
 """So long before others may take this worker for dead it asks for nothing more."""
 LEAVING_S, STAYING_S = 15.0, 60.0
@@ -92,6 +93,8 @@ class Supply:
         self.around: Surroundings | None = None
         self.is_idle: Callable[[], bool] = lambda: True
         """This worker itself has nothing under way."""
+        self._idle_s = 0.0
+        """The pause to the next beat of a worker that has nothing to do; 0.0 where it has."""
         self._was_nothing = False
         self.is_over = False
         """Nothing is left to do in this run, for any worker."""
@@ -164,8 +167,13 @@ class Supply:
         if now >= self._next_sweep:
             self._next_sweep = now + 0.3
             self._sweep()
+        if self._ready or not self.is_idle():
+            self._idle_s = 0.0
+        elif not self._idle_s:
+            self._idle_s, self._next_beat = IDLE_BEAT_S, now
         if now >= self._next_beat and not self._beating:
-            self._next_beat = now + BEAT_S
+            self._next_beat = now + (self._idle_s or BEAT_S)
+            self._idle_s = min(2 * self._idle_s, BEAT_S)
             self._beating = True
             self._behind.do(self._beat, self._heard)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.quick_start import IS_POSSIBLE, quick_scrapy
+from tests.quick_start import IS_POSSIBLE, Running, quick_scrapy, start_quickly
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository: what `scrapy` must be run in."""
@@ -58,12 +58,14 @@ def _scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path
 
 
 def start_scrapy(
-    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
+    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None, quickly: bool = False
+) -> Running:
     """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
 
-    What it prints goes to a file, so that it never waits for a reader.
+    What it prints goes to a file, so that it never waits for a reader. `quickly`: without an interpreter of its own, where that is possible.
     """
+    if quickly and IS_POSSIBLE:
+        return start_quickly(args, cwd, _environment(env), output, output)
     with output.open("wb") as file:
         return subprocess.Popen(
             [sys.executable, "-m", "scrapy", *args],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
+from tests.quick_start import Running
 
 settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)
@@ -28,7 +28,7 @@ class Project:
         self.folder = folder
         self.store_url = ""
         """Where the states are, if not in files of the project."""
-        self.started: list[subprocess.Popen[bytes]] = []
+        self.started: list[Running] = []
         self.collections.mkdir(parents=True)
         self.data.mkdir()
         self.write(files)
@@ -46,7 +46,7 @@ class Project:
     def crawl(self, name: str, *args: str, timeout: float = 60) -> CompletedRun:
         return self.scrapy("crawl", name, *args, timeout=timeout)
 
-    def start(self, *args: str) -> subprocess.Popen[bytes]:
+    def start(self, *args: str) -> Running:
         """Start a command without waiting for it, its output in `output.txt`; what still runs when the test ends is killed."""
         process = start_scrapy([*args, *self._options()], output=self.folder / "output.txt", env=self.env)
         self.started.append(process)

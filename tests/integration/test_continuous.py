@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.stored import FAST, collection, indexed
+from tests.quick_start import Running
 from tests.sites import Server, Site, page, serve
 
 PAGES = {"/": page("Home", links=["/a", "/b"]), "/a": page("A", text="a"), "/b": page("B", text="b"), "/c": page("C", text="c")}
 
 
-def wait_for(server: Server, path: str, times: int, demo: Project, process: subprocess.Popen[bytes]) -> None:
+def wait_for(server: Server, path: str, times: int, demo: Project, process: Running) -> None:
     while server.counts()[path] < times:
         assert process.poll() is None, (demo.folder / "output.txt").read_text()
 

@@ -274,4 +274,4 @@ def test_what_a_project_started_is_killed_with_it(project: MakeProject) -> None:
     made = project({})
     process = made.start("settings", "--get", "BOT_NAME")
     made.close()
-    assert process.returncode is not None
+    assert process.poll() is not None
