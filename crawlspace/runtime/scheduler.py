@@ -96,12 +96,12 @@ class FrontierScheduler(BaseScheduler):
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
         if self._session.error is not None or self._in_this_turn >= AT_A_TURN:
             return None
+        if self._session.shared is not None and self._session.shared.waits:
+            return None
         now = monotonic()
         redirected = self._redirected.take(now)
         if redirected is not None:
             return self._handed_out(self._robots_request(redirected))
-        if self._session.shared is not None and self._session.shared.waits:
-            return None
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:

@@ -360,3 +360,34 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
         assert "done." in shared.output(1)
         assert "done." in shared.output(2)
+
+
+def test_delays_hold_when_one_that_was_taken_for_dead_comes_back(team: MakeTeam) -> None:
+    """As a machine that was suspended, or cut off: others have its sites by then."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(18), host=f"127.0.0.{n}")) for n in range(1, 7)]
+        shared = team(
+            *(server.url("/") for server in servers), settings="DOWNLOAD_DELAY = 0.5\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
+        )
+        shared.start()
+        shared.until(lambda: len(fetched(servers)) > 10)
+        late = shared.start()
+        held = shared.store.scripts
+
+        def sites() -> list[int]:
+            return [held.command("SCARD", f"owned:{name.decode()}") for name in held.command("ZRANGE", "workers", 0, -1)]
+
+        shared.until(lambda: sites() == [3, 3])
+        before = len(fetched(servers))
+        shared.until(lambda: len(fetched(servers)) > before + 6)
+        late.send_signal(signal.SIGSTOP)
+        shared.until(lambda: len(sites()) == 1)
+        before = len(fetched(servers))
+        shared.until(lambda: len(fetched(servers)) > before + 6)
+        late.send_signal(signal.SIGCONT)
+        shared.wait()
+        for server in servers:
+            times = [request.at for request in server.requests]
+            assert min(after - before for before, after in pairwise(times)) > 0.35, "the server may be late to read a request"
+        assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
+        assert shared.output(1).count("this worker was silent for too long") == 1
