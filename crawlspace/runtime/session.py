@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from crawlspace.clock import SystemClock
@@ -72,6 +72,7 @@ class Session:
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
         collection = load_collection(name, settings)
+        _check_scheduler(settings["SCHEDULER"])
         make_folder(collection)
         store = open_store(collection, settings)
         try:
@@ -230,6 +231,20 @@ def _sharing(session: Session, store: SharedStore, settings: Mapping[str, object
     from crawlspace.runtime.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
 
     return Sharing(session, store, settings)
+
+
+def _check_scheduler(written: Any) -> None:
+    """Raise ConfigError for a scheduler that would neither ask the rules nor record anything."""
+    from scrapy.utils.misc import load_object  # noqa: PLC0415
+
+    from crawlspace.runtime.scheduler import FrontierScheduler  # noqa: PLC0415
+
+    # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
+    if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
+        raise ConfigError(
+            f"SCHEDULER is {written!r}, which knows nothing of rules and states: remove that setting;"
+            " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
+        )
 
 
 def make_folder(collection: Collection) -> None:

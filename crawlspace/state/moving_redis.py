@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import quote
 
 import redis
+from redis.sentinel import SentinelConnectionPool
 
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Op
@@ -195,10 +196,15 @@ class RedisSide:
         self._mark = None
 
 
-def address_of(client: redis.Redis) -> str:
+def address_of(client: redis.Redis | redis.RedisCluster) -> str:
     """Return the URL of a server, without user and password."""
+    if isinstance(client, redis.RedisCluster):
+        node: redis.cluster.ClusterNode = client.get_default_node()  # type: ignore[no-untyped-call]
+        return f"the cluster of {node.name}"
     where = client.connection_pool.connection_kwargs
     db = where.get("db") or 0
+    if isinstance(client.connection_pool, SentinelConnectionPool):
+        return f"sentinel://{client.connection_pool.service_name}/{db}"
     if "path" in where:
         return f"unix://{quote(str(where['path']))}?db={db}"
     kind = "rediss" if issubclass(client.connection_pool.connection_class, redis.SSLConnection) else "redis"

@@ -44,8 +44,7 @@ _FALSE = msgspec.Raw(b"\xc2")
 def url_records(packed: bytes) -> Iterator[UrlRecord]:
     """Yield URLs as the script has told them. Raises ValueError, and what msgspec raises, for what is not ours."""
     for one in _read_wholes(packed):
-        row = msgspec.Raw(bytes_of(one.row) or b"")
-        state = state_told(Told(one.id, row, _text(one.site) or "", one.winner, _text(one.handed) or False))
+        state = state_told(Told(one.id, one.row, _text(one.site) or "", one.winner, _text(one.handed) or False))
         state.lease_until = None
         document, by, mark = _optional(one.document), _optional(one.by), _optional(one.mark)
         told = None if document is None else document_of([b"", document, b""])

@@ -16,15 +16,17 @@ import redis
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.redis_rows import (
+    all_told,
+    bytes_of,
     change_of,
     document_of,
-    known_of,
+    knowns_of,
+    leased,
     new_urls,
     number,
     raw,
-    read_told,
-    state_of,
     state_told,
+    states_of,
     understood,
     written,
 )
@@ -71,8 +73,10 @@ class RedisStore:
         if limit <= 0:
             return []
         lane = {} if queue is None else {"lane": queue.lane}
-        leased = self._write("lease", site=site, limit=limit, now=now, until=until, **lane)
-        return [state_of(told, lease_until=until) for told in leased]
+        states, broken = leased(self._write("lease", site=site, limit=limit, now=now, until=until, **lane), until)
+        if broken:
+            self._write("put_aside", ids=broken)
+        return states
 
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
@@ -105,8 +109,8 @@ class RedisStore:
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         wanted = list(dict.fromkeys(ids))
         while True:
-            found = [read_told(told) for told in self._read("get_ids", ids=wanted)]
-            seen = {told.id: bytes(told.row) for told in found}
+            found = all_told(self._read("get_ids", ids=wanted))
+            seen = {told.id: bytes_of(told.row) or b"" for told in found}
             changes = [made for told in found if (made := change(state_told(told))) is not None]
             effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
             if effects is not None:
@@ -149,7 +153,7 @@ class RedisStore:
         found: list[KnownUrl] = []
         while len(found) < limit:
             after, told = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
-            found += map(known_of, told)
+            found += knowns_of(told)
             if not after:
                 break
         return found
@@ -158,12 +162,10 @@ class RedisStore:
         return int(self._command("HGET", "n", "edits") or 0) - self._own_writes
 
     def get(self, url: str) -> UrlState | None:
-        told = self._read("get", url=url, key=number(url_key(url)))
-        return state_of(told) if told else None
+        return next(iter(states_of(self._read("get", url=url, key=number(url_key(url))))), None)
 
     def get_by_id(self, id: int) -> UrlState | None:
-        told = self._read("get_ids", ids=[id])
-        return state_of(told[0]) if told else None
+        return next(iter(states_of(self._read("get_ids", ids=[id]))), None)
 
     def urls(
         self,
@@ -179,7 +181,7 @@ class RedisStore:
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
         while True:
             after, told = self._read("urls", after=after, limit=_PAGE, **wanted)
-            yield from map(state_of, told)
+            yield from states_of(told)
             if not after:
                 return
 

@@ -94,7 +94,7 @@ def _number_of(value: msgspec.Raw) -> int | None:
 
 
 class Told(msgspec.Struct, array_like=True):
-    """What a script tells of a URL; `winner` stands for its group (0: nobody), `handed` is False where nothing is."""
+    """What a script tells of a URL, its record in one piece; `winner` stands for its group (0: nobody), `handed` is False where nothing is."""
 
     id: int
     row: msgspec.Raw
@@ -103,27 +103,43 @@ class Told(msgspec.Struct, array_like=True):
     handed: str | Literal[False]
 
 
-_read_told = msgspec.msgpack.Decoder(Told).decode
+_read_all_told = msgspec.msgpack.Decoder(list[Told]).decode
 
 
-def read_told(told: bytes) -> Told:
+def all_told(told: bytes) -> list[Told]:
+    """Return what a script tells of several URLs. Raises StoreDamaged."""
     try:
-        return _read_told(told)
+        return _read_all_told(told)
     except UNREADABLE as error:
-        raise damaged(f"a URL: {error}") from error
+        raise damaged(f"what it tells of URLs: {error}") from error
 
 
-def state_of(told: bytes, *, lease_until: int | None = None) -> UrlState:
-    """`lease_until` is of a URL just leased, which its record does not say. Raises StoreDamaged, as `known_of` and `document_of`."""
-    return state_told(read_told(told), lease_until=lease_until)
+def states_of(told: bytes) -> list[UrlState]:
+    """Raises StoreDamaged, as `knowns_of` and `document_of`."""
+    return list(map(state_told, all_told(told)))
 
 
-def state_told(told: Told, *, lease_until: int | None = None) -> UrlState:
+def leased(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
+    """Return URLs that were just leased, which their records do not say, and the ids of those whose records are damaged."""
+    states, broken = [], []
+    for one in all_told(told):
+        try:
+            states.append(state_told(one, until))
+        except StoreDamaged:
+            broken.append(one.id)
+    return states, broken
+
+
+def state_told(told: Told, lease_until: int | None = None) -> UrlState:
     """Raises StoreDamaged."""
     try:
-        return _state_of(told, _read_row(told.row), lease_until)
+        return _state_of(told, _row_of(told), lease_until)
     except UNREADABLE as error:
         raise damaged(f"URL {told.id}: {error}") from error
+
+
+def _row_of(told: Told) -> Row:
+    return _read_row(bytes_of(told.row) or b"")
 
 
 def _state_of(told: Told, row: Row, lease_until: int | None) -> UrlState:
@@ -163,10 +179,13 @@ def _state_of(told: Told, row: Row, lease_until: int | None) -> UrlState:
     )
 
 
-def known_of(seen: bytes) -> KnownUrl:
-    told = read_told(seen)
+def knowns_of(told: bytes) -> list[KnownUrl]:
+    return list(map(_known_of, all_told(told)))
+
+
+def _known_of(told: Told) -> KnownUrl:
     try:
-        row = _read_row(told.row)
+        row = _row_of(told)
     except UNREADABLE as error:
         raise damaged(f"URL {told.id}: {error}") from error
     return KnownUrl(

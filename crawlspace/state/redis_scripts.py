@@ -20,6 +20,16 @@ from crawlspace.state.redis_rows import damaged, written
 _PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "move", "main")
 
 
+_PASSING = (
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+_PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
+"""What a server answers while another takes over from it, or while it cannot write to its disk."""
+
+
 class Scripts:
     """`client` decodes nothing."""
 
@@ -70,7 +80,11 @@ def said() -> Iterator[None]:
                 f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
             ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
+    except _PASSING as error:
+        raise StoreAway(f"Redis takes nothing at present: {error}") from error
     except redis.exceptions.RedisError as error:
+        if str(error).startswith(_PASSING_CODES):
+            raise StoreAway(f"Redis takes nothing at present: {error}") from error
         if str(error).startswith("WRONGTYPE"):
             raise damaged(str(error)) from error
         if str(error).startswith("user_script:"):

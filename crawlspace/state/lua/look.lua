@@ -2,7 +2,7 @@
 
 local function told(id)
   local row = get(id)
-  return as_told(id, encoded(row), site_name(row[SITE]), winner_of(id, row), handed_to(id))
+  return as_told(id, encoded(row), pack(site_name(row[SITE]), winner_of(id, row) or 0, handed_to(id) or false))
 end
 
 local function all_told(ids)
@@ -10,12 +10,12 @@ local function all_told(ids)
   for _, id in ipairs(ids) do
     if get(id) then found[#found + 1] = told(id) end
   end
-  return found
+  return all_as_told(found)
 end
 
 function ops.get(args)
   local id = id_of(args.url, args.key)
-  return id and told(id)
+  return all_told({id})
 end
 
 function ops.get_ids(args)

@@ -29,9 +29,10 @@ function ops.reclaim(args)
   local keeps = {}
   for _, id in ipairs(args.keep) do keeps[id] = true end
   local ids, ended = {}, {}
-  for _, member in ipairs(call("ZRANGEBYSCORE", P .. "leased", "-inf", args.now)) do
-    local id = tonumber(member)
-    if not keeps[id] then ids[#ids + 1] = id end
+  local leases = call("HGETALL", P .. "lease")
+  for n = 1, #leases, 2 do
+    local id = tonumber(leases[n])
+    if tonumber(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
   end
   prefetch(ids)
   for _, id in ipairs(ids) do
@@ -117,7 +118,7 @@ end
 
 function ops.hasten(args)
   local ids, limit = {}, 1000
-  local leased = call("ZRANGE", P .. "leased", 0, -1)
+  local leased = call("HKEYS", P .. "lease")
   prefetch(leased)
   for _, member in ipairs(leased) do
     local row = get(member)

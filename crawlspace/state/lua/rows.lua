@@ -1,6 +1,6 @@
 -- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
 -- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
--- Until when a URL is leased is its score in `leased` and nowhere else, so that leasing writes no record anew.
+-- Until when a URL is leased stands in the hash `lease` and nowhere else, so that leasing writes no record anew.
 --
 -- Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
 
@@ -32,9 +32,12 @@ local function encoded(row)
   return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
 end
 
--- A URL as it is told: its id, its record, its site, who stands for its group (0: nobody), and what has been handed to it.
-local function as_told(id, text, site, winner, handed)
-  return "\149" .. pack(id) .. text .. pack(site, winner or 0, handed or false)
+-- A URL as it is told: its id, its record, and as `rest` its site, who stands for its group (0: nobody), and what has been handed to it.
+local function as_told(id, text, rest) return "\149" .. pack(id, text) .. rest end
+
+-- Several of them, as one text: what is told is not taken apart on the way.
+local function all_as_told(list)
+  return "\221" .. struct.pack(">I4", #list) .. table.concat(list)
 end
 
 local function stored(row)
@@ -53,6 +56,12 @@ local function decoded(text)
   return row
 end
 
+-- Whether a record looks like one of ours, and has a checksum, as far as its beginning tells: taking it apart is left to whom it is told.
+local function looks(text)
+  local kind, high, last, version = string.byte(text, 1, 4)
+  return kind == 220 and high == 0 and version == FORMAT, last and last >= CHECKSUM
+end
+
 local function queue_of(row)
   if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
   if row[ASKED] then return USER, row[SHIFT] end
@@ -67,9 +76,9 @@ end
 local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
 local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
 
--- Where a URL stands: the sorted set, its member and its score there.
+-- Where a URL stands: the sorted set, its member and its score there. One that is leased stands nowhere.
 local function place_of(id, row)
-  if row[LEASE] then return P .. "leased", tostring(id), row[LEASE] end
+  if row[LEASE] then return nil end
   if row[STATE] == PENDING then return pending_key(row[SITE], lane_of(row)), tostring(id), id end
   if row[NEXT] then return due_key(row[SITE], lane_of(row)), string.format("%.0f", MEMBER + id), row[NEXT] end
   return nil
@@ -80,6 +89,7 @@ local function noted_origin(id, row)
   return {
     key = key, member = member, score = score, site = row[SITE], lane = lane_of(row), pending = row[STATE] == PENDING,
     state = row[LEASE] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
+    lease = row[LEASE],
   }
 end
 
@@ -87,7 +97,7 @@ end
 local function put_aside(id, text)
   call("HSET", P .. "broken", id, text)
   call("HDEL", P .. "url", id)
-  call("ZREM", P .. "leased", id)
+  call("HDEL", P .. "lease", id)
   call("HINCRBY", P .. "n", "broken", 1)
 end
 
@@ -112,13 +122,13 @@ local function prefetch(ids)
   for first = 1, #wanted, 500 do
     local last = math.min(first + 499, #wanted)
     local found = call("HMGET", P .. "url", unpack(wanted, first, last))
-    local leases = call("ZMSCORE", P .. "leased", unpack(wanted, first, last))
+    local leases = call("HMGET", P .. "lease", unpack(wanted, first, last))
     for n = first, last do keep(wanted[n], found[n - first + 1], leases[n - first + 1]) end
   end
 end
 
 local function get(id)
-  if rows[id] == nil then keep(id, call("HGET", P .. "url", id), call("ZSCORE", P .. "leased", id)) end
+  if rows[id] == nil then keep(id, call("HGET", P .. "url", id), call("HGET", P .. "lease", id)) end
   return rows[id] or nil
 end
 
@@ -220,13 +230,16 @@ local function flush()
     if was and (not is or was.key ~= is.key or was.member ~= is.member) and was.key then
       removed[was.key] = removed[was.key] or {}
       table.insert(removed[was.key], was.member)
-      if was.key ~= P .. "leased" then closed[was.key] = was end
+      closed[was.key] = was
     end
     if is and is.key and (not was or was.key ~= is.key or was.score ~= is.score) then
       added[is.key] = added[is.key] or {}
       table.insert(added[is.key], is.score)
       table.insert(added[is.key], is.member)
-      if is.key ~= P .. "leased" then opened[is.key] = is end
+      opened[is.key] = is
+    end
+    if (was and was.lease) ~= (is and is.lease) then
+      if is and is.lease then call("HSET", P .. "lease", id, is.lease) else call("HDEL", P .. "lease", id) end
     end
     for sign, one in pairs({[-1] = was, [1] = is}) do
       if one then

@@ -1,10 +1,10 @@
 -- Handing out URLs, and sites to workers.
 
--- Lease the next URLs of one lane, until `found` has so many, each as it is told, and `ids_found` their ids. They stand nowhere but in that lane, and no record of
--- theirs changes: nothing of what `flush` does is needed.
+-- Lease the next URLs of one lane, until `found` has so many, each as it is told, and `ids_found` their ids. They stand nowhere but in that
+-- lane, and no record of theirs changes: nothing of what `flush` does is needed.
 local function hand_out(site, lane, latest, limit, until_, found, ids_found)
   local key = latest and due_key(site, lane) or pending_key(site, lane)
-  local before, struck = #found, 0
+  local before, struck, lone = #found, 0, pack(site_name(site), 0, false)
   while #found < limit do
     local many = math.min(limit - #found, 500)
     local members
@@ -14,56 +14,83 @@ local function hand_out(site, lane, latest, limit, until_, found, ids_found)
       members = call("ZRANGE", key, 0, many - 1)
     end
     if #members == 0 then break end
-    call("ZREM", key, unpack(members))
+    call("ZREMRANGEBYRANK", key, 0, #members - 1)
     if not latest then struck = struck + #members end
     local ids, leases = {}, {}
     for n, member in ipairs(members) do ids[n] = latest and tonumber(member) - MEMBER or member end
     local texts = call("HMGET", P .. "url", unpack(ids))
     local handed = call("HMGET", P .. "handed", unpack(ids))
     for n, text in ipairs(texts) do
-      local id, row = tonumber(ids[n]), text and decoded(text)
-      if row then
-        leases[#leases + 1], leases[#leases + 2] = until_, id
-        found[#found + 1] = as_told(id, text, site_name(site), winner_of(id, row), handed[n])
+      local id, fine, row = tonumber(ids[n]), false, nil
+      if text then
+        local is_page
+        fine, is_page = looks(text)
+        if fine and (latest or is_page) then
+          row = decoded(text)
+          fine = row ~= nil
+        end
+      end
+      if fine then
+        leases[#leases + 1], leases[#leases + 2] = id, until_
+        local winner = row and winner_of(id, row)
+        local rest = (winner or handed[n]) and pack(site_name(site), winner or 0, handed[n]) or lone
+        found[#found + 1] = as_told(id, text, rest)
         ids_found[#ids_found + 1] = id
         if latest then call("HINCRBY", P .. "n", "state " .. row[STATE], -1) end
       elseif text then
         put_aside(id, text)
       end
     end
-    if #leases > 0 then call("ZADD", P .. "leased", unpack(leases)) end
+    if #leases > 0 then call("HSET", P .. "lease", unpack(leases)) end
   end
   if #found > before then call("HINCRBY", P .. "n", "state leased", #found - before) end
   if struck > 0 then call("HINCRBY", P .. "n", "state " .. PENDING, -struck) end
   if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
 end
 
-local function hand_out_of(site, lanes, limit, args)
+local ALL_LANES = {}
+for lane = 0, 29 do ALL_LANES[lane + 1] = lane end
+
+-- The lanes of a site in which something stands, by number.
+local function lanes_with(kind, site)
+  local places, has = {}, {}
+  for n, lane in ipairs(ALL_LANES) do places[n] = site .. ":" .. lane end
+  for n, is in ipairs(call("SMISMEMBER", P .. kind, unpack(places))) do has[n - 1] = is == 1 end
+  return has
+end
+
+local function hand_out_of(site, lanes, limit, args, pending, due)
   local found, ids = {}, {}
   for _, lane in ipairs(lanes) do
-    if #found < limit then hand_out(site, lane, nil, limit, args["until"], found, ids) end
-    if #found < limit then hand_out(site, lane, args.now, limit, args["until"], found, ids) end
+    if pending[lane] and #found < limit then hand_out(site, lane, nil, limit, args["until"], found, ids) end
+    if due[lane] and #found < limit then hand_out(site, lane, args.now, limit, args["until"], found, ids) end
   end
   return found, ids
 end
 
-function ops.lease(args)
-  local site, lanes = find_site(args.site), {args.lane}
-  if not site then return {} end
-  if not args.lane then
-    for lane = 0, 29 do lanes[lane + 1] = lane end
+-- Records that were told and that nobody understands.
+function ops.put_aside(args)
+  for _, id in ipairs(args.ids) do
+    local text = call("HGET", P .. "url", id)
+    if text then put_aside(id, text) end
   end
-  return (hand_out_of(site, lanes, args.limit, args))
+end
+
+function ops.lease(args)
+  local site = find_site(args.site)
+  if not site then return all_as_told({}) end
+  local lanes = args.lane and {args.lane} or ALL_LANES
+  return all_as_told((hand_out_of(site, lanes, args.limit, args, lanes_with("pending", site), lanes_with("due", site))))
 end
 
 local function fill(worker, site, limit, args)
-  local told, ids = {}, {}
+  local told, ids, pending, due = {}, {}, lanes_with("pending", site), lanes_with("due", site)
   for _, lanes in ipairs(args.lanes) do
-    local found, ids_found = hand_out_of(site, lanes, limit, args)
+    local found, ids_found = hand_out_of(site, lanes, limit, args, pending, due)
     for n, one in ipairs(found) do told[#told + 1], ids[#ids + 1] = one, ids_found[n] end
   end
   for first = 1, #ids, 500 do call("SADD", held_key(worker), unpack(ids, first, math.min(first + 499, #ids))) end
-  return ids, told
+  return ids, all_as_told(told)
 end
 
 -- Of the sites that have work, rounded up.

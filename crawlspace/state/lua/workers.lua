@@ -77,7 +77,7 @@ function ops.begin(args)
   if first then
     if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
-    for n, id in ipairs(call("ZRANGE", P .. "leased", 0, -1)) do ids[n] = tonumber(id) end
+    for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
     call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted")
     local seen = {}
@@ -120,7 +120,7 @@ function ops.beat(args)
     if running[tonumber(lane)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
   local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
-  return {#workers, sites, call("ZCARD", P .. "leased"), call("ZCARD", P .. "free"),
+  return {#workers, sites, call("HLEN", P .. "lease"), call("ZCARD", P .. "free"),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
     tonumber(numbers[3] or 0), deleted - args.deleted}
