@@ -64,12 +64,10 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     parts = urlsplit(url)
     who, _, places = parts.netloc.rpartition("@")
     service, _, db = parts.path.strip("/").partition("/")
-    if not (service and places):
+    named = [place.rpartition(":") if ":" in place else (place, "", "26379") for place in places.split(",")]
+    if not (service and all(host and port.isdigit() for host, _, port in named) and (db or "0").isdigit()):
         raise ValueError("the URL is to name Sentinels and a service, as in sentinel://one:26379,two:26379/mymaster/0")
-    sentinels = [
-        (host, int(port or 26379))
-        for host, _, port in (place.rpartition(":") if ":" in place else (place, "", "") for place in places.split(","))
-    ]
+    sentinels = [(host, int(port)) for host, _, port in named]
     params = {**REDIS_PARAMS, **settings.getdict("REDIS_PARAMS"), "db": int(db or 0)}
     if who:
         user, _, password = map(unquote, who.partition(":"))

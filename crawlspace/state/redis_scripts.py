@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 import redis
+import redis.sentinel
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 from crawlspace.state.redis_rows import damaged, written
@@ -78,6 +79,14 @@ def said() -> Iterator[None]:
         if isinstance(error, redis.exceptions.AuthenticationError):
             raise StoreError(
                 f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+            ) from error
+        if isinstance(error, redis.sentinel.MasterNotFoundError):  # tells whole clients otherwise
+            found = "No master found for the service: no Sentinel can be reached, or none knows it"
+            raise StoreAway(f"Redis cannot be reached: {found}") from error
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise StoreError(
+                f"Redis shows a certificate that does not hold: {error}; if it is yours, name the authority in REDIS_PARAMS,"
+                ' as in {"ssl_ca_certs": "/etc/ssl/our-ca.pem"}'
             ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
     except _PASSING as error:

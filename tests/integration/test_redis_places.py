@@ -142,5 +142,4 @@ def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
             shared.crawl(name).succeeded()
             assert shared.scrapy("status", name).succeeded().stdout.count(f"{PAGES + 1}") >= 1
             shared.scrapy("recrawl", name, site.url("/1")).succeeded()
-        found = [node.keys("*:url") for node in nodes]
-        assert sorted(sum(found, [])) == ["{demo}:url", "{other}:url"]
+        assert sorted(key for node in nodes for key in node.keys("*:url")) == ["{demo}:url", "{other}:url"]
