@@ -17,7 +17,7 @@ from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import State, UrlState
 from crawlspace.state.redis import RedisStore
-from tests.command_line import start_scrapy
+from tests.command_line import CompletedRun, run_scrapy, start_scrapy
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration import stored
 from tests.quick_start import Running
@@ -50,6 +50,10 @@ class Team:
         self.project.started.append(process)
         self._workers.append((process, output))
         return process
+
+    def run(self, *args: str) -> CompletedRun:
+        """Run a command on the first machine."""
+        return run_scrapy(args, env={**self.project.env, "CRAWLSPACE_DATA_DIR": str(self.data(0))})
 
     def output(self, number: int = 0) -> str:
         return self._workers[number][1].read_text()
@@ -108,6 +112,10 @@ def tree(pages: int, *, others: list[str] | None = None) -> Site:
     return site
 
 
+def seen(state: UrlState) -> tuple[object, ...]:
+    return state.url, state.state, state.status, state.depth, state.indexed, state.checksum, state.source
+
+
 def test_the_result_is_that_of_a_file(team: MakeTeam, project: MakeProject) -> None:
     site = tree(60)
     site["/0"] = page("Zero", text="zero", links=["/1", "/2", "/3", "/gone", "/moved", "/same", "/hidden", "/3?x"])
@@ -124,10 +132,6 @@ def test_the_result_is_that_of_a_file(team: MakeTeam, project: MakeProject) -> N
         shared = team(server.url("/"))
         shared.start()
         shared.wait()
-
-        def seen(state: UrlState) -> tuple[object, ...]:
-            return state.url, state.state, state.status, state.depth, state.indexed, state.checksum, state.source
-
         assert_same(map(seen, shared.states().values()), map(seen, stored.states(alone).values()))
         assert_same({urlsplit(url).path for url in shared.indexed()}, {path.partition("?")[0] for path in stored.indexed(alone)})
         first = server.counts()
@@ -178,6 +182,31 @@ def fetched(servers: list[Server]) -> Counter[str]:
     return Counter(
         {server.url(path): count for server in servers for path, count in server.counts().items() if path != "/robots.txt"}
     )
+
+
+def test_begun_with_a_file_and_finished_by_two(team: MakeTeam, project: MakeProject, four: list[Server]) -> None:
+    four[0].site["/same"] = page("/7", text=f"/7 of {four[0].netloc}")
+    four[0].site["/0"] = page("/0", text="zero", links=["/same", "/gone", *(f"/{n}" for n in range(1, 7))])
+    four[0].site["/gone"] = status(404)
+    starts = [server.url("/") for server in four]
+    alone = project(stored.collection("\n".join(starts)))
+    alone.crawl("demo").succeeded()
+    for server in four:
+        server.requests.clear()
+    shared = team(*starts)
+    first = shared.data(0)
+    shared.run("crawl", "demo", "-s", "CRAWLSPACE_STORE_URL=", "-s", "CLOSESPIDER_PAGECOUNT=60").succeeded()
+    moved = shared.run("move-store", "demo", "file", f"redis://127.0.0.1:{redis_server().port}/0").succeeded()
+    assert "compared with" in moved.stdout
+    (first / "demo" / "state.db").unlink()
+    assert 50 < len(fetched(four)) < len(all_of(four)) - 50
+    shared.start()
+    shared.until(lambda: len(fetched(four)) > 70)
+    shared.start()
+    shared.wait()
+    assert fetched(four) == Counter(dict.fromkeys(all_of(four), 1)), "nothing was fetched twice"
+    assert_same(map(seen, shared.states().values()), map(seen, stored.states(alone).values()))
+    assert shared.indexed() == {state.url for state in stored.states(alone).values() if state.indexed}
 
 
 def test_two_workers_fetch_each_page_once(team: MakeTeam, four: list[Server]) -> None:
