@@ -150,12 +150,14 @@ class _Crew:
         victim = by_process.get(int(drains.split(":")[1])) if drains and drainer else None
         name = victim or chance.choice(sorted(self.running))
         process = self.running.pop(name)
-        stop(process, signal.SIGKILL)
+        process.send_signal(signal.SIGSTOP)  # a dead one would be found by one that just joins, before it is known what it held
         time.sleep(_SETTLED_S)
         workers = [worker.decode() for worker in client.zrange(PREFIX + "workers", 0, -1)]
         own = [worker for worker in workers if worker.split(":")[1] == str(process.pid)]
         said = "new" if not own else "drains" if own[0] == drains else "fetches"
-        return f"{name} ({said})", [page for worker in own for page in self._held(worker)]
+        held = [page for worker in own for page in self._held(worker)]
+        stop(process, signal.SIGKILL)
+        return f"{name} ({said})", held
 
     def wait_for_end(self) -> None:
         """Wait until each has ended by itself. Raises BenchmarkFailed when one fails, or that takes too long."""
