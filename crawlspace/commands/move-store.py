@@ -10,15 +10,30 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
+from crawlspace.engine import SINK
 from crawlspace.errors import UsageError
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.moving import FILE, Bar, opened, read_place
+from crawlspace.runtime.stores import index_place
 from crawlspace.state.moving import check_source, move
+from crawlspace.state.moving_sqlite import SqliteSide
 from crawlspace.upkeep import Stopped
 
+if TYPE_CHECKING:
+    from crawlspace.runtime.command import Place
+    from crawlspace.state.moving_redis import RedisSide
+
 _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
+
+
+def _index_places(place: Place, source: SqliteSide | RedisSide) -> dict[str, str]:
+    """Where the indexes of the collection are, by sink."""
+    if not isinstance(source, SqliteSide):
+        return source.index_places()
+    return {SINK: index_place(place.index_file)} if place.index_file.exists() else {}
 
 
 class Command(CollectionCommand):
@@ -51,6 +66,9 @@ class Command(CollectionCommand):
                 with opened(place, there, writes=True) as target:
                     moved = move(source, target, place.name, told=bar)
                     names = source.name, target.name
+                    places = _index_places(place, source)
+                    if not isinstance(target, SqliteSide):
+                        target.keep_index_places(places)
         except KeyboardInterrupt:
             raise Stopped("stopped: what was copied stays, and the same command goes on where it was") from None
         print(
@@ -58,8 +76,12 @@ class Command(CollectionCommand):
         )
         setting = "" if there == FILE else "redis" if there == "redis" else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
+        own, index = index_place(place.index_file), places.get(SINK)
         if there != FILE:
-            print(f"The first worker keeps the index: begin on the machine that has it ({place.index_file}).")
+            told = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"
+            print(f"{told}: a worker there sends it what all of them find.")
+        elif index not in (None, own):
+            print(f"Its index is at {index}: copy it to {place.index_file} before the next crawl.")
         if here == FILE:
             print(f"Once all is well, {place.state_file} may be deleted.")
         else:

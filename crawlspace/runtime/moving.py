@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FILE = "file"
 _FILES = (FILE, "sqlite")
 _REDIS = "redis"
-_SERVERS = ("redis://", "rediss://", "unix://")
+_SERVERS = ("redis://", "rediss://", "unix://", "sentinel://")
 
 
 def read_place(word: str) -> str:

@@ -6,7 +6,7 @@ What says which worker holds what is not moved: the first one to begin finds wha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import quote
@@ -180,6 +180,14 @@ class RedisSide:
                 f"{self._collection} on {self.name} is being crawled or moved by somebody else: wait for that, and run the same again"
             )
         self._mark = now
+
+    def index_places(self) -> dict[str, str]:
+        """Return where the indexes are that the sinks send to, by sink, among all machines."""
+        return {sink.decode(): place.decode() for sink, place in self._store.scripts.hash("index").items()}
+
+    def keep_index_places(self, places: Mapping[str, str]) -> None:
+        for sink, place in places.items():
+            self._command("HSET", "index", sink, place)
 
     def clear(self) -> None:
         """Remove all of an unfinished copy, last of all what says that it is one."""
