@@ -122,7 +122,7 @@ class Sharing:
             if not drains:
                 if place != self._place and not self._told_of_index:
                     self._told_of_index = True
-                    logger.warning("the index of this collection is %s; this worker sends nothing to %s", place, self._place)
+                    logger.info("the index is at %s: a worker there sends it what this one finds", place)
                 return None
             batch = drain.take()
             return drain.settle(drain.deliver(batch)) if batch else None
