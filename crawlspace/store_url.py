@@ -7,10 +7,16 @@ from crawlspace.errors import SettingError
 _SERVERS = ("redis", "rediss", "unix", "sentinel")
 
 
+def is_server(url: str) -> bool:
+    """Whether a URL names a server; `redis` alone is the one that scrapy-redis's settings name."""
+    kind, colon, _ = url.partition("://")
+    return url == "redis" or bool(colon and kind in _SERVERS)
+
+
 def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
     """Return the URL of a shared store; empty where it is a file. Raises SettingError."""
     url = str(value or "").strip()
-    if url and url.partition("://")[0] not in _SERVERS:
+    if url and not is_server(url):
         raise SettingError(
             f"CRAWLSPACE_STORE_URL is {url!r}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
         )

@@ -203,7 +203,7 @@ class Frontier:
         return 0 if (turns := self._sites.get(site)) is None else turns.under_way + sum(map(len, turns.at_hand.values()))
 
     def part(self, site: str) -> tuple[float | None, float]:
-        """Have nothing more to do with a site but to finish what is under way. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
+        """Begin nothing more at a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
         turns = self._sites.get(site)
         if turns is None:
             return None, 0.0

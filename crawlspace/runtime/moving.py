@@ -9,6 +9,7 @@ from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.readers import duration
 from crawlspace.runtime.redis_connection import connected
 from crawlspace.state.moving_sqlite import SqliteSide
+from crawlspace.store_url import is_server
 from crawlspace.upkeep import bring_up_to_date
 
 if TYPE_CHECKING:
@@ -20,15 +21,13 @@ if TYPE_CHECKING:
 
 FILE = "file"
 _FILES = (FILE, "sqlite")
-_REDIS = "redis"
-_SERVERS = ("redis://", "rediss://", "unix://", "sentinel://")
 
 
 def read_place(word: str) -> str:
     """Return where a store is, as `file`, `redis` or the URL of a server. Raises UsageError."""
     if word in _FILES:
         return FILE
-    if word == _REDIS or word.startswith(_SERVERS):
+    if is_server(word):
         return word
     shown = word.rpartition("@")[2]  # a password must not be shown
     raise UsageError(f"{shown!r} is no store: write file, redis, or the URL of a Redis server, as in redis://localhost:6379/0")

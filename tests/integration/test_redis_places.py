@@ -97,6 +97,24 @@ def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path)
         assert (refused.returncode, refused.stderr.count("Redis refuses the user or the password")) == (1, 1)
 
 
+def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Server, tmp_path: Path) -> None:
+    site.site["/3"] = slow(page("Page 3", text="text of 3", links=["/4"]), 1.0)
+    folder = tmp_path / "server"
+    with started(folder, "--save", "3600 100000", "--dbfilename", "no.rdb") as client:
+        port = client.connection_pool.connection_kwargs["port"]
+        shared = demo(project, site, f"redis://127.0.0.1:{port}/0")
+        crawl = shared.start("crawl", "demo")
+        soon(lambda: "/3" in site.paths())
+        (folder / "no.rdb").mkdir()  # what it writes cannot be put there
+        client.bgsave()
+        soon(lambda: "Redis takes nothing at present: MISCONF" in (shared.folder / "output.txt").read_text())
+        (folder / "no.rdb").rmdir()
+        client.bgsave()
+        assert crawl.wait(timeout=60) == 0, (shared.folder / "output.txt").read_text()
+        assert len(stored.indexed(shared)) == PAGES + 1
+        assert set(site.counts().values()) == {1}, "nothing was fetched twice"
+
+
 def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: Server, tmp_path: Path) -> None:
     site.site["/3"] = slow(page("Page 3", text="text of 3", links=["/4"]), 1.0)
     with ExitStack() as stack:

@@ -4,7 +4,7 @@
 -- lane, and no record of theirs changes: nothing of what `flush` does is needed.
 local function hand_out(site, lane, latest, limit, until_, found, ids_found)
   local key = latest and due_key(site, lane) or pending_key(site, lane)
-  local before, struck, lone = #found, 0, pack(site_name(site), 0, false)
+  local before, gone, struck, lone = #found, {}, 0, pack(site_name(site), 0, false)
   while #found < limit do
     local many = math.min(limit - #found, 500)
     local members
@@ -14,8 +14,6 @@ local function hand_out(site, lane, latest, limit, until_, found, ids_found)
       members = call("ZRANGE", key, 0, many - 1)
     end
     if #members == 0 then break end
-    call("ZREMRANGEBYRANK", key, 0, #members - 1)
-    if not latest then struck = struck + #members end
     local ids, leases = {}, {}
     for n, member in ipairs(members) do ids[n] = latest and tonumber(member) - MEMBER or member end
     local texts = call("HMGET", P .. "url", unpack(ids))
@@ -36,15 +34,21 @@ local function hand_out(site, lane, latest, limit, until_, found, ids_found)
         local rest = (winner or handed[n]) and pack(site_name(site), winner or 0, handed[n]) or lone
         found[#found + 1] = as_told(id, text, rest)
         ids_found[#ids_found + 1] = id
-        if latest then call("HINCRBY", P .. "n", "state " .. row[STATE], -1) end
+        if latest then
+          local name = "state " .. row[STATE]
+          gone[name] = (gone[name] or 0) + 1
+        end
       elseif text then
         put_aside(id, text)
       end
     end
-    if #leases > 0 then call("HSET", P .. "lease", unpack(leases)) end
+    if #leases > 0 then call("HSET", P .. "lease", unpack(leases)) end  -- first: a server that is full refuses it, and nothing has changed
+    call("ZREMRANGEBYRANK", key, 0, #members - 1)
+    if not latest then struck = struck + #members end
   end
   if #found > before then call("HINCRBY", P .. "n", "state leased", #found - before) end
-  if struck > 0 then call("HINCRBY", P .. "n", "state " .. PENDING, -struck) end
+  if struck > 0 then gone["state " .. PENDING] = struck end
+  for name, count in pairs(gone) do call("HINCRBY", P .. "n", name, -count) end
   if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
 end
 
