@@ -7,6 +7,7 @@ crawl begins, is asked of the server at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from secrets import token_hex
 
 import redis
@@ -16,7 +17,7 @@ from crawlspace.clock import Clock
 from crawlspace.errors import StoreError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.recent import Recent
+from crawlspace.recent import Recent, RecentByWeight
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.redis_workers import TakenSite, Worker
@@ -26,6 +27,20 @@ from crawlspace.supply import Behind, Supply
 BORN = "born"
 """Tells a collection from one that was made anew after the server had lost it."""
 _SITES = 20_000
+_ROBOTS_CHARACTERS = 8_000_000
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known of a site that is held."""
+
+    health: Health
+    schemes: set[str]
+    """Those of which the server has, or will have, a robots.txt."""
+
+
+def _weight(_: object, entry: RobotsEntry) -> int:
+    return 200 + len(entry.body)
 
 
 class SharedStore(RedisStore):
@@ -56,9 +71,8 @@ class SharedStore(RedisStore):
             wait_site=super().wait_site,
             come_back=self._come_back,
         )
-        self._told: Recent[str, TakenSite] = Recent(_SITES)
-        """What came with a site."""
-        self._robots: Recent[tuple[str, str], RobotsEntry] = Recent(_SITES)
+        self._known: Recent[str, _Known] = Recent(_SITES)
+        self._robots: RecentByWeight[tuple[str, str], RobotsEntry] = RecentByWeight(_ROBOTS_CHARACTERS, _weight)
         self._written: tuple[Sequence[Change], int] | None = None
         born = self.get_meta(BORN)
         self.is_new = born is None and not self.scan(0, 1)
@@ -74,9 +88,12 @@ class SharedStore(RedisStore):
         """Supply a crawl from now on; see Supply.begin."""
 
         def arrived(one: TakenSite) -> None:
-            self._told.put(one.site, one)
-            brakes.know(one.site, one.health or NEW_SITE)
-            for entry in one.robots:
+            if one.known is None:
+                return
+            health = one.known.health or NEW_SITE
+            self._known.put(one.site, _Known(health, {entry.scheme for entry in one.known.robots}))
+            brakes.know(one.site, health)
+            for entry in one.known.robots:
                 self._robots.put((entry.site, entry.scheme), entry)
 
         self._shares = True
@@ -112,11 +129,14 @@ class SharedStore(RedisStore):
         """Record what this worker holds. The same list again is the same call again, for its answer may have been lost."""
         if self._written is None or self._written[0] is not changes:
             self._written = changes, self.worker.next_number()
+        for site, how in (health or {}).items():
+            if (known := self._known.get(site)) is not None:
+                known.health = how
         return self.worker.record(changes, now=now, health=health, number=self._written[1])
 
     def health(self, site: str) -> Health:
-        told = self._told.get(site)
-        return super().health(site) if told is None else told.health or NEW_SITE
+        known = self._known.get(site)
+        return super().health(site) if known is None else known.health
 
     def version(self) -> int:
         """Always the same: what others do arrives with the sites."""
@@ -125,12 +145,16 @@ class SharedStore(RedisStore):
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
         entry = self._robots.get((site, scheme))
-        if entry is None and self._told.get(site) is None:
-            entry = super().robots(site, scheme)
+        if entry is None:
+            known = self._known.get(site)
+            if known is None or scheme in known.schemes:
+                entry = super().robots(site, scheme)
         return entry
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._robots.put((entry.site, entry.scheme), entry)
+        if (known := self._known.get(entry.site)) is not None:
+            known.schemes.add(entry.scheme)
         self.behind.do(lambda: super(SharedStore, self).save_robots(entry))
 
     # refusals

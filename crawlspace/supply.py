@@ -221,9 +221,11 @@ class Supply:
                 lanes.setdefault(state.queue.lane, deque()).append(state)
             self._count += len(one.states)
             self._arrived(one)
-            wait_s = one.wait_until - self._clock.now() if one.wait_until is not None else 0.0
-            queues = [Queue.of_lane(lane) for lane in lanes]
-            self._frontier.arrived(one.site, queues, asked_ago_s=one.asked_ago_s, wait_s=wait_s)
+            asked_ago_s, wait_s = None, 0.0
+            if one.known is not None:
+                asked_ago_s = one.known.asked_ago_s
+                wait_s = 0.0 if one.known.wait_until is None else one.known.wait_until - self._clock.now()
+            self._frontier.arrived(one.site, [Queue.of_lane(lane) for lane in lanes], asked_ago_s=asked_ago_s, wait_s=wait_s)
         self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
         self._next_take = self._clock.monotonic() + self._pause_s
         if taken.share is not None:

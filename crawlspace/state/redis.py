@@ -17,11 +17,14 @@ from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.redis_rows import (
     all_told,
+    batch_of,
     bytes_of,
     change_of,
     document_of,
+    ids_of,
     knowns_of,
     leased,
+    leased_one_by_one,
     new_urls,
     number,
     raw,
@@ -73,10 +76,7 @@ class RedisStore:
         if limit <= 0:
             return []
         lane = {} if queue is None else {"lane": queue.lane}
-        states, broken = leased(self._write("lease", site=site, limit=limit, now=now, until=until, **lane), until)
-        if broken:
-            self._write("put_aside", ids=broken)
-        return states
+        return urls_leased(self.scripts, site, self._write("lease", site=site, limit=limit, now=now, until=until, **lane), until)
 
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
@@ -272,6 +272,21 @@ class RedisStore:
         told = self._read(operation, **args)
         self._own_writes += 1
         return told
+
+
+def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], until: int) -> list[UrlState]:
+    """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
+    if isinstance(told, bytes):
+        batch = batch_of(told)
+        ids, states = batch.ids, leased(batch, site, until)
+        if states is not None:
+            return states
+    else:
+        ids = ids_of(told[0])
+    states, broken = leased_one_by_one(scripts.run("get_ids", ids=list(map(int, ids))), until)
+    if broken:
+        scripts.run("put_aside", ids=broken)
+    return states
 
 
 def effects_of(told: Sequence[Any]) -> Effects:

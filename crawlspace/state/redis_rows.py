@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import astuple
 
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
@@ -23,7 +24,7 @@ FORMAT = 1
 NOTHING = msgspec.Raw(b"\xc0")
 
 
-class Row(msgspec.Struct, array_like=True):
+class Row(msgspec.Struct, array_like=True, gc=False):
     """A record as it is stored. Elements are only ever appended."""
 
     version: int
@@ -76,7 +77,13 @@ def bytes_of(value: msgspec.Raw) -> bytes | None:
         return None
     found = bytes(value)
     kind = found[0]
-    return None if kind == 0xC0 else found[{0xD9: 2, 0xDA: 3, 0xDB: 5}.get(kind, 1) :]
+    if 0xA0 <= kind < 0xC0:
+        return found[1:]
+    return None if kind == 0xC0 else found[_HEADS.get(kind, 1) :]
+
+
+_HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
+"""How long the head of a string is, by its first byte, where it is not one byte."""
 
 
 def _key(value: int) -> bytes:
@@ -119,8 +126,51 @@ def states_of(told: bytes) -> list[UrlState]:
     return list(map(state_told, all_told(told)))
 
 
-def leased(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
-    """Return URLs that were just leased, which their records do not say, and the ids of those whose records are damaged."""
+class Batch(msgspec.Struct, array_like=True):
+    """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`.
+
+    The others name ids, each followed by who stands for its group, or by what has been handed to it.
+    """
+
+    ids: list[str]
+    rows: msgspec.Raw
+    winners: list[str]
+    handed: list[str]
+
+
+_read_ids = msgspec.msgpack.Decoder(list[str]).decode
+_read_batch = msgspec.msgpack.Decoder(Batch).decode
+_read_rows = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+def batch_of(told: bytes) -> Batch:
+    """Raises StoreDamaged."""
+    with understood("what it tells of leased URLs"):
+        return _read_batch(told)
+
+
+def ids_of(told: bytes) -> list[str]:
+    """Raises StoreDamaged."""
+    with understood("what it tells of leased URLs"):
+        return _read_ids(told)
+
+
+def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
+    """Return URLs as they are now, which their records do not say; None where one of the records is damaged: then none can be told apart."""
+    winners = {id: int(winner) for id, winner in zip(batch.winners[::2], batch.winners[1::2], strict=True)}
+    handed = dict(zip(batch.handed[::2], batch.handed[1::2], strict=True))
+    try:
+        rows = _read_rows(bytes_of(batch.rows) or b"")
+        return [
+            _state_of(int(id), row, site, winners.get(id, 0), handed.get(id), until)
+            for id, row in zip(batch.ids, rows, strict=True)
+        ]
+    except UNREADABLE:
+        return None
+
+
+def leased_one_by_one(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
+    """Return URLs that are leased, and the ids of those whose records are damaged."""
     states, broken = [], []
     for one in all_told(told):
         try:
@@ -133,7 +183,7 @@ def leased(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
 def state_told(told: Told, lease_until: int | None = None) -> UrlState:
     """Raises StoreDamaged."""
     try:
-        return _state_of(told, _row_of(told), lease_until)
+        return _state_of(told.id, _row_of(told), told.site, told.winner, told.handed or None, lease_until)
     except UNREADABLE as error:
         raise damaged(f"URL {told.id}: {error}") from error
 
@@ -142,41 +192,22 @@ def _row_of(told: Told) -> Row:
     return _read_row(bytes_of(told.row) or b"")
 
 
-def _state_of(told: Told, row: Row, lease_until: int | None) -> UrlState:
-    id, winner = told.id, told.winner
+def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, leased_until: int | None) -> UrlState:
+    """`winner` stands for its group, 0: nobody. By place and not by name, which takes half as long."""
+    (
+        _, url, key, _, state, status, source, shift, depth, redirects, path_length, discovered_at,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
+        etag, last_modified, held, held_mark, asked, fields_mark,
+    ) = astuple(row)  # fmt: skip
     return UrlState(
-        id=id,
-        key=_number_of(row.key) or 0,
-        url=row.url,
-        site=told.site,
-        state=row.state,
-        status=row.status,
-        source=row.source,
-        shift=row.shift,
-        depth=row.depth,
-        redirects=row.redirects,
-        path_length=row.path_length,
-        host_as_written=row.host_as_written,
-        discovered_at=row.discovered_at,
-        fetched_at=row.fetched_at,
-        next_fetch=row.next_fetch,
-        interval_s=row.interval_s,
-        retries=row.retries,
-        errors=row.errors,
-        lease_until=lease_until or row.lease_until,
-        etag=row.etag,
-        last_modified=row.last_modified,
-        rules=row.rules,
-        checksum=bytes_of(row.checksum),
-        canonical=_number_of(row.canonical),
-        indexed=winner == id,
-        duplicate_of=winner if winner not in (0, id) else None,
-        held=row.held,
-        held_mark=row.held_mark,
-        asked=row.asked,
-        handed=told.handed or None,
-        fields_mark=_number_of(row.fields_mark) or 0,
-    )
+        id, _number_of(key) or 0, url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
+        discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
+        None if checksum is NOTHING else bytes_of(checksum),
+        None if canonical is NOTHING else _number_of(canonical),
+        winner == id, winner if winner not in (0, id) else None,
+        held, held_mark, asked, handed,
+        0 if fields_mark is NOTHING else _number_of(fields_mark) or 0,
+    )  # fmt: skip
 
 
 def knowns_of(told: bytes) -> list[KnownUrl]:

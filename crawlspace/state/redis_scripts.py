@@ -1,7 +1,7 @@
 """Runs the scripts in `lua/` on a server, and its plain commands, for one collection; what the server refuses is said in a sentence.
 
-The scripts are one program, in the order of `_PARTS`. All keys of a collection begin with `{name}:`: the braces keep them together on
-one node of a cluster.
+The scripts are one program, in the order of `_PARTS`; handing out has a smaller one. All keys of a collection begin with `{name}:`: the
+braces keep them together on one node of a cluster.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ import redis.sentinel
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 from crawlspace.state.redis_rows import damaged, written
 
-_PARTS = ("rows", "queue", "outbox", "workers", "groups", "handing", "record", "look", "take", "orders", "move", "main")
-
+_PARTS = ("rows", "queue", "outbox", "workers", "winner", "groups", "handing", "record", "look", "take", "orders", "move", "main")
+_TAKING = ("rows", "queue", "workers", "winner", "take", "main")
+"""What handing out needs: a server makes all functions of a program anew for each call."""
 
 _PASSING = (
     redis.exceptions.ReadOnlyError,
@@ -40,8 +41,9 @@ class Scripts:
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self._sinks = json.dumps(list(sinks))
-        folder = files("crawlspace.state") / "lua"
-        self._run = client.register_script("\n".join((folder / f"{part}.lua").read_text() for part in _PARTS))
+        whole, taking = (client.register_script(_program(parts)) for parts in (_PARTS, _TAKING))
+        self._programs = {"take": taking, "lease": taking}
+        self._whole = whole
         self.now_ms: Callable[[], int | str] = lambda: ""
         """What the scripts take for the server's clock where a test stops it."""
         self.runs = 0
@@ -51,7 +53,8 @@ class Scripts:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
         self.runs += 1
         with said():
-            return self._run(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
+            program = self._programs.get(operation, self._whole)
+            return program(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
@@ -65,6 +68,11 @@ class Scripts:
 
     def close(self) -> None:
         self.client.close()
+
+
+def _program(parts: Sequence[str]) -> str:
+    folder = files("crawlspace.state") / "lua"
+    return "\n".join((folder / f"{part}.lua").read_text() for part in parts)
 
 
 @contextmanager

@@ -21,8 +21,8 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore, effects_of, robots_entry
-from crawlspace.state.redis_rows import change_of, leased, written
+from crawlspace.state.redis import RedisStore, effects_of, robots_entry, urls_leased
+from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.store import Change, Effects, RobotsEntry
 
 
@@ -35,15 +35,23 @@ class Info(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class TakenSite:
-    """A site that is held, with URLs of it that are leased."""
+    """URLs that were leased at a site."""
 
     site: str
+    states: Sequence[UrlState]
+    known: Known | None
+    """None where the worker held the site already: then nobody knows more of it than itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the others know of a site that a worker takes."""
+
     asked_ago_s: float | None
     """How long ago it was last asked, by whomever; None where it never was."""
     wait_until: int | None
     health: Health | None
     robots: Sequence[RobotsEntry]
-    states: Sequence[UrlState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +212,12 @@ class Worker:
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         sites, dry, share = answer
-        taken, broken = [], []
-        for told in sites:
-            states, damaged = leased(told[-1], until)
-            broken += damaged
-            taken.append(_taken(told, states))
-        if broken:
-            self._scripts.run("put_aside", worker=self.name, ids=broken)
+        taken = [self._taken(*told, until=until) for told in sites]
         return Taken(taken, [site.decode() for site in dry], None if share < 0 else share)
+
+    def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> TakenSite:
+        site = name.decode()
+        return TakenSite(site, urls_leased(self._scripts, site, urls, until), _known(site, *known) if known else None)
 
     def record(
         self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
@@ -279,15 +285,10 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     return found
 
 
-def _taken(told: Sequence[Any], states: Sequence[UrlState]) -> TakenSite:
-    site, asked_ago_ms, wait, health, http, https, _ = told
-    name = site.decode()
-    robots = [robots_entry(name, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry]
-    return TakenSite(
-        name,
+def _known(site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes) -> Known:
+    return Known(
         None if asked_ago_ms < 0 else asked_ago_ms / 1000,
         wait or None,
         Health(*map(int, health.split())) if health else None,
-        robots,
-        states,
+        [robots_entry(site, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -126,6 +126,35 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     assert known.get("a.example/0").checksum == b"new"
 
 
+# what is made of a record whose head remains as it should be
+DAMAGED: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("cut off", lambda record: record[:-3]),
+    ("only its head", lambda record: record[:4]),
+    ("something else behind the head", lambda record: record[:4] + b"garbage"),
+    ("two in one", lambda record: record + record),
+    ("a state that there is not", lambda record: record.replace(b"\x01\x00\xc0\x03", b"\x01\x63\xc0\x03")),
+]
+
+
+@pytest.mark.parametrize("leased_by", ["a worker", "a command"])
+@pytest.mark.parametrize("damage", [damage for _, damage in DAMAGED], ids=[title for title, _ in DAMAGED])
+def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
+    store: RedisStore, known: Known, damage: Callable[[bytes], bytes], leased_by: str
+) -> None:
+    known.discover("a.example/0", "a.example/1", "a.example/2")
+    record = store.scripts.command("HGET", "url", "2")
+    assert damage(record) != record
+    store.scripts.command("HSET", "url", "2", damage(record))
+    if leased_by == "a worker":
+        worker = joined(store)
+        assert take(worker) == {"a": ["a.example/0", "a.example/2"]}
+        assert worker.beat().broken == 1
+    else:
+        assert known.leased("a.example") == ["a.example/0", "a.example/2"]
+    assert store.scripts.hash("broken") == {b"2": damage(record)}
+    assert known.get("a.example/0").lease_until is not None
+
+
 def test_a_record_that_is_repeated_counts_once(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     worker = joined(store)
@@ -143,13 +172,17 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     store.wait_site("b.example:80", NOW + 60)
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
     one, two = joined(store), joined(store)
-    taken = one.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
-    assert (taken.asked_ago_s, taken.wait_until, taken.health) == (None, None, None)
-    assert [entry.body for entry in taken.robots] == ["User-agent: *"]
-    one.let_go([Letting("a.example:80", 2.5, 0, [state.id for state in taken.states])])
+    taken = one.take(refill={}, new=5, limit=1, now=NOW, until=NOW + 300).sites[0]
+    assert taken.known is not None
+    assert (taken.known.asked_ago_s, taken.known.wait_until, taken.known.health) == (None, None, None)
+    assert [entry.body for entry in taken.known.robots] == ["User-agent: *"]
+    more = one.take(refill={"a.example:80": 5}, new=0, limit=5, now=NOW, until=NOW + 300).sites[0]
+    assert more.known is None  # nobody knows more of the site than the one that holds it
+    one.let_go([Letting("a.example:80", 2.5, 0, [state.id for state in [*taken.states, *more.states]])])
     assert known.get("a.example/0").lease_until is None
     again = two.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
-    assert again.asked_ago_s == pytest.approx(2.5, abs=0.5)
+    assert again.known is not None
+    assert again.known.asked_ago_s == pytest.approx(2.5, abs=0.5)
     assert [short(state.url) for state in again.states] == ["a.example/0", "a.example/1"]
 
 

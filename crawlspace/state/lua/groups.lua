@@ -1,6 +1,4 @@
--- One of a group: see `groups.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
--- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
--- so that their order is their rank.
+-- Who joins and leaves a group, and who stands for it then.
 
 local NOTED = 100
 local was = {}        -- by id: what a URL that changes was, before this call
@@ -16,22 +14,7 @@ local function remember(id, row)
   end
 end
 
-local function checksum_bucket(checksum)
-  return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
-end
-
-local entries, changed_entries = {}, {}
-local function entry_of(checksum)
-  local entry = entries[checksum]
-  if not entry then
-    local text = call("HGET", checksum_bucket(checksum), checksum)
-    local urls, members = string.match(text or "0:", "^(%d+):(.*)$")
-    entry = {urls = tonumber(urls), members = members}
-    entries[checksum] = entry
-  end
-  return entry
-end
-
+local changed_entries = {}
 local function write_entries()
   for checksum in pairs(changed_entries) do
     local entry = entries[checksum]
@@ -44,7 +27,6 @@ local function write_entries()
   changed_entries = {}
 end
 
-local function group_key(group) return P .. "group:" .. group end
 local function member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
 local function named_key(group) return P .. "named:" .. group end    -- by key: how many members name it
 
@@ -60,12 +42,6 @@ local function group_now(id)
     if page then return rows[page][CHECKSUM], true end
   end
   return row[CHECKSUM], false
-end
-
-local asides = {}
-local function aside_then(id)
-  if asides[id] == nil then asides[id] = call("HGET", P .. "aside", id) end
-  return asides[id]
 end
 
 -- The group a URL was in before this call.
@@ -97,15 +73,6 @@ local function standing(group)
     first = first + #places
   end
   return {winner = winner, noted = noted}
-end
-
-local function winner_of(id, row)
-  if not row[CHECKSUM] then return nil end
-  local group = aside_then(id) or row[CHECKSUM]
-  local members = entry_of(group).members
-  if members ~= "*" then return tonumber(members) end
-  local first = call("ZRANGE", group_key(group), 0, 0)[1]
-  return first and tonumber(string.match(first, "^...........(%d+).$"))
 end
 
 -- Aside, named, redirects, length of the path, id: all of one width, so that the order of texts is that of numbers.

@@ -2,6 +2,21 @@
 
 local ops = {}
 
+local function worker_key(worker) return P .. "worker:" .. worker end
+
+-- 0 where one process alone crawls: then `worker` is nil. -1 where the worker is no more.
+local function worker_number(worker) return worker and tonumber(call("HGET", worker_key(worker), "number") or -1) or 0 end
+
+-- Those of the URLs that a worker holds.
+local function held_of(worker, ids)
+  local number, held = worker_number(worker), {}
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    if get(id) and holders[id] == number then held[#held + 1] = id end
+  end
+  return held
+end
+
 local function end_leases(ids)
   prefetch(ids)
   for _, id in ipairs(ids) do
@@ -17,10 +32,7 @@ end
 function ops.release(args)
   local ids = args.ids
   if args.worker then  -- only what it still holds
-    ids = {}
-    for _, id in ipairs(args.ids) do
-      if call("SREM", P .. "held:" .. args.worker, id) == 1 then ids[#ids + 1] = id end
-    end
+    ids = held_of(args.worker, args.ids)
   end
   end_leases(ids)
 end
@@ -32,7 +44,7 @@ function ops.reclaim(args)
   local leases = call("HGETALL", P .. "lease")
   for n = 1, #leases, 2 do
     local id = tonumber(leases[n])
-    if tonumber(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
+    if lease_of(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
   end
   prefetch(ids)
   for _, id in ipairs(ids) do

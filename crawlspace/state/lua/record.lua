@@ -171,10 +171,10 @@ function ops.record(args)
   end
   prefetch(ids)
   keep_documents(kept)
-  local discovered, pages, order, gone = {}, {}, {}, {}
+  local discovered, pages, order, gone, number = {}, {}, {}, {}, worker_number(args.worker)
   for _, change in ipairs(args.changes) do
     local id = change.id
-    if get(id) and (not args.worker or call("SISMEMBER", held_key(args.worker), id) == 1) then
+    if get(id) and (not args.worker or holders[id] == number) then
       local page = pages[id]
       if not page then
         page = {key = rows[id][KEY]}
@@ -200,11 +200,7 @@ function ops.record(args)
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health)
   local reply = replied(lowered, pushes, deletes, due)
-  if args.worker then
-    for first = 1, #ids, 500 do call("SREM", held_key(args.worker), unpack(ids, first, math.min(first + 499, #ids))) end
-    remembered(args, reply)
-  end
-  return reply
+  return args.worker and remembered(args, reply) or reply
 end
 
 local function copied(row)

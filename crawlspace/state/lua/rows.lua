@@ -1,6 +1,7 @@
 -- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
 -- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
--- Until when a URL is leased stands in the hash `lease` and nowhere else, so that leasing writes no record anew.
+-- Until when a URL is leased, and the number of the worker that holds it, stand in the hash `lease` and nowhere else, so that leasing writes
+-- no record anew.
 --
 -- Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
 
@@ -25,6 +26,7 @@ local rows = {}     -- by id: the record as it is to be; false where there is no
 local origin = {}   -- by id: where it stands and what it counts as in the database
 local touched = {}  -- by id: "row", or "place" where only that has changed
 local names = {}    -- of sites, by number
+local holders = {}  -- by id: the number of the worker that held it when this call began
 
 local function encoded(row)
   local last = LAST
@@ -49,8 +51,8 @@ local function stored(row)
 end
 
 local function decoded(text)
-  local fine, row = pcall(unpack_one, text)
-  if not fine or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
+  local fine, row, more = pcall(unpack_one, text)
+  if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
   if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
   for place in pairs(ZERO) do row[place] = row[place] or 0 end
   return row
@@ -101,12 +103,18 @@ local function put_aside(id, text)
   call("HINCRBY", P .. "n", "broken", 1)
 end
 
+-- Until when, and the number of the worker; 0 where one process alone crawls.
+local function lease_of(text)
+  local until_, holder = string.match(text, "^(%d+) (%d+)$")
+  return tonumber(until_ or 0), tonumber(holder or 0)
+end
+
 local function keep(id, text, lease)
   local row = text and decoded(text)
   if text and not row then put_aside(id, text) end
   rows[id] = row or false
   if row then
-    row[LEASE] = lease and tonumber(lease) or nil
+    if lease then row[LEASE], holders[id] = lease_of(lease) end
     origin[id] = noted_origin(id, row)
   end
 end
@@ -239,7 +247,7 @@ local function flush()
       opened[is.key] = is
     end
     if (was and was.lease) ~= (is and is.lease) then
-      if is and is.lease then call("HSET", P .. "lease", id, is.lease) else call("HDEL", P .. "lease", id) end
+      call("HDEL", P .. "lease", id)  -- only `take.lua` leases
     end
     for sign, one in pairs({[-1] = was, [1] = is}) do
       if one then

@@ -1,53 +1,65 @@
 -- Handing out URLs, and sites to workers.
 
--- Lease the next URLs of one lane, until `found` has so many, each as it is told, and `ids_found` their ids. They stand nowhere but in that
--- lane, and no record of theirs changes: nothing of what `flush` does is needed.
-local function hand_out(site, lane, latest, limit, until_, found, ids_found)
+-- What is handed out of one site, to be told in one piece (see `redis_rows.py`): ids and records in the same order, and of the few where there
+-- is something, the ids with who stands for their group, and with what has been handed to them.
+local function batch() return {ids = {}, texts = {}, winners = {}, handed = {}} end
+
+-- Returns it, and its ids alone.
+local function batch_told(batch)
+  local ids = pack(batch.ids)
+  local records = "\221" .. struct.pack(">I4", #batch.texts) .. table.concat(batch.texts)
+  return "\148" .. ids .. pack(records, batch.winners, batch.handed), ids
+end
+
+local function append(list, ...)
+  for _, value in ipairs({...}) do list[#list + 1] = value end
+end
+
+-- Lease the next URLs of one lane, until the batch has so many. They stand nowhere but in that lane, and no record of theirs changes: nothing
+-- of what `flush` does is needed.
+local function hand_out(batch, site, lane, latest, limit, lease)
   local key = latest and due_key(site, lane) or pending_key(site, lane)
-  local before, gone, struck, lone = #found, {}, 0, pack(site_name(site), 0, false)
-  while #found < limit do
-    local many = math.min(limit - #found, 500)
+  local ids, texts, before, gone = batch.ids, batch.texts, #batch.ids, {}
+  local any_handed = call("EXISTS", P .. "handed") == 1
+  while #ids < limit do
+    local many = math.min(limit - #ids, 500)
     local members
     if latest then
       members = call("ZRANGEBYSCORE", key, "-inf", latest, "LIMIT", 0, many)
+      for n, member in ipairs(members) do members[n] = string.format("%.0f", tonumber(member) - MEMBER) end
     else
       members = call("ZRANGE", key, 0, many - 1)
     end
     if #members == 0 then break end
-    local ids, leases = {}, {}
-    for n, member in ipairs(members) do ids[n] = latest and tonumber(member) - MEMBER or member end
-    local texts = call("HMGET", P .. "url", unpack(ids))
-    local handed = call("HMGET", P .. "handed", unpack(ids))
-    for n, text in ipairs(texts) do
-      local id, fine, row = tonumber(ids[n]), false, nil
+    local handed = any_handed and call("HMGET", P .. "handed", unpack(members)) or {}
+    local leases, count, first = {}, #ids, #ids
+    for n, text in ipairs(call("HMGET", P .. "url", unpack(members))) do
+      local id, fine, row = members[n], false, nil
       if text then
-        local is_page
-        fine, is_page = looks(text)
-        if fine and (latest or is_page) then
+        local has_checksum
+        fine, has_checksum = looks(text)
+        if fine and (latest or has_checksum) then
           row = decoded(text)
           fine = row ~= nil
         end
       end
       if fine then
-        leases[#leases + 1], leases[#leases + 2] = id, until_
-        local winner = row and winner_of(id, row)
-        local rest = (winner or handed[n]) and pack(site_name(site), winner or 0, handed[n]) or lone
-        found[#found + 1] = as_told(id, text, rest)
-        ids_found[#ids_found + 1] = id
-        if latest then
-          local name = "state " .. row[STATE]
-          gone[name] = (gone[name] or 0) + 1
-        end
+        count = count + 1
+        ids[count], texts[count] = id, text
+        leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease
+        local winner = row and winner_of(tonumber(id), row)
+        if winner then append(batch.winners, id, tostring(winner)) end
+        if handed[n] then append(batch.handed, id, handed[n]) end
+        if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
       elseif text then
-        put_aside(id, text)
+        put_aside(tonumber(id), text)
       end
     end
-    if #leases > 0 then call("HSET", P .. "lease", unpack(leases)) end  -- first: a server that is full refuses it, and nothing has changed
+    if count > first then call("HSET", P .. "lease", unpack(leases)) end
     call("ZREMRANGEBYRANK", key, 0, #members - 1)
-    if not latest then struck = struck + #members end
+    if not latest then gone["state " .. PENDING] = (gone["state " .. PENDING] or 0) + #members end
   end
-  if #found > before then call("HINCRBY", P .. "n", "state leased", #found - before) end
-  if struck > 0 then gone["state " .. PENDING] = struck end
+  if #ids > before then call("HINCRBY", P .. "n", "state leased", #ids - before) end
   for name, count in pairs(gone) do call("HINCRBY", P .. "n", name, -count) end
   if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
 end
@@ -55,21 +67,36 @@ end
 local ALL_LANES = {}
 for lane = 0, 29 do ALL_LANES[lane + 1] = lane end
 
--- The lanes of a site in which something stands, by number.
-local function lanes_with(kind, site)
-  local places, has = {}, {}
-  for n, lane in ipairs(ALL_LANES) do places[n] = site .. ":" .. lane end
-  for n, is in ipairs(call("SMISMEMBER", P .. kind, unpack(places))) do has[n - 1] = is == 1 end
-  return has
+-- In which of the lanes of a site something is pending, and in which something is or will be due.
+local function lanes_with_any(site, all_lanes)
+  local places, pending, due = {}, {}, {}
+  for _, lanes in ipairs(all_lanes) do
+    for _, lane in ipairs(lanes) do places[#places + 1] = site .. ":" .. lane end
+  end
+  if #places == 0 then return pending, due end
+  local is_pending, is_due = call("SMISMEMBER", P .. "pending", unpack(places)), call("SMISMEMBER", P .. "due", unpack(places))
+  local n = 0
+  for _, lanes in ipairs(all_lanes) do
+    for _, lane in ipairs(lanes) do
+      n = n + 1
+      pending[lane], due[lane] = is_pending[n] == 1, is_due[n] == 1
+    end
+  end
+  return pending, due
 end
 
-local function hand_out_of(site, lanes, limit, args, pending, due)
-  local found, ids = {}, {}
-  for _, lane in ipairs(lanes) do
-    if pending[lane] and #found < limit then hand_out(site, lane, nil, limit, args["until"], found, ids) end
-    if due[lane] and #found < limit then hand_out(site, lane, args.now, limit, args["until"], found, ids) end
+-- Up to `limit` URLs of each list of lanes.
+local function hand_out_of(site, all_lanes, limit, args)
+  local batch, pending, due = batch(), lanes_with_any(site, all_lanes)
+  local lease = string.format("%.0f %d", args["until"], worker_number(args.worker))
+  for _, lanes in ipairs(all_lanes) do
+    local most = #batch.ids + limit
+    for _, lane in ipairs(lanes) do
+      if pending[lane] and #batch.ids < most then hand_out(batch, site, lane, nil, most, lease) end
+      if due[lane] and #batch.ids < most then hand_out(batch, site, lane, args.now, most, lease) end
+    end
   end
-  return found, ids
+  return batch
 end
 
 -- Records that were told and that nobody understands.
@@ -82,19 +109,7 @@ end
 
 function ops.lease(args)
   local site = find_site(args.site)
-  if not site then return all_as_told({}) end
-  local lanes = args.lane and {args.lane} or ALL_LANES
-  return all_as_told((hand_out_of(site, lanes, args.limit, args, lanes_with("pending", site), lanes_with("due", site))))
-end
-
-local function fill(worker, site, limit, args)
-  local told, ids, pending, due = {}, {}, lanes_with("pending", site), lanes_with("due", site)
-  for _, lanes in ipairs(args.lanes) do
-    local found, ids_found = hand_out_of(site, lanes, limit, args, pending, due)
-    for n, one in ipairs(found) do told[#told + 1], ids[#ids + 1] = one, ids_found[n] end
-  end
-  for first = 1, #ids, 500 do call("SADD", held_key(worker), unpack(ids, first, math.min(first + 499, #ids))) end
-  return ids, all_as_told(told)
+  return (batch_told(site and hand_out_of(site, {args.lane and {args.lane} or ALL_LANES}, args.limit, args) or batch()))
 end
 
 -- Of the sites that have work, rounded up.
@@ -104,16 +119,17 @@ local function fair_share()
   return math.ceil(sites / #workers)
 end
 
--- What a worker needs to know of a site that it takes.
-local function site_told(site, ids, now)
+-- What a worker needs to know of a site that it takes. Of one that it holds already nobody knows more than itself.
+local function site_told(site, urls, now, is_held)
   local name = site_name(site)
+  if is_held then return {name, urls} end
   local asked = tonumber(call("HGET", P .. "asked", site) or nil)
   local robots = {}
   for _, scheme in ipairs({"http", "https"}) do
     robots[#robots + 1] = call("HGET", P .. "robots", scheme .. " " .. name) or ""
   end
-  return {name, asked and math.max(0, now - asked) or -1, tonumber(call("HGET", P .. "wait", site) or 0),
-    call("HGET", P .. "health", name) or "", robots[1], robots[2], ids}
+  return {name, urls, asked and math.max(0, now - asked) or -1, tonumber(call("HGET", P .. "wait", site) or 0),
+    call("HGET", P .. "health", name) or "", robots[1], robots[2]}
 end
 
 -- Lease more URLs of sites that a worker holds (`refill`: names and how many of each source), and up to `new` further sites, `limit` URLs
@@ -124,14 +140,17 @@ function ops.take(args)
   if not is_alive(args.worker) then return false end
   local taken = repeated(args)
   local now = now_ms()
-  local told = {}  -- by site: what has been leased there
+  local fair
+  local told, held = {}, {}  -- by site: what has been leased there, and whether it was held
+  for _, one in ipairs(args.refill) do held[find_site(one[1]) or 0] = true end
   if not taken then
     local dry, sites = {}, {}
     local function got(site, limit)
-      local ids, urls = fill(args.worker, site, limit, args)
-      if #ids > 0 then sites[#sites + 1] = {site, ids} end
-      told[site] = urls
-      return #ids > 0
+      local batch = hand_out_of(site, args.lanes, limit, args)
+      if #batch.ids == 0 then return false end
+      local urls, ids = batch_told(batch)
+      sites[#sites + 1], told[site] = {site, ids}, urls
+      return true
     end
     for _, one in ipairs(args.refill) do
       local site = find_site(one[1])
@@ -145,7 +164,7 @@ function ops.take(args)
       call("ZREM", P .. "later", site)
       call("ZADD", P .. "free", "LT", 0, site)
     end
-    local fair = fair_share()
+    fair = fair_share()
     local wanted = math.min(args.new, fair - call("SCARD", owned_key(args.worker)))
     local tries = 0
     while wanted > 0 and tries < 2 * args.new do
@@ -178,6 +197,6 @@ function ops.take(args)
     taken = remembered(args, {sites, dry})
   end
   local told_sites = {}
-  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or all_told(one[2]), now) end
-  return {told_sites, taken[2], call("ZCARD", P .. "free") == 0 and fair_share() or -1}
+  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or {one[2]}, now, held[one[1]]) end
+  return {told_sites, taken[2], call("ZCARD", P .. "free") == 0 and (fair or fair_share()) or -1}
 end

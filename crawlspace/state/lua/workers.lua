@@ -11,9 +11,7 @@ local function now_ms()
 end
 
 local function owned_key(worker) return P .. "owned:" .. worker end
-local function held_key(worker) return P .. "held:" .. worker end
 local function last_key(worker) return P .. "last:" .. worker end
-local function worker_key(worker) return P .. "worker:" .. worker end
 local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
 -- Put a site that nobody holds where it will be found.
@@ -42,10 +40,14 @@ local function bury(worker, now)
   for _, site in ipairs(call("SMEMBERS", owned_key(worker))) do
     let_site_go(worker, tonumber(site), now, 0)  -- it may have asked until this moment
   end
-  local ids = {}
-  for n, id in ipairs(call("SMEMBERS", held_key(worker))) do ids[n] = tonumber(id) end
+  local ids, number = {}, worker_number(worker)
+  local leases = call("HGETALL", P .. "lease")
+  for n = 1, #leases, 2 do
+    local _, holder = lease_of(leases[n + 1])
+    if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
+  end
   for first = 1, #ids, 500 do end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
-  call("DEL", owned_key(worker), held_key(worker), last_key(worker), worker_key(worker))
+  call("DEL", owned_key(worker), last_key(worker), worker_key(worker))
   call("ZREM", P .. "workers", worker)
 end
 
@@ -73,7 +75,8 @@ function ops.begin(args)
     end
   end
   call("ZADD", P .. "workers", now, args.worker)
-  call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1)
+  call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
+    "number", call("HINCRBY", P .. "n", "workers", 1))
   if first then
     if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
@@ -142,11 +145,8 @@ end
 function ops.let_go(args)
   local now = now_ms()
   for _, one in ipairs(args.sites) do
-    local site, mine = find_site(one[1]), {}
-    for _, id in ipairs(one[4]) do
-      if call("SREM", held_key(args.worker), id) == 1 then mine[#mine + 1] = id end
-    end
-    end_leases(mine)
+    local site = find_site(one[1])
+    end_leases(held_of(args.worker, one[4]))
     if site then let_site_go(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
   end
 end
@@ -190,11 +190,15 @@ function ops.leave(args)
 end
 
 function ops.workers()
-  local now, reply = now_ms(), {}
+  local now, reply, urls = now_ms(), {}, {}
+  for _, lease in ipairs(call("HVALS", P .. "lease")) do
+    local _, holder = lease_of(lease)
+    urls[holder] = (urls[holder] or 0) + 1
+  end
   for _, worker in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
     local seen = call("HMGET", worker_key(worker), "info", "since", "told")
     reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", P .. "workers", worker)),
-      call("SCARD", owned_key(worker)), call("SCARD", held_key(worker))}
+      call("SCARD", owned_key(worker)), urls[worker_number(worker)] or 0}
   end
   return reply
 end

@@ -1,0 +1,36 @@
+-- One of a group: see `groups.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
+-- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
+-- so that their order is their rank.
+
+local function checksum_bucket(checksum)
+  return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
+end
+
+local entries = {}
+local function entry_of(checksum)
+  local entry = entries[checksum]
+  if not entry then
+    local text = call("HGET", checksum_bucket(checksum), checksum)
+    local urls, members = string.match(text or "0:", "^(%d+):(.*)$")
+    entry = {urls = tonumber(urls), members = members}
+    entries[checksum] = entry
+  end
+  return entry
+end
+
+local function group_key(group) return P .. "group:" .. group end
+
+local asides = {}
+local function aside_then(id)
+  if asides[id] == nil then asides[id] = call("HGET", P .. "aside", id) end
+  return asides[id]
+end
+
+local function winner_of(id, row)
+  if not row[CHECKSUM] then return nil end
+  local group = aside_then(id) or row[CHECKSUM]
+  local members = entry_of(group).members
+  if members ~= "*" then return tonumber(members) end
+  local first = call("ZRANGE", group_key(group), 0, 0)[1]
+  return first and tonumber(string.match(first, "^...........(%d+).$"))
+end
