@@ -59,6 +59,15 @@ def test_who_stands_for_a_page(
     assert indexed(store) == standing
 
 
+def test_one_that_is_named_names_another_while_who_named_it_goes(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(*(known.page(url, "one", canonical=named(D if url == A else None)) for url in (A, B, C, D)))
+    known.acknowledge_all()
+    assert indexed(store) == dict.fromkeys((A, B, C, D), D)
+    known.record(known.change(A, checksum=None, canonical=None), known.page(D, "one", canonical=key(C)))
+    assert indexed(store) == dict.fromkeys((B, C, D), C)
+
+
 def pair(known: Known) -> None:
     """A stands aside for C, whose text is another one."""
     known.discover(A, C)

@@ -85,12 +85,13 @@ local function place_in(group, id, aside)
   )
 end
 
-local function put_member(group, id, aside)
+-- `names` is the key that it names there.
+local function put_member(group, id, aside, names)
   local old = call("HGET", member_key(group), id)
   local place = place_in(group, id, aside)
   if old and string.sub(old, 1, #place) ~= place then call("ZREM", group_key(group), string.sub(old, 1, #place)) end
   call("ZADD", group_key(group), 0, place)
-  call("HSET", member_key(group), id, place .. (rows[id][CANON] or ""))
+  call("HSET", member_key(group), id, place .. names)
   return place
 end
 
@@ -98,14 +99,14 @@ end
 local function place_anew(group, key)
   for _, id in ipairs(rows_with(key)) do
     local old = call("HGET", member_key(group), id)
-    if old then put_member(group, id, string.sub(old, 1, 1) == "1") end
+    if old then put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- whom it names is counted where it leaves
   end
 end
 
 local function join_many(group, id, aside)
   local key = rows[id][CANON]
   if key and call("HINCRBY", named_key(group), key, 1) == 1 then place_anew(group, key) end
-  put_member(group, id, aside)
+  put_member(group, id, aside, key or "")
 end
 
 local function join(group, id, aside)
