@@ -14,7 +14,7 @@ from unittest.mock import patch
 import msgspec
 import pytest
 import redis
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from redis.backoff import NoBackoff
@@ -35,7 +35,7 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, RobotsEntry, Store
 from crawlspace.urls import url_key
 from tests.contract.conftest import NOW, SINKS, Known, key, new
-from tests.contract.test_store_walk import SITES, TWIN, Lying, RedisWalk, SqliteWalk, StoreWalk, times
+from tests.contract.test_store_walk import SITES, TWIN, WALK, Lying, RedisWalk, SqliteWalk, StoreWalk, times
 from tests.servers import another_client, emptied, redis_server
 
 Side = SqliteSide | RedisSide
@@ -190,7 +190,7 @@ class MovedWalk(StoreWalk):
 
 
 TestMovedWalk = MovedWalk.TestCase
-TestMovedWalk.settings = settings(max_examples=6, stateful_step_count=30, suppress_health_check=list(HealthCheck))
+TestMovedWalk.settings = settings(WALK, max_examples=6)
 
 
 # --- stopped at any moment ----------------------------------------------------------------------------------------

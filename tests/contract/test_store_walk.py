@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -25,6 +25,12 @@ from tests.contract.conftest import NOW, SINKS, key, new
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
+
+WALK = settings(
+    stateful_step_count=30,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failing walk shorter takes longer than a test may
+    suppress_health_check=list(HealthCheck),
+)
 
 PLACES = [
     f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")
@@ -408,5 +414,5 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
-TestSqliteWalk.settings = settings(max_examples=60, stateful_step_count=30, suppress_health_check=list(HealthCheck))
-TestRedisWalk.settings = settings(TestSqliteWalk.settings, max_examples=30)
+TestSqliteWalk.settings = settings(WALK, max_examples=60)
+TestRedisWalk.settings = settings(WALK, max_examples=30)
