@@ -171,7 +171,9 @@ class _Crew:
             self._fail("workers failed", failed)
 
     def _held(self, worker: str) -> list[Page]:
-        ids = list(map(int, self.collection.client().smembers(f"{PREFIX}held:{worker}")))
+        client = self.collection.client()
+        number = client.hget(f"{PREFIX}worker:{worker}", "number")
+        ids = [int(id) for id, lease in client.hgetall(PREFIX + "lease").items() if lease.split()[1] == number]
         store = self.collection.store()
         urls = [state.url for id in ids if (state := store.get_by_id(id)) is not None]
         store.close()

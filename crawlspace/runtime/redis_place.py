@@ -119,6 +119,8 @@ class OnServer:
 class _Told(msgspec.Struct):
     """What a worker says of itself."""
 
+    ran_s: float = 0.0
+    """In all: one that was taken for dead and has come back is known for a shorter time."""
     fetched: int = 0
     errors: int = 0
     documents: int = 0
@@ -134,7 +136,7 @@ def _crawler(one: WorkerSeen, now: float) -> Crawler:
         told = msgspec.json.decode(one.told, type=_Told)
     except msgspec.MsgspecError:
         told = _Told()  # it has said nothing yet, or nothing that can be understood
-    spoke_after_s = now - one.silent_s - one.since
+    ran_s = told.ran_s or now - one.silent_s - one.since
     share = Share(
         host=one.host,
         silent_s=one.silent_s,
@@ -143,6 +145,6 @@ def _crawler(one: WorkerSeen, now: float) -> Crawler:
         fetched=told.fetched,
         errors=told.errors,
         documents=told.documents,
-        per_second=told.fetched / max(spoke_after_s, 1.0),
+        per_second=told.fetched / max(ran_s, 1.0),
     )
     return Crawler(one.process, one.since, share)

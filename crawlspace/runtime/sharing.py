@@ -46,6 +46,7 @@ class Sharing:
         self._supply = store.supply
         self._loop: Any = None
         self._began = False
+        self._began_at = 0.0
         self._told_of_index = False
         self._start_key = StartKey(store.scripts.client, session.collection.name, settings)
         self._feeds = False
@@ -84,7 +85,7 @@ class Sharing:
         self._supply.told = self._told
         self._supply.is_idle = self._engine.is_idle
         self._supply.deleted = lambda: self._engine.brakes.deleted
-        self._began = True
+        self._began, self._began_at = True, monotonic()
         self._loop = create_looping_call(self._tick)
         self._loop.start(TICK_S, now=True)
 
@@ -200,4 +201,7 @@ class Sharing:
 
     def _told(self) -> str:
         progress = self._engine.progress
-        return json.dumps({"fetched": progress.fetched, "errors": progress.errors, "documents": progress.documents})
+        ran_s = round(monotonic() - self._began_at, 1)
+        return json.dumps(
+            {"ran_s": ran_s, "fetched": progress.fetched, "errors": progress.errors, "documents": progress.documents}
+        )

@@ -73,7 +73,9 @@ def _join(store: SharedStore, rules: str, place: str) -> None:
     while (busy := store.worker.begin(rules, index=(SINK, place))) is not None:
         if not told:
             told = True
-            sys.stderr.write(f"waiting for worker {busy}, which is bringing what is known in line with the rules, or is silent\n")
+            sys.stderr.write(
+                f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or is silent\n"
+            )
         Event().wait(PAUSE_S)
 
 

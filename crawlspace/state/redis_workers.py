@@ -166,7 +166,8 @@ class Worker:
         if answer == b"refused":
             other, theirs = (value.decode() for value in more)
             raise RulesDiffer(
-                f"worker {other} crawls by other rules ({theirs}) than those here ({rules}): give all machines the same rules, or stop the others first"
+                f"worker {other} crawls by other rules or settings ({theirs}) than those here ({rules}): give all machines the same collection folder"
+                " and the same -s, or stop the others first"
             )
         return more[0].decode() if answer == b"opening" else None
 

@@ -137,6 +137,12 @@ def test_status_tells_programs_of_all_workers(team: tuple[Worker, Worker, Worker
     assert second == {**worker, "sites": 0, "urls": 0, "fetched": 20, "errors": 0, "documents": 0}
 
 
+def test_the_rate_of_a_worker_that_has_come_back(demo: Project, key: RedisStore, run: Run) -> None:
+    aged(key, worker_of(demo, timeout_s=1000), since_s=2, silent_s=0, told='{"ran_s": 100.0, "fetched": 1000}')
+    [worker] = json_of(run("status", "demo", "--json"))["workers"]
+    assert worker["per_second"] == pytest.approx(10.0)
+
+
 def test_a_worker_alone(demo: Project, run: Run) -> None:
     worker = worker_of(demo)
     assert run("status", "demo").succeeded().stdout.startswith("demo is being crawled by 1 worker\n")

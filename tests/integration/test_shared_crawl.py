@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import socket
 from collections import Counter
@@ -241,6 +242,21 @@ def test_a_killed_worker_costs_no_page(team: MakeTeam, four: list[Server]) -> No
     assert shared.indexed(0) == all_of(four)
 
 
+def test_the_index_moves_to_another_machine(team: MakeTeam, four: list[Server]) -> None:
+    """As docs/machines.md says it is done."""
+    shared = team(*(server.url("/") for server in four))
+    shared.start("-s", "CLOSESPIDER_PAGECOUNT=60")
+    shared.wait()
+    sent = shared.indexed(0)
+    assert set() < sent < all_of(four)
+    shutil.copytree(shared.data(0) / "demo", shared.data(1) / "demo")
+    assert shared.store.scripts.command("DEL", "index") == 1
+    shared.start()
+    shared.wait()
+    assert shared.indexed(1) == all_of(four)
+    assert shared.indexed(0) == sent
+
+
 def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     shared = team(*(server.url("/") for server in four))
     shared.start()
@@ -248,7 +264,7 @@ def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     shared.project.write({"demo/crawl.rules": "forbid prefix http://127.0.0.1/3\n"})
     second = shared.start()
     assert second.wait(timeout=30) == 1
-    assert "crawls by other rules" in shared.output(1)
+    assert "crawls by other rules or settings" in shared.output(1)
     assert "Traceback" not in shared.output(1)
 
 
