@@ -107,7 +107,7 @@ class Supply:
         changed: Callable[[], None],
         wake: Callable[[], None],
     ) -> None:
-        """Supply a frontier. `changed` is told when others have forgotten URLs, `wake` when there may be something to ask."""
+        """Supply a frontier. `changed` is told when the store may know less than before, `wake` when there may be something to ask."""
         self._frontier, self._arrived, self._changed, self._wake = frontier, arrived, changed, wake
         self._sure_until = self._clock.monotonic() + self._worker.timeout_s - MARGIN_S
 
@@ -348,6 +348,7 @@ class Supply:
 
     def _returned(self, _: None) -> None:
         self._returning = False
+        self._changed()  # what was found meanwhile was passed over with the pages on which it was found
 
     def close(self) -> None:
         """Give back all that is held."""

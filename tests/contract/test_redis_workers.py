@@ -126,6 +126,21 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     assert known.get("a.example/0").checksum == b"new"
 
 
+def test_what_is_found_on_a_page_that_is_held_no_more(store: RedisStore, known: Known) -> None:
+    """A worker does not tell twice what it has found: so it is heard, unless it is dead, when its rules may be those of yesterday."""
+    known.discover("a.example/0")
+    worker, other = joined(store), joined(store)
+    take(worker)
+    change = known.page("a.example/0", "old", text="old", discovered=[new("b.example/1", depth=1)])
+    bury(store, worker)
+    other.beat()
+    assert worker.record([change], now=NOW).discovered == 0
+    worker.begin_again()
+    told = worker.record([change], now=NOW)
+    assert (told.discovered, told.pushes) == (1, 0)
+    assert known.get("a.example/0").checksum is None
+
+
 # what is made of a record whose head remains as it should be
 DAMAGED: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("cut off", lambda record: record[:-3]),

@@ -59,8 +59,13 @@ class Crawler:
         self.store.worker.ready()
         self.frontier = Frontier(self.store, clock=clock, paces=self, lease_s=600)
         brakes = Brakes(self.store, clock=clock, brake=Brake(100, 100))
-        self.store.begin(self.frontier, brakes, changed=lambda: None, wake=lambda: None)
+        self.store.begin(self.frontier, brakes, changed=self._changed, wake=lambda: None)
         self.under_way: list[UrlState] = []
+        self.changes = 0
+        """How often the store may have come to know less."""
+
+    def _changed(self) -> None:
+        self.changes += 1
 
     def of(self, site: str) -> Pace:
         return Pace(0.0, 2)
@@ -157,3 +162,16 @@ def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawl
             each.answered(*"abcd")
         clock.advance(0.5)
     assert len(done) == 4 * PAGES
+
+
+def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+    """It was passed over with the pages on which it was found, and these may be fetched by the same worker again."""
+    one, two = crawlers
+    two.store.keep()
+    two.tick()
+    assert two.changes == 0
+    one.store.scripts.command("ZADD", "workers", 0, two.store.worker.name)
+    for worker in (one, two, two):
+        clock.advance(60)
+        worker.tick()
+    assert (one.changes, two.changes) == (0, 1)

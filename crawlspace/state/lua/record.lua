@@ -174,7 +174,12 @@ function ops.record(args)
   local discovered, pages, order, gone, number = {}, {}, {}, {}, worker_number(args.worker)
   for _, change in ipairs(args.changes) do
     local id = change.id
-    if get(id) and (not args.worker or holders[id] == number) then
+    local is_held = get(id) and (not args.worker or holders[id] == number)
+    -- A worker that is alive goes by the rules of all, and takes for known what it has found once: that holds wherever it was found.
+    if is_held or number > 0 then
+      for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
+    end
+    if is_held then
       local page = pages[id]
       if not page then
         page = {key = rows[id][KEY]}
@@ -188,7 +193,6 @@ function ops.record(args)
       elseif change.fields then
         call("HSET", P .. "fields", id, change.fields)
       end
-      for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
       completed(change.state)
       apply(id, change)
       if change.forget then gone[id] = true end
