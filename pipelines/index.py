@@ -35,6 +35,7 @@ class DrainIndex:
         self._crawler = crawler
         self._loop: Any = None
         self._sending = False
+        self._closing = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> DrainIndex:
@@ -49,6 +50,7 @@ class DrainIndex:
         return item
 
     async def close_spider(self) -> None:
+        self._closing = True  # for a tick that is scheduled and has not begun yet
         if self._loop is not None and self._loop.running:
             self._loop.stop()
         session = self._session
@@ -77,7 +79,7 @@ class DrainIndex:
 
     async def _tick(self) -> None:
         session = self._session
-        if self._sending or session is None or session.error is not None:
+        if self._sending or self._closing or session is None or session.error is not None:
             return
         self._sending = True
         try:

@@ -204,8 +204,7 @@ class Session:
         self.error = error
         from scrapy.utils.defer import _schedule_coro  # noqa: PLC0415
 
-        if crawler.engine.spider is not None:
-            _schedule_coro(crawler.engine.close_spider_async(reason=type(error).__name__))
+        _schedule_coro(_end(crawler, type(error).__name__))
 
     def close(self) -> None:
         """Record what is left, give the leases back, close the files. Safe to call twice."""
@@ -225,6 +224,11 @@ class Session:
         finally:
             self._index.close()
             self._store.close()
+
+
+async def _end(crawler: Crawler, reason: str) -> None:
+    if crawler.engine.spider is not None:  # it may be over by now
+        await crawler.engine.close_spider_async(reason=reason)
 
 
 def _sharing(session: Session, store: SharedStore, settings: Mapping[str, object]) -> Sharing:
