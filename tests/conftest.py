@@ -18,6 +18,12 @@ settings.register_profile("ci", deadline=None, database=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests of whole crawls wait as much as they compute."""
+    return (os.cpu_count() or 1) + 1
+
+
 class Project:
     """Collections and data of one test, in a temporary folder; commands run in the repository and are pointed there."""
 
