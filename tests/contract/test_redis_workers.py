@@ -201,6 +201,19 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     assert [short(state.url) for state in again.states] == ["a.example/0", "a.example/1"]
 
 
+def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known: Known) -> None:
+    """Others may have asked it meanwhile: taken anew, it comes with what they know, also where the call is repeated."""
+    known.discover("a.example/0", "a.example/1", "b.example/0")
+    worker = joined(store)
+    worker.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 300)
+    worker.let_go([Letting("a.example:80", 2.5)])
+    for _ in range(2):
+        taken = worker.take(refill={"a.example:80": 5}, new=5, limit=5, now=NOW, until=NOW + 300, number=7)
+        assert taken.dry == ["a.example:80"]
+        asked = {one.site: one.known.asked_ago_s for one in taken.sites if one.known is not None}
+        assert asked == {"a.example:80": pytest.approx(2.5, abs=0.5), "b.example:80": None}
+
+
 def test_a_site_that_rests_is_not_taken(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0", "b.example/0")
     store.wait_site("b.example:80", NOW + 60)

@@ -446,8 +446,8 @@ def test_delays_hold_when_one_that_was_taken_for_dead_comes_back(team: MakeTeam)
         shared.until(lambda: len(fetched(servers)) > before + 6)
         late.send_signal(signal.SIGCONT)
         shared.wait()
-        times = [[request.at for request in server.requests] for server in servers]
-        soon = [after - before for at in times for before, after in pairwise(at) if after - before < 0.35]
-        assert len(soon) <= 1, f"one that is being written at the moment of the stop cannot be called back: {soon}"
+        for server in servers:
+            times = [request.at for request in server.requests]
+            assert min(after - before for before, after in pairwise(times)) > 0.35, "the server may be late to read a request"
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
         assert shared.output(1).count("this worker was silent for too long") == 1

@@ -141,21 +141,20 @@ function ops.take(args)
   local taken = repeated(args)
   local now = now_ms()
   local fair
-  local told, held = {}, {}  -- by site: what has been leased there, and whether it was held
-  for _, one in ipairs(args.refill) do held[find_site(one[1]) or 0] = true end
+  local told = {}  -- by site: what has been leased there
   if not taken then
     local dry, sites = {}, {}
-    local function got(site, limit)
+    local function got(site, limit, is_held)
       local batch = hand_out_of(site, args.lanes, limit, args)
       if #batch.ids == 0 then return false end
       local urls, ids = batch_told(batch)
-      sites[#sites + 1], told[site] = {site, ids}, urls
+      sites[#sites + 1], told[site] = {site, ids, is_held}, urls
       return true
     end
     for _, one in ipairs(args.refill) do
       local site = find_site(one[1])
       if site and call("HGET", P .. "owner", site) == args.worker then
-        if not got(site, one[2]) then dry[#dry + 1] = one[1] end
+        if not got(site, one[2], true) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
       end
@@ -177,7 +176,7 @@ function ops.take(args)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
-        if got(site, args.limit) then
+        if got(site, args.limit, false) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
           call("SADD", owned_key(args.worker), site)
@@ -197,6 +196,6 @@ function ops.take(args)
     taken = remembered(args, {sites, dry})
   end
   local told_sites = {}
-  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or {one[2]}, now, held[one[1]]) end
+  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or {one[2]}, now, one[3]) end
   return {told_sites, taken[2], call("ZCARD", P .. "free") == 0 and (fair or fair_share()) or -1}
 end
