@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from crawlspace.clock import Clock
 from crawlspace.config import Collection, RefreshMode
 from crawlspace.generation import begin_generation
@@ -74,7 +76,7 @@ class Cycles:
 
 
 def _first(state: UrlState) -> Change | None:
-    return Change(replace(state, asked=True)) if state.next_fetch is not None else None
+    return Change(structs.replace(state, asked=True)) if state.next_fetch is not None else None
 
 
 def _forgotten(state: UrlState) -> Change | None:

@@ -12,7 +12,9 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.handing import MOST_HANDED, fitting
@@ -127,7 +129,7 @@ class Discovery:
         handed = None if candidate.handed is None else self._fitting(candidate.handed, candidate.base)
         new = _new_url(url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, handed=handed)
         if candidate.shift:
-            new = replace(new, shift=candidate.shift)
+            new = structs.replace(new, shift=candidate.shift)
         return new, url, decision
 
     def judge(self, text: str) -> tuple[Url | None, Decision]:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from crawlspace.decision import Reason
 
 
@@ -167,8 +169,7 @@ _STATUS_SENTENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A URL just discovered, before any check. `href` is absolute or relative to `base`."""
 
     href: str
@@ -182,8 +183,7 @@ class Candidate:
     """See NewUrl."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewUrl:
+class NewUrl(Struct, frozen=True):
     """An admitted candidate on its way into the store; `site` is `host:port`."""
 
     key: int
@@ -200,8 +200,7 @@ class NewUrl:
     """Fields for documents that the page hands over which leads to it, as a JSON object."""
 
 
-@dataclass(slots=True)
-class UrlState:
+class UrlState(Struct):
     """What is remembered of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
 
     The store hands out copies: changing one changes nothing until it is recorded.

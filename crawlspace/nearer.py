@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec import structs
 
 from crawlspace.discovery import Discovery
 from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
@@ -38,5 +39,5 @@ def fetched_again(
                 changes.append(Change(pending_again(state)))
         elif state.state in (State.DONE, State.EXCLUDED):
             held = None if state.held is Held.RULES and discovery.recheck(state).admitted else state.held
-            changes.append(Change(replace(state, next_fetch=now, rules=0, held=held)))
+            changes.append(Change(structs.replace(state, next_fetch=now, rules=0, held=held)))
     return changes

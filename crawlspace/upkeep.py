@@ -11,11 +11,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TextIO
+
+from msgspec import structs
 
 from crawlspace.admission import Admission
 from crawlspace.clock import Clock, SystemClock
@@ -150,8 +152,8 @@ class Upkeep:
             if is_outside(state):
                 return Left.OUTSIDE
             if state.state is State.PENDING:
-                return Left.PENDING if state.source is Source.USER else Change(replace(state, source=Source.USER))
-            return Change(replace(state, rules=0, next_fetch=self._now, asked=True))
+                return Left.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
+            return Change(structs.replace(state, rules=0, next_fetch=self._now, asked=True))
 
         return self._revise(ids, due)
 
@@ -169,7 +171,7 @@ class Upkeep:
                 return Left.OUTSIDE
             if state.checksum is None:
                 return Change(pending_again(state))
-            return Change(replace(state, errors=0, retries=0, held=None, held_mark=0, next_fetch=self._now))
+            return Change(structs.replace(state, errors=0, retries=0, held=None, held_mark=0, next_fetch=self._now))
 
         return self._revise(self.select(Selection(errors=True)), cleared)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
@@ -53,9 +55,9 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     """Return a transition that would delete a document, made so that the deletion waits for approval: too many came at once."""
     after = transition.state
     if after.status in _NEVER_AGAIN:
-        return Transition(replace(state, next_fetch=None, retries=0, lease_until=None, held=Held.RULES, held_mark=0))
+        return Transition(structs.replace(state, next_fetch=None, retries=0, lease_until=None, held=Held.RULES, held_mark=0))
     return Transition(
-        replace(
+        structs.replace(
             after,
             checksum=state.checksum,
             canonical=state.canonical,
@@ -74,18 +76,18 @@ def approved(state: UrlState, *, now: int) -> Transition:
     if state.held is Held.RULES:
         return Transition(excluded(state, Status.EXCLUDED), Op.DELETE)
     forget = state.held is Held.HOST or state.state in (State.GONE, State.FAILED)
-    gone = replace(state, checksum=None, canonical=None, retries=0, lease_until=None, held=None, held_mark=0)
+    gone = structs.replace(state, checksum=None, canonical=None, retries=0, lease_until=None, held=None, held_mark=0)
     return Transition(gone, Op.DELETE, forget=forget)
 
 
 def discarded(state: UrlState) -> Transition:
     """Return what follows when a person discards a held deletion: the document stays, and its errors count from none again."""
-    return Transition(replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0))
+    return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0))
 
 
 def excluded(state: UrlState, status: Status) -> UrlState:
     """Return the state of a URL that is outside the crawl space: nothing is known of its page, and it is never due."""
-    return replace(
+    return structs.replace(
         state,
         state=State.EXCLUDED,
         status=int(status),
@@ -108,13 +110,13 @@ def excluded(state: UrlState, status: Status) -> UrlState:
 def unindexed(state: UrlState, now: int) -> UrlState:
     """Return the state of a URL whose document the rules want out of the index; it is due, for its links."""
     new = excluded(state, Status.NOINDEX)
-    return replace(new, next_fetch=now, rules=0)
+    return structs.replace(new, next_fetch=now, rules=0)
 
 
 def pending_again(state: UrlState) -> UrlState:
     """Return the state of a URL that is to be crawled as if it had just been found."""
     new = excluded(state, Status.EXCLUDED)
-    return replace(new, state=State.PENDING, status=None, rules=0)
+    return structs.replace(new, state=State.PENDING, status=None, rules=0)
 
 
 def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
@@ -139,7 +141,9 @@ def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy,
     order = _delete_of(state)
     if outcome.status in _NEVER_AGAIN:
         stays = outcome.status == Status.EXCLUDED_HERE
-        return Transition(replace(excluded(state, Status(outcome.status)), fetched_at=state.fetched_at), None if stays else order)
+        return Transition(
+            structs.replace(excluded(state, Status(outcome.status)), fetched_at=state.fetched_at), None if stays else order
+        )
     same = state.state is into and state.status == outcome.status
     new = _finished(state, into, int(outcome.status), policy, now, changed=not same)
     new.checksum = None
@@ -183,7 +187,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
     """Wait and try again in this run. What is known of the document stays as it is."""
     retries = state.retries + 1
     wait = retry_wait(retries, retry_after_s=outcome.retry_after_s, policy=policy)
-    new = replace(
+    new = structs.replace(
         state,
         state=State.FAILED,
         status=int(outcome.status),
@@ -200,7 +204,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
     """The state after a round that is over, due again after the next interval."""
     interval = next_interval(state.interval_s, changed=changed, policy=policy)
-    return replace(
+    return structs.replace(
         state,
         state=into,
         status=status,

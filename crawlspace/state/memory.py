@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
 from crawlspace.state.health import NEW_SITE, Health
@@ -138,15 +140,15 @@ class MemoryStore:
         for row in self._stored(found.unindexed):
             self._apply(Change(unindexed(row, now)), batch)
         others = [
-            replace(row, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            structs.replace(row, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
             for mark, ids in enumerate((found.held, found.held_unindexed))
             for row in self._stored(ids)
         ]
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
-                others.append(replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0))
+                others.append(structs.replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0))
             elif row.state is not State.PENDING:
-                others.append(replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
+                others.append(structs.replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
         for row in others:  # what they have in the index stays, whatever that is
             self._apply(Change(row, keep_in_index=True), batch)
         for id, queue in found.moved:
@@ -299,7 +301,7 @@ class MemoryStore:
 
     def _copy(self, row: UrlState) -> UrlState:
         winner = self._groups.standing_of(row).winner
-        return replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
+        return structs.replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
 
     def _discover(self, urls: Iterable[NewUrl], batch: _Batch, now: int) -> None:
         effects = batch.effects
@@ -342,7 +344,7 @@ class MemoryStore:
             self._forget(old)
             batch.nearer.pop(old.id, None)
             return
-        new = replace(
+        new = structs.replace(
             change.state,
             key=old.key,
             url=old.url,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from struct import Struct as Layout
+from struct import error as NotInLayout
 from typing import Literal
 
 import msgspec
@@ -84,6 +86,10 @@ def bytes_of(value: msgspec.Raw) -> bytes | None:
 
 _HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
 """How long the head of a string is, by its first byte, where it is not one byte."""
+
+
+_key_of = Layout("<xq").unpack
+"""Reads the key in a record, which is a string of 8 bytes behind a head of one."""
 
 
 def _key(value: int) -> bytes:
@@ -200,7 +206,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, lea
         etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
     return UrlState(
-        id, _number_of(key) or 0, url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
+        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
         None if checksum is NOTHING else bytes_of(checksum),
         None if canonical is NOTHING else _number_of(canonical),
@@ -342,5 +348,5 @@ def understood(what: str) -> Iterator[None]:
         raise damaged(f"{what}: {error}") from error
 
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError)
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, NotInLayout)
 """What reading something that is not ours may raise."""

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +16,7 @@ import redis
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
+from msgspec import structs
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -201,7 +201,7 @@ PLACES = [f"{host}.example/{name}" for host in "ab" for name in ("", "x", "y", "
 def fill(store: Store) -> None:
     """Have a bit of everything."""
     known = Known(store)
-    known.discover(*PLACES, replace(TWIN, key=url_key(TWIN.url)))
+    known.discover(*PLACES, structs.replace(TWIN, key=url_key(TWIN.url)))
     known.record(known.page("a.example/", "one"), known.page("a.example/x", "one"), known.page("b.example/left", "two"))
     known.acknowledge_all()
     known.record(
@@ -221,10 +221,10 @@ def fill(store: Store) -> None:
     store.record(
         [
             Change(
-                replace(known.get("b.example/"), state=State.DONE, checksum=b"seven", rules=1),
+                structs.replace(known.get("b.example/"), state=State.DONE, checksum=b"seven", rules=1),
                 Document("", text="T", fields={"c": "red"}),
                 [key("a.example/long")],
-                [replace(new("a.example/long"), handed=hands)],
+                [structs.replace(new("a.example/long"), handed=hands)],
             )
         ],
         now=NOW,
@@ -322,7 +322,7 @@ RED, BLUE = '{"c":"red"}', '{"c":"blue"}'
 
 def page_that_hands(known: Known, url: str, hands: str | None, *leads: str, rules: int = 1) -> None:
     """Have a page be fetched that hands something to those that it leads to."""
-    found = [replace(new(other), handed=hands) for other in leads]
+    found = [structs.replace(new(other), handed=hands) for other in leads]
     known.record(known.page(url, url, links=[one.key for one in found], discovered=found, rules=rules, next_fetch=NOW + 99_999))
 
 
@@ -403,7 +403,7 @@ LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = 
     ),
     "not twice on a day": (hastened, lambda known: page_that_hands(known, "a.example/", RED, "a.example/x")),
     "what nobody hands is taken back": (
-        lambda known: known.discover(replace(new("a.example/"), handed=RED), "a.example/x"),
+        lambda known: known.discover(structs.replace(new("a.example/"), handed=RED), "a.example/x"),
         lambda known: known.store.drop_handed(),
     ),
     "the collection has a say again": (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Document, Op, State
 from crawlspace.state.store import Change, Store
@@ -160,10 +159,10 @@ def test_a_canonical_page_is_taken_with_its_document_only(known: Known, store: S
 
 
 def test_of_two_urls_with_one_key_the_first_with_a_document_is_meant(known: Known, store: Store) -> None:
-    known.discover(A, C, replace(new(D), key=key(C)))
+    known.discover(A, C, structs.replace(new(D), key=key(C)))
     twin = store.get_by_id(3)
     assert twin is not None
-    known.record(known.page(A, "one", canonical=key(C)), Change(replace(twin, checksum=b"two"), Document("")))
+    known.record(known.page(A, "one", canonical=key(C)), Change(structs.replace(twin, checksum=b"two"), Document("")))
     assert indexed(store) == {A: D, D: D}
     known.record(known.page(C, "three"))
     assert indexed(store) == {A: C, C: C, D: D}
@@ -177,5 +176,5 @@ def test_many_move_along(known: Known, store: Store) -> None:
     known.record(*(known.page(url, f"text {number}", canonical=key(C)) for number, url in enumerate(aside)), known.page(C, "one"))
     known.acknowledge_all()
     assert store.counts().indexed == 1
-    effects = known.record(Change(replace(known.get(C), checksum=None)))
+    effects = known.record(Change(structs.replace(known.get(C), checksum=None)))
     assert (effects.pushes, effects.deletes, store.counts().indexed) == (150, 1, 150)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State
 from crawlspace.state.store import Change, Effects, Reclassified, Store
@@ -18,9 +17,9 @@ X, Y, ONE, TWO = "a.example/x", "a.example/y", "a.example/one", "a.example/two"
 
 def leads(known: Known, page: str, hands: str | None, *to: str, **fields: object) -> Change:
     """A page that hands something to all it leads to, found in a fetch by the first rules."""
-    found = [replace(new(url), handed=hands) for url in to]
+    found = [structs.replace(new(url), handed=hands) for url in to]
     change = known.page(page, page, links=[key(url) for url in to], discovered=found)
-    change.state = replace(change.state, **{"rules": 1, "fetched_at": NOW, "next_fetch": LATER, **fields})  # type: ignore[arg-type]
+    change.state = structs.replace(change.state, **{"rules": 1, "fetched_at": NOW, "next_fetch": LATER, **fields})
     return change
 
 
@@ -32,7 +31,7 @@ def left(known: Known, page: str, state: State, status: int, **fields: object) -
 
 
 def moved(known: Known, page: str, hands: str | None, to: str) -> Change:
-    change = left(known, page, State.REDIRECTED, 301, links=[key(to)], discovered=[replace(new(to), handed=hands)])
+    change = left(known, page, State.REDIRECTED, 301, links=[key(to)], discovered=[structs.replace(new(to), handed=hands)])
     change.state.next_fetch = LATER
     return change
 
@@ -155,7 +154,7 @@ def test_a_document_is_due_where_it_would_have_other_fields(
 
 def page_x(known: Known, fields: dict[str, str] | None = None, **given: object) -> Change:
     change = known.page(X, "x")
-    change.state = replace(change.state, **{"rules": 1, "fetched_at": NOW, "next_fetch": LATER, **given})  # type: ignore[arg-type]
+    change.state = structs.replace(change.state, **{"rules": 1, "fetched_at": NOW, "next_fetch": LATER, **given})
     change.document = Document(full(X), text="x", fields=fields or {})
     return change
 
@@ -199,7 +198,7 @@ def test_a_redirect_that_hands_on_what_it_did_is_not_due(known: Known) -> None:
 
 
 def test_what_is_asked_for_or_tried_again_is_due_where_it_waits(known: Known) -> None:
-    known.discover(ONE, replace(new(X), shift=-2))
+    known.discover(ONE, structs.replace(new(X), shift=-2))
     known.record(page_x(known, asked=True))
     assert known.record(red(known, ONE)).due == [("a.example:80", Queue(Source.USER, -2), NOW)]
 
@@ -209,10 +208,10 @@ def test_a_url_that_is_being_fetched_is_due_when_its_outcome_is_recorded(known: 
     known.record(page_x(known, next_fetch=NOW))
     (fetched,) = [state for state in store.lease("a.example:80", 9, now=NOW, until=NOW + 9) if state.url == full(X)]
     assert known.record(red(known, ONE)).due == []
-    fetched = replace(fetched, next_fetch=LATER)
+    fetched = structs.replace(fetched, next_fetch=LATER)
     effects = known.record(Change(fetched))
     assert (effects.due, known.get(X).next_fetch) == ([("a.example:80", Queue(Source.REFRESH), NOW)], NOW)
-    again = replace(known.get(X), next_fetch=LATER)
+    again = structs.replace(known.get(X), next_fetch=LATER)
     assert known.record(Change(again, Document(full(X), text="x", fields={"c": "red"}))).due == []
     assert known.get(X).next_fetch == LATER
 
@@ -262,7 +261,7 @@ def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Kno
 
 def test_what_comes_from_nobody_holds_until_a_page_says_something(known: Known, store: Store) -> None:
     for handed in (RED, BLUE):
-        store.discover([replace(new(url), handed=handed) for url in (X, Y)], now=NOW)
+        store.discover([structs.replace(new(url), handed=handed) for url in (X, Y)], now=NOW)
     known.discover(ONE)
     known.record(page_x(known, {"c": "red"}))
     assert known.get(X).handed == RED

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Document, Held, State, Status, UrlState
 from crawlspace.state.health import NEW_SITE, Health
@@ -166,7 +166,7 @@ def test_what_is_excluded_is_known_and_nothing_more(known: Known, store: Store) 
     before = {url: known.get(url) for url in (A, B, D)}
     reclassified(known, excluded=[A, D], given_up=[B])
     for url, status in ((A, Status.EXCLUDED), (D, Status.EXCLUDED), (B, Status.EXCLUDED_HERE)):
-        assert known.get(url) == replace(excluded(before[url], status), indexed=False)
+        assert known.get(url) == structs.replace(excluded(before[url], status), indexed=False)
     counts = store.counts()
     assert (counts.by_state, counts.by_status, counts.retrying) == ({"excluded": 3}, {760: 2, 761: 1}, 0)
     assert store.lost_links([before[B].id]) == {before[B].id}
@@ -219,7 +219,7 @@ def test_pages_that_lead_to_what_was_forgotten(known: Known, store: Store) -> No
 
 def test_scanning(known: Known, store: Store) -> None:
     known.crawled((A, "one"), (B, "one"))
-    known.discover(replace(new(C, depth=2), host_as_written="A.example"), D)
+    known.discover(structs.replace(new(C, depth=2), host_as_written="A.example"), D)
     known.record(known.change(A, checksum=b"one", held=Held.MANY, status=404, next_fetch=NOW))
     assert store.scan(0, 10) == [
         KnownUrl(1, full(A), "a.example:80", State.DONE, 404, 0, None, True, True, Held.MANY, False),

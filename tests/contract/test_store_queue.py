@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
 from crawlspace.state import sqlite_discovery, sqlite_tally
@@ -87,7 +87,7 @@ def test_found_twice_in_one_batch(known: Known) -> None:
 
 def test_two_urls_may_share_a_key(known: Known, store: Store) -> None:
     one, other = new("a.example/1"), new("a.example/2")
-    store.discover([one, replace(other, key=one.key)], now=NOW)
+    store.discover([one, structs.replace(other, key=one.key)], now=NOW)
     assert [short(state.url) for state in store.urls()] == ["a.example/1", "a.example/2"]
     state = store.get(one.url)
     assert state is not None

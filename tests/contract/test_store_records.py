@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Document, Op, Source, State
 from crawlspace.state.store import Change, Counts, RobotsEntry, Store
@@ -15,7 +16,7 @@ from tests.contract.conftest import NOW, SINKS, Known, full, key, new, short
 def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known, store: Store) -> None:
     known.discover(new("a.example/x", source=Source.INDEX, depth=2))
     before = known.get("a.example/x")
-    given = replace(
+    given = structs.replace(
         before,
         key=1,
         url="http://other.example/",
@@ -43,7 +44,7 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
     )
     known.record(Change(given))
     born = {name: getattr(before, name) for name in ("key", "url", "site", "path_length", "host_as_written", "discovered_at")}
-    assert known.get("a.example/x") == replace(given, **born, lease_until=None, indexed=False, duplicate_of=None)
+    assert known.get("a.example/x") == structs.replace(given, **born, lease_until=None, indexed=False, duplicate_of=None)
 
 
 def test_what_is_handed_out_is_a_copy(known: Known) -> None:
@@ -339,7 +340,7 @@ def test_states_may_change_while_they_are_looked_at(known: Known, store: Store) 
     for state in store.urls(state=State.PENDING):
         seen.append(state.id)
         if state.id % 500 == 0:
-            known.record(Change(replace(state, state=State.DONE)))
+            known.record(Change(structs.replace(state, state=State.DONE)))
     assert seen == list(range(1, 2501))
 
 

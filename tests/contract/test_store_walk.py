@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +14,7 @@ from typing import TypeVar
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec import structs
 
 from crawlspace.model import Document, Held, IndexOrder, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.health import Health
@@ -36,7 +37,7 @@ PLACES = [
     f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")
 ]
 # Two URLs of one key, as may happen among very many.
-TWIN = replace(new("a.example/twin"), key=key(PLACES[0]))
+TWIN = structs.replace(new("a.example/twin"), key=key(PLACES[0]))
 SITES = sorted({new(place).site for place in PLACES})
 
 places = st.sampled_from(PLACES)
@@ -46,7 +47,7 @@ queues = st.builds(Queue, sources, st.integers(-1, 1))
 new_urls = st.one_of(
     st.just(TWIN),
     st.builds(
-        lambda url, handed, **given: replace(new(url, **given), handed=handed),
+        lambda url, handed, **given: structs.replace(new(url, **given), handed=handed),
         places,
         handeds,
         source=sources,
@@ -177,7 +178,7 @@ class StoreWalk(RuleBasedStateMachine):
             if not known:
                 continue
             state = known[place % len(known)]
-            edited = replace(state, **(edit if stale else {**edit, "depth": state.depth}))  # type: ignore[arg-type]
+            edited = structs.replace(state, **(edit if stale else {**edit, "depth": state.depth}))
             changes.append(Change(edited, document, keys, discovered, forget, keep))
         self.both(lambda store: store.record(changes, now=now, health=health))
 
@@ -190,7 +191,7 @@ class StoreWalk(RuleBasedStateMachine):
             if found is None:
                 return None
             edit, document, forget = found
-            return Change(replace(state, **edit), document, forget=forget)  # type: ignore[arg-type]
+            return Change(structs.replace(state, **edit), document, forget=forget)
 
         self.both(lambda store: store.revise([4711, *made], change, now=now))
 
@@ -213,7 +214,7 @@ class StoreWalk(RuleBasedStateMachine):
     def pages_with_canonicals(self, pages: list[tuple[str, bytes | None, int | None]]) -> None:
         """Pages that name each other, which single outcomes seldom make."""
         changes = [
-            Change(replace(state, checksum=checksum, canonical=canonical, state=State.DONE), Document("", text=url))
+            Change(structs.replace(state, checksum=checksum, canonical=canonical, state=State.DONE), Document("", text=url))
             for url, checksum, canonical in pages
             if (state := self.model.get(new(url).url)) is not None
         ]
@@ -238,10 +239,10 @@ class StoreWalk(RuleBasedStateMachine):
             state = self.model.get(new(url).url)
             if state is not None:
                 handed = state.handed if fetched else hands
-                later = replace(
+                later = structs.replace(
                     state, state=State.DONE, checksum=url.encode(), next_fetch=now + 99_999, rules=generation, handed=handed
                 )
-                leads = [replace(new(other), handed=hands) for other in reached or ()]
+                leads = [structs.replace(new(other), handed=hands) for other in reached or ()]
                 keys = None if reached is None else [one.key for one in leads]
                 changes.append(Change(later, Document("", text=url, fields=dict(own)), keys, leads))
         self.both(lambda store: store.record(changes, now=now))
@@ -263,7 +264,7 @@ class StoreWalk(RuleBasedStateMachine):
         """Groups with many members, which single outcomes seldom make."""
         wanted = {new(url).url for url in urls}
         changes = [
-            Change(replace(state, checksum=checksum, state=State.DONE), Document("", text=text))
+            Change(structs.replace(state, checksum=checksum, state=State.DONE), Document("", text=text))
             for state in self.model.urls()
             if state.url in wanted
         ]
@@ -274,7 +275,7 @@ class StoreWalk(RuleBasedStateMachine):
         """A page that stays in its group, on another footing."""
         state = self.model.get(new(url).url)
         if state is not None:
-            change = Change(replace(state, redirects=redirects, canonical=canonical), Document("", text=text))
+            change = Change(structs.replace(state, redirects=redirects, canonical=canonical), Document("", text=text))
             self.both(lambda store: store.record([change], now=NOW))
 
     @rule()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import FakeClock
@@ -70,8 +69,8 @@ def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, faile
 def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
     """The one must not be taken for the answer of a healthy site that confirms the deletion of the other."""
     brakes = brakes_of_a_run()
-    page = replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
-    pages = [replace(page, id=number) for number in range(3)]
+    page = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
+    pages = [structs.replace(page, id=number) for number in range(3)]
     for _ in range(3 * POLICY.max_temporary_errors):
         for number, state in enumerate(pages):
             broken = Outcome(state.id, state.url, FAILED, Status.UNEXPECTED, host_failure=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
@@ -274,7 +274,7 @@ def test_commands_beside_a_crawl_are_noticed(tmp_path: Path) -> None:
     known = beside.get(f"{HOME}0")
     assert known is not None
     now = int(web.clock.now())
-    beside.revise([known.id], lambda state: Change(replace(state, next_fetch=now, rules=0)), now=now)
+    beside.revise([known.id], lambda state: Change(structs.replace(state, next_fetch=now, rules=0)), now=now)
     beside.discover([new(f"{HOME}1", source=Source.USER)], now=now)
     web.clock.advance(LOOK_EVERY_S)
     web.work(engine)

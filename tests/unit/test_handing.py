@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.decision import Actions
 from crawlspace.generation import generation
@@ -87,7 +87,7 @@ def test_a_document_with_other_fields_than_it_is_to_have(
 ) -> None:
     state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark_of(stored), handed=handed)
     assert lacks_fields(state, said) is lacks
-    assert not lacks_fields(replace(state, checksum=None), said), "what is no document has no fields"
+    assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
 
 
 ADD_RED, ADD_BLUE, LABEL, LAST = (

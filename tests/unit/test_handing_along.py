@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.engine import SINK, Engine
 from crawlspace.handing import MOST_HANDED, added_by
@@ -64,7 +64,7 @@ class Linked(Web):
     def have_due(self, *names: str) -> None:
         states = [state for name in names if (state := self.store.get(path(name))) is not None]
 
-        self.store.revise([state.id for state in states], lambda state: Change(replace(state, next_fetch=0)), now=0)
+        self.store.revise([state.id for state in states], lambda state: Change(structs.replace(state, next_fetch=0)), now=0)
 
     def _answer(self, fetch: FetchPage) -> Outcome:
         url = fetch.state.url

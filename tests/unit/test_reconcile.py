@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlspace import reconcile as module
 from crawlspace.generation import generation, set_generation
@@ -217,7 +217,7 @@ def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_
     monkeypatch.setattr(module, "_BATCH", 1)
     store = known((f"{SALES}333", DUPLICATE), (f"{IN}1", DUPLICATE), (f"{SALES}22", DOCUMENT), alike=True)
     named = get(store, f"{SALES}22").key
-    store.record([Change(replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)
+    store.record([Change(structs.replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)
     assert get(store, f"{SALES}22").indexed
     store.acknowledge("index", store.orders("index", 9, now=NOW))
     reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
@@ -383,7 +383,7 @@ def known(*rows: tuple[str, Row], alike: bool = False) -> Mortal:
         rows = ((original, DOCUMENT), *rows)
     for url, (state, status, indexed, held, due) in rows:
         discover(store, url)
-        change = Change(replace(get(store, url), state=state, status=status, held=held, next_fetch=due, rules=1))
+        change = Change(structs.replace(get(store, url), state=state, status=status, held=held, next_fetch=due, rules=1))
         if indexed or (state, status) == (State.DONE, 200):
             own = url if indexed and not alike else original
             change.state.checksum = own.encode()[-16:].rjust(16)

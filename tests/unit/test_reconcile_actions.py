@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlspace import reconcile as module
 from crawlspace.clock import FakeClock
@@ -114,7 +114,7 @@ def test_where_a_url_waits(
     source: Source, shift: int, actions: str, source_after: Source, shift_after: int, known_as: Row
 ) -> None:
     store = known((PLAIN, known_as))
-    store.record([Change(replace(get(store, PLAIN), source=source, shift=shift))], now=NOW)
+    store.record([Change(structs.replace(get(store, PLAIN), source=source, shift=shift))], now=NOW)
     done = changed(store, f'<Rules><Rule><Path val="/plain"/>{actions}</Rule></Rules>')
     assert (get(store, PLAIN).source, get(store, PLAIN).shift) == (source_after, shift_after)
     assert row(store, PLAIN) == known_as

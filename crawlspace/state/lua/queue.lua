@@ -1,12 +1,5 @@
 -- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
 
-local ops = {}
-
-local function worker_key(worker) return P .. "worker:" .. worker end
-
--- 0 where one process alone crawls: then `worker` is nil. -1 where the worker is no more.
-local function worker_number(worker) return worker and tonumber(call("HGET", worker_key(worker), "number") or -1) or 0 end
-
 -- Those of the URLs that a worker holds.
 local function held_of(worker, ids)
   local number, held = worker_number(worker), {}
@@ -60,11 +53,6 @@ function ops.reclaim(args)
     reply[#reply + 1] = count
   end
   return reply
-end
-
-local function first_due(site, lane)
-  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
-  return first[2] and tonumber(first[2])
 end
 
 function ops.due(args)

@@ -1,31 +1,8 @@
--- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
--- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
--- Until when a URL is leased, and the number of the worker that holds it, stand in the hash `lease` and nowhere else, so that leasing writes
--- no record anew.
---
--- Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
-
-local P = KEYS[1]
-local call = redis.call
-local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
-
-local FORMAT = 1
-local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, PATH, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
-local HOST, NEXT, RETRIES, LEASE, FETCHED, INTERVAL, ERRORS, RULES, CHECKSUM, CANON = 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
-local ETAG, MODIFIED, HELD, MARK, ASKED, FIELDS = 23, 24, 25, 26, 27, 28
-local LAST = FIELDS
-local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true, [MARK] = true}
-
-local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
-local USER, REFRESH = 0, 5
-local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
-local BY_RULES = 3
-local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
+-- The records that a call reads and changes. Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
 
 local rows = {}     -- by id: the record as it is to be; false where there is none
 local origin = {}   -- by id: where it stands and what it counts as in the database
 local touched = {}  -- by id: "row", or "place" where only that has changed
-local names = {}    -- of sites, by number
 local holders = {}  -- by id: the number of the worker that held it when this call began
 
 local function encoded(row)
@@ -50,20 +27,6 @@ local function stored(row)
   return text
 end
 
-local function decoded(text)
-  local fine, row, more = pcall(unpack_one, text)
-  if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
-  if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
-  for place in pairs(ZERO) do row[place] = row[place] or 0 end
-  return row
-end
-
--- Whether a record looks like one of ours, and has a checksum, as far as its beginning tells: taking it apart is left to whom it is told.
-local function looks(text)
-  local kind, high, last, version = string.byte(text, 1, 4)
-  return kind == 220 and high == 0 and version == FORMAT, last and last >= CHECKSUM
-end
-
 local function queue_of(row)
   if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
   if row[ASKED] then return USER, row[SHIFT] end
@@ -74,9 +37,6 @@ local function lane_of(row)
   local source, shift = queue_of(row)
   return source * 5 + shift + 2
 end
-
-local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
-local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
 
 -- Where a URL stands: the sorted set, its member and its score there. One that is leased stands nowhere.
 local function place_of(id, row)
@@ -93,14 +53,6 @@ local function noted_origin(id, row)
     state = row[LEASE] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
     lease = row[LEASE],
   }
-end
-
--- A record that is not ours is put aside, and never looked at again.
-local function put_aside(id, text)
-  call("HSET", P .. "broken", id, text)
-  call("HDEL", P .. "url", id)
-  call("HDEL", P .. "lease", id)
-  call("HINCRBY", P .. "n", "broken", 1)
 end
 
 -- Until when, and the number of the worker; 0 where one process alone crawls.
@@ -195,32 +147,6 @@ local function id_of(url, key)
     if rows[id][URL] == url then return id end
   end
   return nil
-end
-
--- Sites have numbers.
-local numbers = {}
-local function find_site(name)
-  if numbers[name] == nil then
-    numbers[name] = tonumber(call("HGET", P .. "site", name) or nil) or false
-    if numbers[name] then names[numbers[name]] = name end
-  end
-  return numbers[name] or nil
-end
-
-local function site_number(name)
-  local number = find_site(name)
-  if not number then
-    number = call("HINCRBY", P .. "n", "sites", 1)
-    call("HSET", P .. "site", name, number)
-    call("HSET", P .. "site_name", number, name)
-    numbers[name], names[number] = number, name
-  end
-  return number
-end
-
-local function site_name(number)
-  if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
-  return names[number]
 end
 
 local function host_of(name) return string.match(name, "^(.*):[^:]*$") or name end

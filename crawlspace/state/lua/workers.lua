@@ -4,16 +4,6 @@
 -- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
-local function now_ms()
-  if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
-  local time = call("TIME")
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
-
-local function owned_key(worker) return P .. "owned:" .. worker end
-local function last_key(worker) return P .. "last:" .. worker end
-local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
-
 -- Put a site that nobody holds where it will be found.
 local function offer(site, not_before)
   local first = nil
@@ -127,17 +117,6 @@ function ops.beat(args)
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
     tonumber(numbers[3] or 0), deleted - args.deleted}
-end
-
-local function repeated(args)
-  local last = call("HMGET", last_key(args.worker), "number", "reply")
-  if last[1] and tonumber(last[1]) == args.number then return unpack_one(last[2]) end
-  return nil
-end
-
-local function remembered(args, reply)
-  call("HSET", last_key(args.worker), "number", args.number, "reply", pack(reply))
-  return reply
 end
 
 -- A worker holds sites no more: for each its name, how long ago it was asked (-1: never by this worker) and how long it must rest, in

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from math import inf
 
 import pytest
+from msgspec import structs
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
@@ -83,7 +83,7 @@ class World:
         state = self.frontier.next()
         if state is None:
             return None
-        done = replace(state, state=State.DONE, status=200, next_fetch=self.now + 10**6, lease_until=None)
+        done = structs.replace(state, state=State.DONE, status=200, next_fetch=self.now + 10**6, lease_until=None)
         self.store.record([Change(done)], now=self.now)
         self.frontier.due(done.site, done.queue, self.now + 10**6)
         self.frontier.finished(state)
@@ -183,7 +183,7 @@ def test_done_only_when_nothing_is_pending_under_way_or_to_be_retried() -> None:
     assert state is not None
     assert not world.frontier.is_done()
     retry_at = world.now + 10
-    failed = replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None)
+    failed = structs.replace(state, state=State.FAILED, retries=1, next_fetch=retry_at, lease_until=None)
     world.store.record([Change(failed)], now=world.now)
     world.frontier.due("a:80", failed.queue, retry_at, retry=True)
     world.frontier.finished(state)
@@ -310,7 +310,7 @@ def test_a_weight_of_0_pauses_a_source() -> None:
 def test_due_urls_do_not_delay_new_ones_beyond_their_weight() -> None:
     world = World(*(new(f"http://a/known{n}") for n in range(50)), delay=0.0)
     known = world.store.lease("a:80", 50, now=world.now, until=world.now + 9)
-    world.store.record([Change(replace(one, state=State.DONE, next_fetch=world.now)) for one in known], now=world.now)
+    world.store.record([Change(structs.replace(one, state=State.DONE, next_fetch=world.now)) for one in known], now=world.now)
     world.store.discover([new(f"http://a/new{n}") for n in range(250)], now=world.now)
     world.frontier = world.open()
     urls = [world.fetch() or "" for _ in range(202)]

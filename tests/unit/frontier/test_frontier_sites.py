@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 
 import pytest
+from msgspec import structs
 
 from crawlspace.frontier.frontier import UNCERTAIN_S
 from crawlspace.frontier.politeness import Pace
@@ -75,7 +75,7 @@ def test_however_long_a_crawl_goes_on_due_times_do_not_pile_up() -> None:
             world.clock.advance(60)
             continue
         next_fetch = world.now + (60 if state.url.endswith("often") else 30 * 86_400)
-        done = replace(state, state=State.DONE, status=200, next_fetch=next_fetch, lease_until=None)
+        done = structs.replace(state, state=State.DONE, status=200, next_fetch=next_fetch, lease_until=None)
         world.store.record([Change(done)], now=world.now)
         world.frontier.recorded([state.id])
         world.frontier.due(done.site, done.queue, next_fetch)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec import structs
 
 from crawlspace.generation import generation
 from crawlspace.state.sqlite import SqliteStore
@@ -41,5 +41,5 @@ def test_what_was_handed_holds_until_a_page_says_who_it_was(tmp_path: Path, hand
         known = Known(store)
         assert (known.get(X).handed, generation(store)) == (handed, rules)
         for said in (RED, None):
-            known.record(known.page(HUB, "hub", links=[key(X)], discovered=[replace(new(X), handed=said)]))
+            known.record(known.page(HUB, "hub", links=[key(X)], discovered=[structs.replace(new(X), handed=said)]))
             assert known.get(X).handed == said

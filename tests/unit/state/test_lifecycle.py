@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.error_rules import read_error_rules
@@ -17,16 +18,16 @@ DAY = 86_400
 POLICY = RecrawlPolicy(refresh_min_s=DAY, refresh_max_s=30 * DAY, retry_times=2, retry_wait_s=5, max_temporary_errors=5)
 
 NEW = UrlState(1, 7, "http://a/", "a:80")
-PAGE = replace(NEW, state=State.DONE, status=200, checksum=b"old", interval_s=4 * DAY, indexed=True, etag='"1"')
-NOINDEX = replace(NEW, state=State.EXCLUDED, status=2004, interval_s=4 * DAY)
-MOVED = replace(NEW, state=State.REDIRECTED, status=301, interval_s=4 * DAY)
-ABSENT = replace(NEW, state=State.GONE, status=404, interval_s=4 * DAY, errors=1)
-NEW_TO_THE_END = replace(NEW, state=State.FAILED, status=613, retries=2)
-PAGE_TO_THE_END = replace(PAGE, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
-MOVED_TO_THE_END = replace(MOVED, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
-FIFTH_TIME = replace(PAGE, state=State.FAILED, status=613, retries=2, errors=4, held=Held.HOST, held_mark=7)
-HELD = replace(PAGE, state=State.FAILED, status=500, errors=1, held=Held.HOST, held_mark=7)
-TOO_MANY = replace(PAGE, state=State.GONE, status=404, held=Held.MANY)
+PAGE = structs.replace(NEW, state=State.DONE, status=200, checksum=b"old", interval_s=4 * DAY, indexed=True, etag='"1"')
+NOINDEX = structs.replace(NEW, state=State.EXCLUDED, status=2004, interval_s=4 * DAY)
+MOVED = structs.replace(NEW, state=State.REDIRECTED, status=301, interval_s=4 * DAY)
+ABSENT = structs.replace(NEW, state=State.GONE, status=404, interval_s=4 * DAY, errors=1)
+NEW_TO_THE_END = structs.replace(NEW, state=State.FAILED, status=613, retries=2)
+PAGE_TO_THE_END = structs.replace(PAGE, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
+MOVED_TO_THE_END = structs.replace(MOVED, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
+FIFTH_TIME = structs.replace(PAGE, state=State.FAILED, status=613, retries=2, errors=4, held=Held.HOST, held_mark=7)
+HELD = structs.replace(PAGE, state=State.FAILED, status=500, errors=1, held=Held.HOST, held_mark=7)
+TOO_MANY = structs.replace(PAGE, state=State.GONE, status=404, held=Held.MANY)
 
 DOWN = Health(answers=7, recent=0b1_1111_1111)
 """The site has not answered since the page failed."""
@@ -86,8 +87,8 @@ TABLE: list[Row] = [
     ("500 of a redirect to the end, the site is well", MOVED_TO_THE_END, BROKEN,                 WELL, FORGOTTEN,               None,       None,      None),
     ("the host of a page does not exist, to the end", PAGE_TO_THE_END, NO_HOST,                  DOWN, (State.FAILED, 680),     DAY,        None,      Held.HOST),
     ("a time-out of a page",                     PAGE,    LATE,                                  DOWN, (State.FAILED, 613),     5,          None,      None),
-    ("a time-out of a page to the end",          replace(PAGE, retries=2), LATE,                 DOWN, (State.FAILED, 613),     DAY,        None,      None),
-    ("a time-out of a page for the third time",  replace(PAGE, retries=2, errors=2), LATE,       DOWN, (State.FAILED, 613),     4 * DAY,    None,      None),
+    ("a time-out of a page to the end",          structs.replace(PAGE, retries=2), LATE,                 DOWN, (State.FAILED, 613),     DAY,        None,      None),
+    ("a time-out of a page for the third time",  structs.replace(PAGE, retries=2, errors=2), LATE,       DOWN, (State.FAILED, 613),     4 * DAY,    None,      None),
     ("a time-out of a page for the fifth time, the site is down", FIFTH_TIME, LATE,              DOWN, (State.FAILED, 613),     4 * DAY,    None,      Held.HOST),
     ("a time-out of a page for the fifth time, the site is well", FIFTH_TIME, LATE,              WELL, FORGOTTEN,               None,       Op.DELETE, None),
     ("a time-out of a new URL to the end",       NEW_TO_THE_END, LATE,                           DOWN, (State.FAILED, 613),     DAY,        None,      None),
@@ -112,7 +113,7 @@ def test_outcomes(
     order: Op | None,
     held: Held | None,
 ) -> None:
-    untouched = replace(before)
+    untouched = structs.replace(before)
     transition = advance(before, came, policy=POLICY, now=NOW, site=site)
     new = transition.state
     assert transition.forget is (after == FORGOTTEN)
@@ -150,7 +151,7 @@ def test_a_failure_without_retries_is_held_and_the_next_one_decides() -> None:
 
 
 def test_errors_without_a_document_ask_for_the_whole_page_next_time() -> None:
-    known = replace(NOINDEX, etag='"1"', last_modified="Mon")
+    known = structs.replace(NOINDEX, etag='"1"', last_modified="Mon")
     after = advance(known, BROKEN, policy=POLICY, now=NOW).state
     assert (after.etag, after.last_modified) == (None, None)
     assert advance(PAGE, BROKEN, policy=POLICY, now=NOW).state.etag == PAGE.etag, "a document may still be unchanged"
@@ -160,13 +161,13 @@ ERRORS = {"404": "DELETE:3", "4xx": "KEEP", "5xx": "DELETE:2, RETRY:1", "ttl": "
 POLICIES = [
     # what                             before                                            outcome             site  forgotten, tried again, held
     ("404 for the first time",         PAGE,                                             outcome(GONE, 404), WELL, (False, False, None)),
-    ("404 for the third time",         replace(PAGE, errors=2),                          outcome(GONE, 404), WELL, (True, False, None)),
-    ("403 is kept",                    replace(PAGE, errors=9),                          outcome(GONE, 403), WELL, (False, False, None)),
+    ("404 for the third time",         structs.replace(PAGE, errors=2),                          outcome(GONE, 404), WELL, (True, False, None)),
+    ("403 is kept",                    structs.replace(PAGE, errors=9),                          outcome(GONE, 403), WELL, (False, False, None)),
     ("500 is tried again once",        PAGE,                                             BROKEN,             WELL, (False, True, None)),
-    ("500 once is borne",              replace(PAGE, retries=1),                         BROKEN,             WELL, (False, False, None)),
-    ("500 twice is held",              replace(PAGE, retries=1, errors=1),               BROKEN,             WELL, (False, False, Held.HOST)),
+    ("500 once is borne",              structs.replace(PAGE, retries=1),                         BROKEN,             WELL, (False, False, None)),
+    ("500 twice is held",              structs.replace(PAGE, retries=1, errors=1),               BROKEN,             WELL, (False, False, Held.HOST)),
     ("a time-out is not tried again",  PAGE,                                             LATE,               WELL, (False, False, Held.HOST)),
-    ("a time-out again",               replace(PAGE, held=Held.HOST, held_mark=8),       LATE,               WELL, (True, False, None)),
+    ("a time-out again",               structs.replace(PAGE, held=Held.HOST, held_mark=8),       LATE,               WELL, (True, False, None)),
 ]  # fmt: skip
 
 

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec import structs
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
@@ -265,7 +265,7 @@ def test_a_file_of_version_1_goes_on(tmp_path: Path) -> None:
     known.acknowledge_all()
     # The text of a page that stands aside was not kept then: it is fetched whole, and is new, so that it comes along.
     assert (four.rules, four.checksum != b"four") == (0, True)
-    known.record(Change(replace(four, status=304)))
+    known.record(Change(structs.replace(four, status=304)))
     assert known.orders() == [("delete", "a.example/4")]
     known.record(known.change("a.example/1", forget=True))
     assert known.orders() == [("delete", "a.example/4"), ("delete", "a.example/1")]  # nothing is pushed without its text

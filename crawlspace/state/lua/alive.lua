@@ -1,0 +1,34 @@
+-- Who calls: one process alone, or one of several workers, each by its name. The last call of each is remembered with what it came to.
+
+local ops = {}
+
+local function worker_key(worker) return P .. "worker:" .. worker end
+
+-- 0 where one process alone crawls: then `worker` is nil. -1 where the worker is no more.
+local function worker_number(worker) return worker and tonumber(call("HGET", worker_key(worker), "number") or -1) or 0 end
+
+local function now_ms()
+  if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
+  local time = call("TIME")
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local function owned_key(worker) return P .. "owned:" .. worker end
+local function last_key(worker) return P .. "last:" .. worker end
+local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
+
+local function repeated(args)
+  local last = call("HMGET", last_key(args.worker), "number", "reply")
+  if last[1] and tonumber(last[1]) == args.number then return unpack_one(last[2]) end
+  return nil
+end
+
+local function remembered(args, reply)
+  call("HSET", last_key(args.worker), "number", args.number, "reply", pack(reply))
+  return reply
+end
+
+local function first_due(site, lane)
+  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
+  return first[2] and tonumber(first[2])
+end

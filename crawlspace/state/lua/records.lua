@@ -1,0 +1,72 @@
+-- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
+-- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+-- Until when a URL is leased, and the number of the worker that holds it, stand in the hash `lease` and nowhere else, so that leasing writes
+-- no record anew.
+
+local P = KEYS[1]
+local call = redis.call
+local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
+
+local FORMAT = 1
+local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, PATH, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local HOST, NEXT, RETRIES, LEASE, FETCHED, INTERVAL, ERRORS, RULES, CHECKSUM, CANON = 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
+local ETAG, MODIFIED, HELD, MARK, ASKED, FIELDS = 23, 24, 25, 26, 27, 28
+local LAST = FIELDS
+local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true, [MARK] = true}
+
+local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
+local USER, REFRESH = 0, 5
+local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
+local BY_RULES = 3
+local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
+
+local function decoded(text)
+  local fine, row, more = pcall(unpack_one, text)
+  if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
+  if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
+  for place in pairs(ZERO) do row[place] = row[place] or 0 end
+  return row
+end
+
+-- Whether a record looks like one of ours, and has a checksum, as far as its beginning tells: taking it apart is left to whom it is told.
+local function looks(text)
+  local kind, high, last, version = string.byte(text, 1, 4)
+  return kind == 220 and high == 0 and version == FORMAT, last and last >= CHECKSUM
+end
+
+local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
+local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
+
+-- A record that is not ours is put aside, and never looked at again.
+local function put_aside(id, text)
+  call("HSET", P .. "broken", id, text)
+  call("HDEL", P .. "url", id)
+  call("HDEL", P .. "lease", id)
+  call("HINCRBY", P .. "n", "broken", 1)
+end
+
+-- Sites have numbers.
+local numbers, names = {}, {}
+local function find_site(name)
+  if numbers[name] == nil then
+    numbers[name] = tonumber(call("HGET", P .. "site", name) or nil) or false
+    if numbers[name] then names[numbers[name]] = name end
+  end
+  return numbers[name] or nil
+end
+
+local function site_number(name)
+  local number = find_site(name)
+  if not number then
+    number = call("HINCRBY", P .. "n", "sites", 1)
+    call("HSET", P .. "site", name, number)
+    call("HSET", P .. "site_name", number, name)
+    numbers[name], names[number] = number, name
+  end
+  return number
+end
+
+local function site_name(number)
+  if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
+  return names[number]
+end
