@@ -169,7 +169,7 @@ _STATUS_SENTENCES = {
 }
 
 
-class Candidate(Struct, frozen=True):
+class Candidate(Struct, frozen=True, gc=False):
     """A URL just discovered, before any check. `href` is absolute or relative to `base`."""
 
     href: str
@@ -183,7 +183,7 @@ class Candidate(Struct, frozen=True):
     """See NewUrl."""
 
 
-class NewUrl(Struct, frozen=True):
+class NewUrl(Struct, frozen=True, gc=False):
     """An admitted candidate on its way into the store; `site` is `host:port`."""
 
     key: int
@@ -200,7 +200,7 @@ class NewUrl(Struct, frozen=True):
     """Fields for documents that the page hands over which leads to it, as a JSON object."""
 
 
-class UrlState(Struct):
+class UrlState(Struct, gc=False):
     """What is remembered of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
 
     The store hands out copies: changing one changes nothing until it is recorded.

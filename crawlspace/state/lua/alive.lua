@@ -14,17 +14,16 @@ local function now_ms()
 end
 
 local function owned_key(worker) return P .. "owned:" .. worker end
-local function last_key(worker) return P .. "last:" .. worker end
 local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
-local function repeated(args)
-  local last = call("HMGET", last_key(args.worker), "number", "reply")
-  if last[1] and tonumber(last[1]) == args.number then return unpack_one(last[2]) end
-  return nil
+-- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
+local function caller(args)
+  local number, last, reply = unpack(call("HMGET", worker_key(args.worker), "number", "call", "reply"), 1, 3)
+  return tonumber(number or nil), last and tonumber(last) == args.number and unpack_one(reply) or nil
 end
 
 local function remembered(args, reply)
-  call("HSET", last_key(args.worker), "number", args.number, "reply", pack(reply))
+  call("HSET", worker_key(args.worker), "call", args.number, "reply", pack(reply))
   return reply
 end
 

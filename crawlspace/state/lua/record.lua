@@ -158,7 +158,8 @@ function ops.discover(args)
 end
 
 function ops.record(args)
-  local before = args.worker and repeated(args)
+  local number, before
+  if args.worker then number, before = caller(args) end
   if before then return before end
   for id, seen in pairs(args.expected or {}) do
     local row = get(id)
@@ -171,12 +172,12 @@ function ops.record(args)
   end
   prefetch(ids)
   keep_documents(kept)
-  local discovered, pages, order, gone, number = {}, {}, {}, {}, worker_number(args.worker)
+  local discovered, pages, order, gone = {}, {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
-    local is_held = get(id) and (not args.worker or holders[id] == number)
+    local is_held = get(id) and (not args.worker or (number and holders[id] == number))
     -- A worker that is alive goes by the rules of all, and takes for known what it has found once: that holds wherever it was found.
-    if is_held or number > 0 then
+    if is_held or number then
       for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
     end
     if is_held then
@@ -204,7 +205,7 @@ function ops.record(args)
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health)
   local reply = replied(lowered, pushes, deletes, due)
-  return args.worker and remembered(args, reply) or reply
+  return number and remembered(args, reply) or reply
 end
 
 local function copied(row)

@@ -28,12 +28,6 @@ local function decoded(text)
   return row
 end
 
--- Whether a record looks like one of ours, and has a checksum, as far as its beginning tells: taking it apart is left to whom it is told.
-local function looks(text)
-  local kind, high, last, version = string.byte(text, 1, 4)
-  return kind == 220 and high == 0 and version == FORMAT, last and last >= CHECKSUM
-end
-
 local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
 local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
 

@@ -11,6 +11,8 @@ local function batch_told(batch)
   return "\148" .. ids .. pack(records, batch.winners, batch.handed), ids
 end
 
+local byte = string.byte
+
 local function append(list, ...)
   for _, value in ipairs({...}) do list[#list + 1] = value end
 end
@@ -34,23 +36,23 @@ local function hand_out(batch, site, lane, latest, limit, lease)
     local handed = any_handed and call("HMGET", P .. "handed", unpack(members)) or {}
     local leases, count, first = {}, #ids, #ids
     for n, text in ipairs(call("HMGET", P .. "url", unpack(members))) do
-      local id, fine, row = members[n], false, nil
-      if text then
-        local has_checksum
-        fine, has_checksum = looks(text)
-        if fine and (latest or has_checksum) then
-          row = decoded(text)
-          fine = row ~= nil
-        end
+      local id = members[n]
+      local kind, high, last, version = byte(text or "", 1, 4)  -- taking a record apart is left to whom it is told, where it can be
+      local fine, row = kind == 220 and high == 0 and version == FORMAT, nil
+      if fine and (latest or last >= CHECKSUM) then
+        row = decoded(text)
+        fine = row ~= nil
       end
       if fine then
         count = count + 1
         ids[count], texts[count] = id, text
         leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease
-        local winner = row and winner_of(tonumber(id), row)
-        if winner then append(batch.winners, id, tostring(winner)) end
+        if row then
+          local winner = winner_of(tonumber(id), row)
+          if winner then append(batch.winners, id, tostring(winner)) end
+          if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
+        end
         if handed[n] then append(batch.handed, id, handed[n]) end
-        if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
       elseif text then
         put_aside(tonumber(id), text)
       end
@@ -86,9 +88,9 @@ local function lanes_with_any(site, all_lanes)
 end
 
 -- Up to `limit` URLs of each list of lanes.
-local function hand_out_of(site, all_lanes, limit, args)
+local function hand_out_of(site, all_lanes, limit, args, holder)
   local batch, pending, due = batch(), lanes_with_any(site, all_lanes)
-  local lease = string.format("%.0f %d", args["until"], worker_number(args.worker))
+  local lease = string.format("%.0f %d", args["until"], holder)
   for _, lanes in ipairs(all_lanes) do
     local most = #batch.ids + limit
     for _, lane in ipairs(lanes) do
@@ -109,7 +111,7 @@ end
 
 function ops.lease(args)
   local site = find_site(args.site)
-  return (batch_told(site and hand_out_of(site, {args.lane and {args.lane} or ALL_LANES}, args.limit, args) or batch()))
+  return (batch_told(site and hand_out_of(site, {args.lane and {args.lane} or ALL_LANES}, args.limit, args, 0) or batch()))
 end
 
 -- Of the sites that have work, rounded up.
@@ -137,15 +139,15 @@ end
 -- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
 -- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
 function ops.take(args)
-  if not is_alive(args.worker) then return false end
-  local taken = repeated(args)
+  local number, taken = caller(args)
+  if not number then return false end
   local now = now_ms()
   local fair
   local told = {}  -- by site: what has been leased there
   if not taken then
     local dry, sites = {}, {}
     local function got(site, limit, is_held)
-      local batch = hand_out_of(site, args.lanes, limit, args)
+      local batch = hand_out_of(site, args.lanes, limit, args, number)
       if #batch.ids == 0 then return false end
       local urls, ids = batch_told(batch)
       sites[#sites + 1], told[site] = {site, ids, is_held}, urls
@@ -163,9 +165,11 @@ function ops.take(args)
       call("ZREM", P .. "later", site)
       call("ZADD", P .. "free", "LT", 0, site)
     end
-    fair = fair_share()
-    local wanted = math.min(args.new, fair - call("SCARD", owned_key(args.worker)))
-    local tries = 0
+    local wanted, tries = 0, 0
+    if args.new > 0 then
+      fair = fair_share()
+      wanted = math.min(args.new, fair - call("SCARD", owned_key(args.worker)))
+    end
     while wanted > 0 and tries < 2 * args.new do
       local site = call("ZRANGEBYSCORE", P .. "free", "-inf", now, "LIMIT", 0, 1)[1]
       if not site then break end

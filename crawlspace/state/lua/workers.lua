@@ -37,7 +37,7 @@ local function bury(worker, now)
     if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
   end
   for first = 1, #ids, 500 do end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
-  call("DEL", owned_key(worker), last_key(worker), worker_key(worker))
+  call("DEL", owned_key(worker), worker_key(worker))
   call("ZREM", P .. "workers", worker)
 end
 
