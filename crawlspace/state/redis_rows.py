@@ -7,11 +7,10 @@ the server's library knows no other: whatever their encoding, they come through 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from struct import Struct as Layout
-from struct import error as NotInLayout
 from typing import Literal
 
 import msgspec
@@ -88,7 +87,7 @@ _HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
 """How long the head of a string is, by its first byte, where it is not one byte."""
 
 
-_key_of = Layout("<xq").unpack
+_key_of = struct.Struct("<xq").unpack
 """Reads the key in a record, which is a string of 8 bytes behind a head of one."""
 
 
@@ -348,5 +347,5 @@ def understood(what: str) -> Iterator[None]:
         raise damaged(f"{what}: {error}") from error
 
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, NotInLayout)
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error)
 """What reading something that is not ours may raise."""

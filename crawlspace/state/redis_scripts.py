@@ -18,7 +18,23 @@ import redis.sentinel
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 from crawlspace.state.redis_rows import damaged, written
 
-_PARTS = ("records", "alive", "rows", "queue", "outbox", "workers", "winner", "groups", "handing", "record", "look", "take", "orders", "move", "main")
+_PARTS = (
+    "records",
+    "alive",
+    "rows",
+    "queue",
+    "outbox",
+    "workers",
+    "winner",
+    "groups",
+    "handing",
+    "record",
+    "look",
+    "take",
+    "orders",
+    "move",
+    "main",
+)
 _TAKING = ("records", "alive", "winner", "take", "main")
 """What handing out needs: a server makes all functions of a program anew for each call."""
 
