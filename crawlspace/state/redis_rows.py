@@ -132,20 +132,23 @@ def states_of(told: bytes) -> list[UrlState]:
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`.
+    """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`, which have commas between.
 
     The others name ids, each followed by who stands for its group, or by what has been handed to it.
     """
 
-    ids: list[str]
+    ids: str
     rows: msgspec.Raw
     winners: list[str]
     handed: list[str]
 
 
-_read_ids = msgspec.msgpack.Decoder(list[str]).decode
 _read_batch = msgspec.msgpack.Decoder(Batch).decode
 _read_rows = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+def ids_of(told: str) -> list[int]:
+    return list(map(int, told.split(","))) if told else []
 
 
 def batch_of(told: bytes) -> Batch:
@@ -154,21 +157,15 @@ def batch_of(told: bytes) -> Batch:
         return _read_batch(told)
 
 
-def ids_of(told: bytes) -> list[str]:
-    """Raises StoreDamaged."""
-    with understood("what it tells of leased URLs"):
-        return _read_ids(told)
-
-
 def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
     """Return URLs as they are now, which their records do not say; None where one of the records is damaged: then none can be told apart."""
-    winners = {id: int(winner) for id, winner in zip(batch.winners[::2], batch.winners[1::2], strict=True)}
-    handed = dict(zip(batch.handed[::2], batch.handed[1::2], strict=True))
+    winners = dict(zip(map(int, batch.winners[::2]), map(int, batch.winners[1::2]), strict=True))
+    handed = dict(zip(map(int, batch.handed[::2]), batch.handed[1::2], strict=True))
     try:
         rows = _read_rows(bytes_of(batch.rows) or b"")
         return [
-            _state_of(int(id), row, site, winners.get(id, 0), handed.get(id), until)
-            for id, row in zip(batch.ids, rows, strict=True)
+            _state_of(id, row, site, winners.get(id, 0), handed.get(id), until)
+            for id, row in zip(ids_of(batch.ids), rows, strict=True)
         ]
     except UNREADABLE:
         return None

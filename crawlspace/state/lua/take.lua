@@ -2,13 +2,14 @@
 
 -- What is handed out of one site, to be told in one piece (see `redis_rows.py`): ids and records in the same order, and of the few where there
 -- is something, the ids with who stands for their group, and with what has been handed to them.
-local function batch() return {ids = {}, texts = {}, winners = {}, handed = {}} end
+local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, handed = {}} end
 
--- Returns it, and its ids alone.
+-- Returns it, and its ids alone, which have commas between. The records are long: they are put together once.
 local function batch_told(batch)
-  local ids = pack(batch.ids)
-  local records = "\221" .. struct.pack(">I4", #batch.texts) .. table.concat(batch.texts)
-  return "\148" .. ids .. pack(records, batch.winners, batch.handed), ids
+  local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
+  texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
+  texts[count + 1] = pack(batch.winners, batch.handed)
+  return table.concat(texts, "", 0), ids
 end
 
 local byte = string.byte
@@ -21,7 +22,7 @@ end
 -- of what `flush` does is needed.
 local function hand_out(batch, site, lane, latest, limit, lease)
   local key = latest and due_key(site, lane) or pending_key(site, lane)
-  local ids, texts, before, gone = batch.ids, batch.texts, #batch.ids, {}
+  local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
   local any_handed = call("EXISTS", P .. "handed") == 1
   while #ids < limit do
     local many = math.min(limit - #ids, 500)
@@ -45,7 +46,7 @@ local function hand_out(batch, site, lane, latest, limit, lease)
       end
       if fine then
         count = count + 1
-        ids[count], texts[count] = id, text
+        ids[count], texts[count], size = id, text, size + #text
         leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease
         if row then
           local winner = winner_of(tonumber(id), row)
@@ -61,6 +62,7 @@ local function hand_out(batch, site, lane, latest, limit, lease)
     call("ZREMRANGEBYRANK", key, 0, #members - 1)
     if not latest then gone["state " .. PENDING] = (gone["state " .. PENDING] or 0) + #members end
   end
+  batch.size = size
   if #ids > before then call("HINCRBY", P .. "n", "state leased", #ids - before) end
   for name, count in pairs(gone) do call("HINCRBY", P .. "n", name, -count) end
   if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
@@ -126,12 +128,9 @@ local function site_told(site, urls, now, is_held)
   local name = site_name(site)
   if is_held then return {name, urls} end
   local asked = tonumber(call("HGET", P .. "asked", site) or nil)
-  local robots = {}
-  for _, scheme in ipairs({"http", "https"}) do
-    robots[#robots + 1] = call("HGET", P .. "robots", scheme .. " " .. name) or ""
-  end
+  local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
   return {name, urls, asked and math.max(0, now - asked) or -1, tonumber(call("HGET", P .. "wait", site) or 0),
-    call("HGET", P .. "health", name) or "", robots[1], robots[2]}
+    call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or ""}
 end
 
 -- Lease more URLs of sites that a worker holds (`refill`: names and how many of each source), and up to `new` further sites, `limit` URLs
