@@ -15,9 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from twisted.internet.defer import fail
 from twisted.internet.endpoints import HostnameEndpoint
-from twisted.internet.error import ConnectionLost
 
 from crawlspace.recent import Recent
 
@@ -62,22 +60,16 @@ class TimingHandler(HTTP11DownloadHandler):
             return
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        watch_connections(self._pool, session.sending, connecting=session.connecting, may_send=lambda: session.may_send)
+        watch_connections(self._pool, session.sending, connecting=session.connecting)
 
 
 def watch_connections(
-    pool: HTTPConnectionPool,
-    sending: SendingTimes,
-    *,
-    connecting: Callable[[], AbstractContextManager[None]],
-    may_send: Callable[[], bool] = lambda: True,
+    pool: HTTPConnectionPool, sending: SendingTimes, *, connecting: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
     which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
-
-    What was handed out while it might be sent, but may not any more by the time its connection is there, fails as if that were lost.
     """
     connect = pool._newConnection
 
@@ -89,9 +81,6 @@ def watch_connections(
             send = connection.request
 
             def note_and_send(request: Any) -> Any:
-                if not may_send():
-                    connection.abort()
-                    return fail(ConnectionLost("nothing may be sent for now"))
                 sending.begins(site)
                 return send(request)
 

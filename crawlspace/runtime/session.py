@@ -159,11 +159,6 @@ class Session:
             return nullcontext()
         return self._of_process.asked_by(self._own)
 
-    @property
-    def may_send(self) -> bool:
-        """The sites that are held here are still this crawl's, as far as is known."""
-        return self.shared is None or not self.shared.may_be_dead
-
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""
         return self._own

@@ -61,14 +61,9 @@ class Sharing:
         return self._supply.is_over and not self._feeds
 
     @property
-    def may_be_dead(self) -> bool:
-        """Others may have been given the sites that are held here."""
-        return self._supply.may_be_dead
-
-    @property
     def waits(self) -> bool:
-        """Nothing more is to be fetched for now: so much is not recorded yet, or this worker may have been taken for dead."""
-        return self.may_be_dead or self._engine.uncommitted >= 4 * FULL
+        """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
+        return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""

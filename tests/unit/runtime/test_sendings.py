@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import succeed
-from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
@@ -37,8 +37,7 @@ class Network:
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
-        self.may_send = True
-        watch_connections(self.pool, self.sending, connecting=self._connecting, may_send=lambda: self.may_send)
+        watch_connections(self.pool, self.sending, connecting=self._connecting)
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -53,10 +52,10 @@ class Network:
         self.connections.append(connection)
         return succeed(connection)
 
-    def ask(self) -> Any:
+    def ask(self) -> None:
         request = Request(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True)
         endpoint: Any = self
-        return self.pool.getConnection(self.key, endpoint).addCallback(lambda connection: connection.request(request))
+        self.pool.getConnection(self.key, endpoint).addCallback(lambda connection: connection.request(request))
 
     def answer(self) -> None:
         self.connections[-1].dataReceived(ANSWER)
@@ -117,29 +116,6 @@ def test_the_delay_counts_from_the_last_sending(
 
     assert asyncio.run(crawl()) == (0.0, 3.0)
     assert (network.sent, network.is_known) == (sent, known)
-
-
-@pytest.mark.parametrize("kept", [False, True])
-def test_what_may_not_be_sent_any_more_fails_and_is_not_sent(monkeypatch: pytest.MonkeyPatch, *, kept: bool) -> None:
-    """As where a worker was suspended between handing out a URL and having a connection for it: the site may be another's by now."""
-    network = Network(monkeypatch)
-    errors: list[Failure] = []
-
-    async def crawl() -> None:
-        if kept:
-            network.ask()
-            await turns()
-            network.answer()
-        network.may_send = False
-        network.ask().addErrback(errors.append)
-        network.may_send = True
-        network.ask()
-        await turns()
-
-    asyncio.run(crawl())
-    assert [failure.type for failure in errors] == [ConnectionLost], "which is tried again, as long as the site is held here"
-    assert network.sent == kept + 1
-    assert network.connections[0].transport.disconnecting, "nothing else would ever close it"
 
 
 SITES = [
