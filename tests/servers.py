@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ _TRIES = 5
 
 
 class Server(ValkeyServer):
+    """On a port of the system's choice. The library would try them in one order for all, and take for its own whoever answers there."""
+
     def __init__(self, **options: Any) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as chosen:
+            options.setdefault("port", chosen.getsockname()[1])
         super().__init__(**options)
         self._binary_path = PROGRAM
 

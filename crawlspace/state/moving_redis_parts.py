@@ -137,7 +137,7 @@ class Commands:
 
 
 def row_of(state: UrlState) -> Row:
-    """Return a record as `lua/rows.lua` has it; its site has no number yet."""
+    """Return a record as `lua/records.lua` has it; its site has no number yet."""
     return Row(
         version=FORMAT,
         url=state.url,

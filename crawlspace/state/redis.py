@@ -278,9 +278,10 @@ def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], unti
     """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
     if isinstance(told, bytes):
         batch = batch_of(told)
-        ids, states = ids_of(batch.ids), leased(batch, site, until)
+        states = leased(batch, site, until)
         if states is not None:
             return states
+        ids = ids_of(batch.ids)
     else:
         ids = ids_of(told[0].decode())
     states, broken = leased_one_by_one(scripts.run("get_ids", ids=ids), until)

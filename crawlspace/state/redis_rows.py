@@ -1,6 +1,6 @@
 """How values travel between Python and the scripts in `lua/`: MessagePack, and nothing in it that could be executed.
 
-A record is an array, its first element the version of its format; `lua/rows.lua` names the elements in the same order. 64-bit numbers
+A record is an array, its first element the version of its format; `lua/records.lua` names the elements in the same order. 64-bit numbers
 travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, for
 the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `bytes_of`).
 """

@@ -120,8 +120,11 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     bury(store, dead)
     other.beat()
     take(other)
-    assert dead.record([change], now=NOW).pushes == 0
+    of_the_other, of_the_dead = {"a.example:80": Health(7, 2)}, {"a.example:80": Health(0, 3)}
+    other.record([], now=NOW, health=of_the_other)
+    assert dead.record([change], now=NOW, health=of_the_dead).pushes == 0
     assert known.get("a.example/0").lease_until is not None, "the other still fetches it"
+    assert store.health("a.example:80") == Health(7, 2)
     assert other.record([known.page("a.example/0", "new", text="new")], now=NOW).pushes == 1
     assert known.get("a.example/0").checksum == b"new"
 
@@ -279,6 +282,16 @@ def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore
     one.leave()
     two.leave()
     assert take(joined(store)) == {"a": ["a.example/0", "a.example/1"]}
+
+
+def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    bury(store, dead)
+    other.beat()
+    dead.give_up("a.example:80")
+    assert take(other) == {"a": ["a.example/0", "a.example/1"]}
 
 
 def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Known) -> None:

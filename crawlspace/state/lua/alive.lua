@@ -4,9 +4,6 @@ local ops = {}
 
 local function worker_key(worker) return P .. "worker:" .. worker end
 
--- 0 where one process alone crawls: then `worker` is nil. -1 where the worker is no more.
-local function worker_number(worker) return worker and tonumber(call("HGET", worker_key(worker), "number") or -1) or 0 end
-
 local function now_ms()
   if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
   local time = call("TIME")
@@ -14,8 +11,6 @@ local function now_ms()
 end
 
 local function owned_key(worker) return P .. "owned:" .. worker end
-local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
-
 -- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
 local function caller(args)
   local number, last, reply = unpack(call("HMGET", worker_key(args.worker), "number", "call", "reply"), 1, 3)
@@ -25,9 +20,4 @@ end
 local function remembered(args, reply)
   call("HSET", worker_key(args.worker), "call", args.number, "reply", pack(reply))
   return reply
-end
-
-local function first_due(site, lane)
-  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
-  return first[2] and tonumber(first[2])
 end

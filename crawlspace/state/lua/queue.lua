@@ -1,5 +1,8 @@
 -- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
 
+-- -1 where the worker is no more.
+local function worker_number(worker) return tonumber(call("HGET", worker_key(worker), "number") or -1) end
+
 -- Those of the URLs that a worker holds.
 local function held_of(worker, ids)
   local number, held = worker_number(worker), {}

@@ -203,7 +203,7 @@ function ops.record(args)
   local lowered = carry()
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
-  write_health(args.health)
+  if number or not args.worker then write_health(args.health) end
   local reply = replied(lowered, pushes, deletes, due)
   return number and remembered(args, reply) or reply
 end

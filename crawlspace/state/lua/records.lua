@@ -31,6 +31,11 @@ end
 local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
 local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
 
+local function first_due(site, lane)
+  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
+  return first[2] and tonumber(first[2])
+end
+
 -- A record that is not ours is put aside, and never looked at again.
 local function put_aside(id, text)
   call("HSET", P .. "broken", id, text)

@@ -4,7 +4,7 @@
 -- is something, the ids with who stands for their group, and with what has been handed to them.
 local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, handed = {}} end
 
--- Returns it, and its ids alone, which have commas between. The records are long: they are put together once.
+-- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
 local function batch_told(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)

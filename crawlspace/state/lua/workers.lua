@@ -4,6 +4,8 @@
 -- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
+local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
+
 -- Put a site that nobody holds where it will be found.
 local function offer(site, not_before)
   local first = nil
@@ -130,9 +132,10 @@ function ops.let_go(args)
   end
 end
 
--- A site is not to be asked any more in this run, by nobody.
+-- A site is not to be asked any more in this run, by nobody; so says the worker that holds it.
 function ops.give_up(args)
-  local site = site_number(args.site)
+  local site = find_site(args.site)
+  if not site or call("HGET", P .. "owner", site) ~= args.worker then return end
   call("SADD", P .. "silent", site)
   call("ZREM", P .. "free", site)
   call("ZREM", P .. "later", site)
