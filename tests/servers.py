@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import socket
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from secrets import randbelow
 from typing import Any
 
 import redis
@@ -21,13 +23,20 @@ _TRIES = 5
 
 
 class Server(ValkeyServer):
-    """On a port of the system's choice. The library would try them in one order for all, and take for its own whoever answers there."""
+    """On a port found by chance. The library would try them in one order for all, and take for its own whoever answers there."""
 
     def __init__(self, **options: Any) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as chosen:
-            options.setdefault("port", chosen.getsockname()[1])
-        super().__init__(**options)
+        super().__init__(**{"port": _free_port(), **options})
         self._binary_path = PROGRAM
+
+
+def _free_port() -> int:
+    """Below those that the system gives to connections, so that a server can be started again on it."""
+    while True:
+        port = 10_000 + randbelow(20_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 @lru_cache(maxsize=1)

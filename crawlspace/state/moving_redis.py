@@ -21,7 +21,7 @@ from crawlspace.state.moving import MOVING, Mark, read_mark
 from crawlspace.state.moving_records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
 from crawlspace.state.moving_redis_parts import KINDS, Commands, kept_document, row_of, url_records
 from crawlspace.state.redis import RedisStore, robots_entry
-from crawlspace.state.redis_rows import raw, understood
+from crawlspace.state.redis_rows import PART, raw, understood
 from crawlspace.state.redis_scripts import said
 from crawlspace.state.redis_workers import workers
 from crawlspace.state.store import Counts
@@ -59,14 +59,15 @@ class RedisSide:
         return " ".join((value or b"0").decode() for value in self._command("HMGET", "n", "writes", "edits"))
 
     def holds_anything(self) -> bool:
-        return any(self._command("EXISTS", key) for key in ("url", "site", "robots", "refusal")) or bool(self._sinks())
+        return any(self._command("EXISTS", key) for key in ("site", "robots", "refusal")) or bool(self._sinks())
 
     def mark(self) -> Mark | None:
         self._mark = self._store.get_meta(MOVING)
         return read_mark(self._mark)
 
     def count(self) -> int:
-        return int(self._command("HLEN", "url"))
+        last_part = int(self._command("HGET", "n", "urls") or 0) // PART
+        return sum(int(self._command("HLEN", f"url:{part}")) for part in range(last_part + 1))
 
     def counts(self) -> Counts:
         return RedisStore(self._client, self._collection, sinks=self._sinks()).counts()

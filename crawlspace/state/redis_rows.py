@@ -22,6 +22,8 @@ from crawlspace.state.handed import repeats, word_of
 from crawlspace.state.store import Change, KnownUrl
 
 FORMAT = 1
+PART = 65_536
+"""So many ids have their records in one hash, as in `lua/records.lua`."""
 NOTHING = msgspec.Raw(b"\xc0")
 
 

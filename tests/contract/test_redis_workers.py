@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 
 from crawlspace.model import Source
 from crawlspace.state.health import Health
+from crawlspace.state.moving_redis import RedisSide
 from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_rows import PART
 from crawlspace.state.redis_workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
 from crawlspace.state.store import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new, short
@@ -160,9 +163,9 @@ def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
     store: RedisStore, known: Known, damage: Callable[[bytes], bytes], leased_by: str
 ) -> None:
     known.discover("a.example/0", "a.example/1", "a.example/2")
-    record = store.scripts.command("HGET", "url", "2")
+    record = store.scripts.command("HGET", "url:0", "2")
     assert damage(record) != record
-    store.scripts.command("HSET", "url", "2", damage(record))
+    store.scripts.command("HSET", "url:0", "2", damage(record))
     if leased_by == "a worker":
         worker = joined(store)
         assert take(worker) == {"a": ["a.example/0", "a.example/2"]}
@@ -171,6 +174,24 @@ def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
         assert known.leased("a.example") == ["a.example/0", "a.example/2"]
     assert store.scripts.hash("broken") == {b"2": damage(record)}
     assert known.get("a.example/0").lease_until is not None
+
+
+def test_records_are_in_parts(store: RedisStore, known: Known) -> None:
+    store.scripts.command("HSET", "n", "urls", 2 * PART - 4)
+    urls = [f"a.example/{n}" for n in range(8)]
+    known.discover(*urls)
+    assert [known.get(url).id for url in urls] == list(range(2 * PART - 3, 2 * PART + 5))
+    worker = joined(store)
+    assert take(worker) == {"a": urls}
+    worker.record([known.page(url, "same", next_fetch=NOW + 1) for url in urls], now=NOW)
+    assert [short(state.url) for state in store.urls()] == urls
+    due = worker.take(refill={"a.example:80": 8}, new=0, limit=8, now=NOW * 2, until=NOW * 3)
+    assert sorted(urls_of(due)["a"]) == urls
+    worker.record([known.change(url, forget=True) for url in urls[2:7]], now=NOW)
+    assert [short(state.url) for state in store.urls()] == [*urls[:2], *urls[7:]]
+    worker.leave()
+    with closing(RedisSide(another_client(), "shared", timeout_s=30)) as side:
+        assert side.count() == 3
 
 
 def test_a_record_that_is_repeated_counts_once(store: RedisStore, known: Known) -> None:

@@ -114,11 +114,11 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
         copied = 0
         for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
             process = demo.start("move-store", "demo", "file", address())
-            while client.hlen("{demo}:url") == copied:
+            while client.hlen("{demo}:url:0") == copied:
                 assert process.poll() is None, (demo.folder / "output.txt").read_text()
             process.send_signal(number)
             assert process.wait() == status
-            copied = client.hlen("{demo}:url")
+            copied = client.hlen("{demo}:url:0")
             if number == signal.SIGINT:
                 said = (demo.folder / "output.txt").read_text()
                 assert said == "stopped: what was copied stays, and the same command goes on where it was\n"

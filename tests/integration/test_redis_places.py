@@ -136,7 +136,7 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         assert said.count("Redis answers again") == 1
         assert "Traceback" not in said
         assert len(stored.indexed(shared)) == PAGES + 1
-        assert replica.hlen("{demo}:url") == PAGES + 1
+        assert replica.hlen("{demo}:url:0") == PAGES + 1
 
 
 def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
@@ -160,4 +160,4 @@ def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
             shared.crawl(name).succeeded()
             assert shared.scrapy("status", name).succeeded().stdout.count(f"{PAGES + 1}") >= 1
             shared.scrapy("recrawl", name, site.url("/1")).succeeded()
-        assert sorted(key for node in nodes for key in node.keys("*:url")) == ["{demo}:url", "{other}:url"]
+        assert sorted(key for node in nodes for key in node.keys("*:url:0")) == ["{demo}:url:0", "{other}:url:0"]

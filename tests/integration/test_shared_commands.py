@@ -392,7 +392,7 @@ def looked_at(run: Run, name: bytes | str) -> None:
     ],
 )
 def test_a_record_that_is_not_ours(demo: Project, key: RedisStore, run: Run, row: list[object], says: str) -> None:
-    key.scripts.command("HSET", "url", 1, msgspec.msgpack.encode(row))
+    key.scripts.command("HSET", "url:0", 1, msgspec.msgpack.encode(row))
     ended = run("urls", "demo")
     assert (ended.returncode, ended.stderr[: len(says)]) == (1 if says else 0, says)
     assert ended.stderr.count("\n") == (1 if says else 0)

@@ -370,11 +370,11 @@ def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Serv
     shared = team(four[0].url("/"))
     client = another_client()
     shared.start()
-    shared.until(lambda: client.hlen("{demo}:url") > 24)
+    shared.until(lambda: client.hlen("{demo}:url:0") > 24)
     waiting = sorted(state.id for state in shared.store.urls() if state.status is None)
     unlucky = dict(zip((b"%d" % id for id in waiting[-len(garbage) :]), garbage, strict=True))
     for id, text in unlucky.items():
-        client.hset("{demo}:url", id, text)
+        client.hset("{demo}:url:0", id, text)
     shared.wait()
     assert client.hgetall("{demo}:broken") == unlucky
     client.close()

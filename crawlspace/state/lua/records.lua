@@ -1,4 +1,4 @@
--- One URL is one record in the hash `url`: an array in MessagePack, its first element the version of the format. Elements are only ever
+-- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format. Elements are only ever
 -- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
 -- Until when a URL is leased, and the number of the worker that holds it, stand in the hash `lease` and nowhere else, so that leasing writes
 -- no record anew.
@@ -20,6 +20,27 @@ local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
 local BY_RULES = 3
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
+-- A hash has the records of so many ids. What is looked up in a hash that is growing costs half as much again, and one of all URLs would
+-- be growing for as long as it takes to find a tenth of them.
+local PART = 65536
+local function part_of(id) return math.floor(id / PART) end
+local function part_key(part) return P .. "url:" .. part end
+local function url_key(id) return part_key(part_of(id)) end
+
+-- The records of at most 500 ids, in their order, false where there is none; a call for each run of ids of one part.
+local function texts_of(ids)
+  local texts, first, count = {}, 1, #ids
+  while first <= count do
+    local part, last = part_of(ids[first]), first
+    while last < count and part_of(ids[last + 1]) == part do last = last + 1 end
+    local found = call("HMGET", part_key(part), unpack(ids, first, last))
+    if first == 1 and last == count then return found end
+    for n, text in ipairs(found) do texts[first + n - 1] = text end
+    first = last + 1
+  end
+  return texts
+end
+
 local function decoded(text)
   local fine, row, more = pcall(unpack_one, text)
   if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
@@ -39,7 +60,7 @@ end
 -- A record that is not ours is put aside, and never looked at again.
 local function put_aside(id, text)
   call("HSET", P .. "broken", id, text)
-  call("HDEL", P .. "url", id)
+  call("HDEL", url_key(id), id)
   call("HDEL", P .. "lease", id)
   call("HINCRBY", P .. "n", "broken", 1)
 end

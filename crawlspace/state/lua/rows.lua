@@ -71,6 +71,12 @@ local function keep(id, text, lease)
   end
 end
 
+local function add_to(lists, key, ...)
+  local list = lists[key] or {}
+  for _, value in ipairs({...}) do list[#list + 1] = value end
+  lists[key] = list
+end
+
 local function prefetch(ids)
   local wanted, seen = {}, {}
   for _, id in ipairs(ids) do
@@ -79,16 +85,20 @@ local function prefetch(ids)
       wanted[#wanted + 1] = id
     end
   end
-  for first = 1, #wanted, 500 do
-    local last = math.min(first + 499, #wanted)
-    local found = call("HMGET", P .. "url", unpack(wanted, first, last))
-    local leases = call("HMGET", P .. "lease", unpack(wanted, first, last))
-    for n = first, last do keep(wanted[n], found[n - first + 1], leases[n - first + 1]) end
+  local by_part = {}
+  for _, id in ipairs(wanted) do add_to(by_part, part_of(id), id) end
+  for part, some in pairs(by_part) do
+    for first = 1, #some, 500 do
+      local last = math.min(first + 499, #some)
+      local found = call("HMGET", part_key(part), unpack(some, first, last))
+      local leases = call("HMGET", P .. "lease", unpack(some, first, last))
+      for n = first, last do keep(some[n], found[n - first + 1], leases[n - first + 1]) end
+    end
   end
 end
 
 local function get(id)
-  if rows[id] == nil then keep(id, call("HGET", P .. "url", id), call("HGET", P .. "lease", id)) end
+  if rows[id] == nil then keep(id, call("HGET", url_key(id), id), call("HGET", P .. "lease", id)) end
   return rows[id] or nil
 end
 
@@ -194,18 +204,21 @@ local function flush()
     end
     if row then
       if what == "row" then
-        written[#written + 1] = id
-        written[#written + 1] = stored(row)
+        add_to(written, part_of(id), id, stored(row))
       end
       origin[id] = is
     else
-      dropped[#dropped + 1] = id
+      add_to(dropped, part_of(id), id)
       origin[id] = nil
     end
   end
   touched = {}
-  for first = 1, #written, 500 do call("HSET", P .. "url", unpack(written, first, math.min(first + 499, #written))) end
-  for first = 1, #dropped, 500 do call("HDEL", P .. "url", unpack(dropped, first, math.min(first + 499, #dropped))) end
+  for part, values in pairs(written) do
+    for first = 1, #values, 500 do call("HSET", part_key(part), unpack(values, first, math.min(first + 499, #values))) end
+  end
+  for part, ids in pairs(dropped) do
+    for first = 1, #ids, 500 do call("HDEL", part_key(part), unpack(ids, first, math.min(first + 499, #ids))) end
+  end
   for key, members in pairs(removed) do
     for first = 1, #members, 500 do call("ZREM", key, unpack(members, first, math.min(first + 499, #members))) end
   end

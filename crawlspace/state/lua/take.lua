@@ -36,7 +36,7 @@ local function hand_out(batch, site, lane, latest, limit, lease)
     if #members == 0 then break end
     local handed = any_handed and call("HMGET", P .. "handed", unpack(members)) or {}
     local leases, count, first = {}, #ids, #ids
-    for n, text in ipairs(call("HMGET", P .. "url", unpack(members))) do
+    for n, text in ipairs(texts_of(members)) do
       local id = members[n]
       local kind, high, last, version = byte(text or "", 1, 4)  -- taking a record apart is left to whom it is told, where it can be
       local fine, row = kind == 220 and high == 0 and version == FORMAT, nil
@@ -106,7 +106,7 @@ end
 -- Records that were told and that nobody understands.
 function ops.put_aside(args)
   for _, id in ipairs(args.ids) do
-    local text = call("HGET", P .. "url", id)
+    local text = call("HGET", url_key(id), id)
     if text then put_aside(id, text) end
   end
 end
