@@ -76,6 +76,8 @@ class Supply:
         self._wants: dict[str, int] = {}
         self._leaving: dict[str, float] = {}
         """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
+        self._lost: set[str] = set()
+        """Sites that were given to others when this worker was taken for dead last, but for those that it has taken anew."""
         self._staying: dict[str, float] = {}
         """Sites that were to go and stayed, and until when."""
         self._count = 0
@@ -115,6 +117,10 @@ class Supply:
     def may_be_dead(self) -> bool:
         """The server has not been heard of for so long that others may have been given the sites that are held here."""
         return self._clock.monotonic() >= self._sure_until
+
+    def has_lost(self, site: str) -> bool:
+        """The site was this worker's, and was given to others when it was taken for dead."""
+        return site in self._lost
 
     # --- what the frontier asks -----------------------------------------------------------------------------------
 
@@ -216,6 +222,7 @@ class Supply:
                 self.release([state.id for state in one.states])
                 continue
             new += one.site not in self._ready
+            self._lost.discard(one.site)
             lanes = self._ready.setdefault(one.site, {})
             for state in one.states:
                 lanes.setdefault(state.queue.lane, deque()).append(state)
@@ -337,6 +344,7 @@ class Supply:
             return
         self._returning = True
         logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
+        self._lost |= self._ready.keys()
         for site in list(self._ready):
             self._frontier.part(site)
         self._ready.clear()

@@ -21,6 +21,8 @@ from crawlspace.recent import Recent
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
+    from twisted.python.failure import Failure
     from twisted.web.client import HTTPConnectionPool
 
 SITES = 50_000
@@ -60,16 +62,22 @@ class TimingHandler(HTTP11DownloadHandler):
             return
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        watch_connections(self._pool, session.sending, connecting=session.connecting)
+        watch_connections(self._pool, session.sending, connecting=session.connecting, held_back=session.held_back)
 
 
 def watch_connections(
-    pool: HTTPConnectionPool, sending: SendingTimes, *, connecting: Callable[[], AbstractContextManager[None]]
+    pool: HTTPConnectionPool,
+    sending: SendingTimes,
+    *,
+    connecting: Callable[[], AbstractContextManager[None]],
+    held_back: Callable[[str], Deferred[None] | None] = lambda _: None,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
     which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
+
+    `held_back` says of a site what a request that could be sent now has to wait for; None: for nothing.
     """
     connect = pool._newConnection
 
@@ -80,7 +88,14 @@ def watch_connections(
         def watch(connection: Any) -> Any:
             send = connection.request
 
+            def drop(failure: Failure) -> Failure:
+                connection.abort()
+                return failure
+
             def note_and_send(request: Any) -> Any:
+                waiting = held_back(site)
+                if waiting is not None:
+                    return waiting.addCallbacks(lambda _: note_and_send(request), drop)
                 sending.begins(site)
                 return send(request)
 

@@ -24,6 +24,7 @@ from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from twisted.internet.defer import Deferred
 
     from crawlspace.run import Located
     from crawlspace.runtime.sharing import Sharing
@@ -158,6 +159,10 @@ class Session:
         if self._of_process is None or self._own is None:
             return nullcontext()
         return self._of_process.asked_by(self._own)
+
+    def held_back(self, site: str) -> Deferred[None] | None:
+        """What a request that could be sent to a site now has to wait for; None: for nothing."""
+        return None if self.shared is None else self.shared.held_back(site)
 
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""

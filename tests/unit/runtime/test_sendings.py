@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from twisted.internet.defer import succeed
-from twisted.internet.error import ConnectionDone
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
@@ -37,7 +37,8 @@ class Network:
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
-        watch_connections(self.pool, self.sending, connecting=self._connecting)
+        self.waiting: Deferred[None] | None = None
+        watch_connections(self.pool, self.sending, connecting=self._connecting, held_back=lambda _: self.waiting)
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -52,10 +53,10 @@ class Network:
         self.connections.append(connection)
         return succeed(connection)
 
-    def ask(self) -> None:
+    def ask(self) -> Any:
         request = Request(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True)
         endpoint: Any = self
-        self.pool.getConnection(self.key, endpoint).addCallback(lambda connection: connection.request(request))
+        return self.pool.getConnection(self.key, endpoint).addCallback(lambda connection: connection.request(request))
 
     def answer(self) -> None:
         self.connections[-1].dataReceived(ANSWER)
@@ -116,6 +117,35 @@ def test_the_delay_counts_from_the_last_sending(
 
     assert asyncio.run(crawl()) == (0.0, 3.0)
     assert (network.sent, network.is_known) == (sent, known)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize("may_go", [False, True])
+def test_a_request_waits_until_it_may_be_sent(monkeypatch: pytest.MonkeyPatch, *, kept: bool, may_go: bool) -> None:
+    """As where a worker was suspended between handing out a URL and having a connection for it: the site may be another's by now."""
+    network = Network(monkeypatch)
+    errors: list[Failure] = []
+
+    async def crawl() -> tuple[int, float]:
+        if kept:
+            network.ask()
+            await turns()
+            network.answer()
+        waiting = network.waiting = Deferred[None]()
+        network.ask().addErrback(errors.append)
+        await turns()
+        before = network.sent
+        network.waiting = None
+        waiting.callback(None) if may_go else waiting.errback(ConnectionLost())
+        await turns()
+        network.time.advance(3)
+        return before, network.sending.ago_s("a.example:80")
+
+    before, ago_s = asyncio.run(crawl())
+    assert (before, network.sent) == (kept, kept + may_go)
+    assert ago_s == (3 if may_go or kept else 0)
+    assert [failure.type for failure in errors] == [ConnectionLost] * (not may_go), "it is not sent a second time by Twisted"
+    assert network.connections[0].transport.disconnecting == (not may_go), "nothing else would ever close it"
 
 
 SITES = [
