@@ -77,7 +77,7 @@ class Supply:
         self._leaving: dict[str, float] = {}
         """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
         self._lost: set[str] = set()
-        """Sites that were given to others when this worker was taken for dead last, but for those that it has taken anew."""
+        """Sites that were given to others when this worker was taken for dead, but for those that it has taken anew."""
         self._staying: dict[str, float] = {}
         """Sites that were to go and stayed, and until when."""
         self._count = 0

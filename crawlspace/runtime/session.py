@@ -162,7 +162,7 @@ class Session:
 
     def held_back(self, site: str) -> Deferred[None] | None:
         """What a request that could be sent to a site now has to wait for; None: for nothing."""
-        return None if self.shared is None else self.shared.held_back(site)
+        return None if self.shared is None else self.shared.held_back.wait(site)
 
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""

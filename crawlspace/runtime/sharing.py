@@ -8,10 +8,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
-from twisted.internet.defer import Deferred, fail
-from twisted.internet.error import ConnectionLost
 
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
+from crawlspace.runtime.held_back import HeldBack
 from crawlspace.runtime.start_key import StartKey, admitted
 from crawlspace.runtime.stores import index_place
 from crawlspace.state.redis_workers import workers
@@ -56,8 +55,7 @@ class Sharing:
         self.others = 0
         """Workers that go on when this one has ended."""
         self._place = index_place(session.collection.index_file)
-        self._held_back: list[Deferred[None]] = []
-        """Requests that wait until it is known whether their sites are still this worker's."""
+        self.held_back = HeldBack(store.supply)
 
     @property
     def is_over(self) -> bool:
@@ -68,18 +66,6 @@ class Sharing:
     def waits(self) -> bool:
         """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
         return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
-
-    def held_back(self, site: str) -> Deferred[None] | None:
-        """What a request that was handed out earlier has to wait for, which may be sent only as long as this worker holds the site.
-
-        It fails where the site has gone to others meanwhile: what comes of it is passed over then.
-        """
-        if self._supply.has_lost(site):
-            return fail(ConnectionLost("the site is another worker's by now"))
-        if not self._supply.may_be_dead:
-            return None
-        self._held_back.append(Deferred())
-        return self._held_back[-1]
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""
@@ -182,13 +168,10 @@ class Sharing:
             return None
 
     def _tick(self) -> None:
+        self.held_back.look(is_over=self._session.error is not None)
         if self._session.error is None:
             self._feed()
             self._supply.tick()
-            if self._held_back and not self._supply.may_be_dead:
-                waiting, self._held_back = self._held_back, []
-                for request in waiting:
-                    request.callback(None)
             around = self._supply.around
             if around is not None:
                 self._engine.backlog = around.backlog

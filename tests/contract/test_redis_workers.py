@@ -124,11 +124,12 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     other.beat()
     take(other)
     of_the_other, of_the_dead = {"a.example:80": Health(7, 2)}, {"a.example:80": Health(0, 3)}
-    other.record([], now=NOW, health=of_the_other)
     assert dead.record([change], now=NOW, health=of_the_dead).pushes == 0
     assert known.get("a.example/0").lease_until is not None, "the other still fetches it"
+    assert other.record([known.page("a.example/0", "new", text="new")], now=NOW, health=of_the_other).pushes == 1
+    dead.begin_again()
+    dead.record([change], now=NOW, health=of_the_dead)
     assert store.health("a.example:80") == Health(7, 2)
-    assert other.record([known.page("a.example/0", "new", text="new")], now=NOW).pushes == 1
     assert known.get("a.example/0").checksum == b"new"
 
 

@@ -141,8 +141,11 @@ local function completed(state)
   return state
 end
 
-local function write_health(health)
-  for _, one in ipairs(health) do call("HSET", P .. "health", one[1], one[2]) end
+-- `answered` has the numbers of sites of which a URL was held: of the others somebody else may know more. nil: of all.
+local function write_health(health, answered)
+  for _, one in ipairs(health) do
+    if not answered or answered[find_site(one[1])] then call("HSET", P .. "health", one[1], one[2]) end
+  end
 end
 
 function ops.discover(args)
@@ -172,7 +175,7 @@ function ops.record(args)
   end
   prefetch(ids)
   keep_documents(kept)
-  local discovered, pages, order, gone = {}, {}, {}, {}
+  local discovered, pages, order, gone, answered = {}, {}, {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
     local is_held = get(id) and (not args.worker or (number and holders[id] == number))
@@ -195,6 +198,7 @@ function ops.record(args)
         call("HSET", P .. "fields", id, change.fields)
       end
       completed(change.state)
+      answered[rows[id][SITE]] = true
       apply(id, change)
       if change.forget then gone[id] = true end
     end
@@ -203,7 +207,7 @@ function ops.record(args)
   local lowered = carry()
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
-  if number or not args.worker then write_health(args.health) end
+  write_health(args.health, args.worker and answered)
   local reply = replied(lowered, pushes, deletes, due)
   return number and remembered(args, reply) or reply
 end

@@ -20,8 +20,7 @@ local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
 local BY_RULES = 3
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
--- A hash has the records of so many ids. What is looked up in a hash that is growing costs half as much again, and one of all URLs would
--- be growing for as long as it takes to find a tenth of them.
+-- A hash has the records of so many ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
 local PART = 65536
 local function part_of(id) return math.floor(id / PART) end
 local function part_key(part) return P .. "url:" .. part end
