@@ -13,13 +13,14 @@ import os
 import platform
 import re
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say
+from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say, taken_away_s
 
 NAMES = (
     "decisions",
@@ -59,20 +60,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     results: dict[str, list[object]] = {}
+    away: dict[str, float] = {}
     failed = False
     for name in options.names or NAMES:
         say(f"── {name}")
+        before = time.monotonic(), taken_away_s()
         try:
             results[name] = _run(name)
         except (BenchmarkFailed, ModuleNotFoundError) as failure:
             say(f"{name} failed: {failure}")
             failed = True
             continue
+        away[name] = (taken_away_s() - before[1]) / (time.monotonic() - before[0]) / (os.cpu_count() or 1)
         for row in results[name]:
             print(row, flush=True)
             failed = failed or (isinstance(row, Row) and row.met is False)
     if not options.dry:
-        _PAGE.write_text(_filled(_PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+        _PAGE.write_text(_filled(_PAGE.read_text(encoding="utf-8"), results, away), encoding="utf-8")
     return int(failed)
 
 
@@ -102,14 +106,16 @@ def _run(name: str) -> list[object]:
         sys.argv = ours
 
 
-def _filled(page: str, results: dict[str, list[object]]) -> str:
-    """Return the page with these results in the place of older ones of the same benchmarks."""
+def _filled(page: str, results: dict[str, list[object]], away: dict[str, float]) -> str:
+    """Return the page with these results in the place of older ones of the same benchmarks, and what share of the processors others had."""
     head, _, rest = page.partition(_BEGIN)
     old, _, foot = rest.partition(_END)
     sections = dict(_sections(old))
     day = datetime.now(UTC).date().isoformat()
     for name, rows in results.items():
-        sections[name] = f"{day}, {machine()}\n\n{_table(rows)}"
+        sections[name] = (
+            f"{day}, {machine()}; {away[name]:.0%} of the processors' time went to other machines of the host\n\n{_table(rows)}"
+        )
     ordered = [name for name in NAMES if name in sections]
     body = "".join(f"\n### `{name}`\n\n{sections[name].strip()}\n" for name in ordered)
     return f"{head}{_BEGIN}\n{body}\n{_END}{foot}"
