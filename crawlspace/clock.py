@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Protocol
+
+# Linux' own monotonic clock stands still while the machine is suspended.
+_elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
 
 
 class Clock(Protocol):
@@ -11,7 +15,7 @@ class Clock(Protocol):
         """Seconds since 1970, UTC; what is stored."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; what waits are measured with."""
+        """Seconds that never go back; what waits are measured with. They pass also while the machine is suspended, where it can tell."""
 
 
 class SystemClock:
@@ -19,7 +23,7 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return _elapsed()
 
 
 class FakeClock:

@@ -68,7 +68,6 @@ class SharedStore(RedisStore):
             clock=clock,
             lease_s=lease_s,
             most_sites=most_sites,
-            wait_site=super().wait_site,
             come_back=self._come_back,
         )
         self._known: Recent[str, _Known] = Recent(_SITES)
@@ -122,7 +121,7 @@ class SharedStore(RedisStore):
         self.supply.give_up(site)
 
     def note_pending(self, site: str, status: int | None) -> None:
-        self.behind.do(lambda: super(SharedStore, self).note_pending(site, status))
+        self.behind.do(lambda: self.worker.note_pending(site, status))
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

@@ -60,7 +60,6 @@ class Supply:
         clock: Clock,
         lease_s: int,
         most_sites: int | None = None,
-        wait_site: Callable[[str, int | None], None],
         come_back: Callable[[], None],
     ) -> None:
         """`come_back` joins the workers once more."""
@@ -69,7 +68,6 @@ class Supply:
         self._clock = clock
         self._lease_s = lease_s
         self._most_sites = most_sites
-        self._wait_site = wait_site
         self._join_again = come_back
         self._ready: dict[str, dict[int, deque[UrlState]]] = {}
         """By site that is held, and lane."""
@@ -157,7 +155,7 @@ class Supply:
         return []
 
     def wait_site(self, site: str, until: int | None) -> None:
-        self._behind.do(lambda: self._wait_site(site, until))
+        self._behind.do(lambda: self._worker.wait_site(site, until))
 
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""

@@ -96,9 +96,7 @@ class RedisStore:
         """One process alone crawls: it knows."""
 
     def note_pending(self, site: str, status: int | None) -> None:
-        lane, after = 0, 0
-        while told := self._write("note_pending", site=site, status=status, lane=lane, after=after):
-            lane, after = told
+        note_all_pending(self._write, site, status)
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -288,6 +286,13 @@ def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], unti
     if broken:
         scripts.run("put_aside", ids=broken)
     return states
+
+
+def note_all_pending(write: Callable[..., Any], site: str, status: int | None, **who: str) -> None:
+    """Note it in calls of a bounded size."""
+    lane, after = 0, 0
+    while told := write("note_pending", site=site, status=status, lane=lane, after=after, **who):
+        lane, after = told
 
 
 def effects_of(told: Sequence[Any]) -> Effects:

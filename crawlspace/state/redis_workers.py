@@ -21,7 +21,7 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore, effects_of, robots_entry, urls_leased
+from crawlspace.state.redis import RedisStore, effects_of, note_all_pending, robots_entry, urls_leased
 from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.store import Change, Effects, RobotsEntry
 
@@ -264,6 +264,14 @@ class Worker:
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""
         self._scripts.run("give_up", worker=self.name, site=site)
+
+    def wait_site(self, site: str, until: int | None) -> None:
+        """Remember that a site asked for silence until then; if it is another's by now, only to be silent for longer."""
+        self._scripts.run("wait_site", worker=self.name, site=site, until=until)
+
+    def note_pending(self, site: str, status: int | None) -> None:
+        """As the store does, unless the site is another's by now."""
+        note_all_pending(self._scripts.run, site, status, worker=self.name)
 
     def leave(self) -> None:
         """Give back all that is held."""

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from crawlspace.model import Source
+from crawlspace.model import Source, Status
 from crawlspace.state.health import Health
 from crawlspace.state.moving_redis import RedisSide
 from crawlspace.state.redis import RedisStore
@@ -314,6 +314,46 @@ def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore,
     other.beat()
     dead.give_up("a.example:80")
     assert take(other) == {"a": ["a.example/0", "a.example/1"]}
+
+
+WORD_OF_THE_DEAD = [
+    # until when the new holder says that the site waits, until when the dead one does, until when it does wait
+    (NOW + 60,             NOW + 9,         NOW + 60),
+    (NOW + 60,             None,            NOW + 60),
+    (NOW + 60,             NOW + 99,        NOW + 99),
+    (None,                 NOW + 9,         NOW + 9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("of_the_holder", "of_the_dead", "waits"), WORD_OF_THE_DEAD)
+def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
+    store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int
+) -> None:
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    bury(store, dead)
+    other.beat()
+    take(other, 1, 1)
+    other.wait_site("a.example:80", of_the_holder)
+    dead.wait_site("a.example:80", of_the_dead)
+    assert [site.wait_until for site in store.sites()] == [waits]
+    other.wait_site("a.example:80", NOW + 1)
+    assert [site.wait_until for site in store.sites()] == [NOW + 1]
+
+
+def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    bury(store, dead)
+    other.beat()
+    take(other, 1, 1)
+    other.note_pending("a.example:80", Status.ROBOTS_UNAVAILABLE)
+    dead.note_pending("a.example:80", None)
+    assert known.get("a.example/1").status == Status.ROBOTS_UNAVAILABLE
+    other.note_pending("a.example:80", None)
+    assert known.get("a.example/1").status is None
 
 
 def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Known) -> None:
