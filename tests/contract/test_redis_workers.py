@@ -316,6 +316,17 @@ def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore,
     assert take(other) == {"a": ["a.example/0", "a.example/1"]}
 
 
+def dead_and_holder(store: RedisStore, known: Known) -> tuple[Worker, Worker]:
+    """One that was taken for dead and does not know it yet, and one that has its site now; one URL more is pending there."""
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    bury(store, dead)
+    other.beat()
+    take(other, 1, 1)
+    return dead, other
+
+
 WORD_OF_THE_DEAD = [
     # until when the new holder says that the site waits, until when the dead one does, until when it does wait
     (NOW + 60,             NOW + 9,         NOW + 60),
@@ -329,12 +340,7 @@ WORD_OF_THE_DEAD = [
 def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
     store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int
 ) -> None:
-    known.discover("a.example/0", "a.example/1")
-    dead, other = joined(store), joined(store)
-    take(dead, 1, 1)
-    bury(store, dead)
-    other.beat()
-    take(other, 1, 1)
+    dead, other = dead_and_holder(store, known)
     other.wait_site("a.example:80", of_the_holder)
     dead.wait_site("a.example:80", of_the_dead)
     assert [site.wait_until for site in store.sites()] == [waits]
@@ -343,12 +349,7 @@ def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
 
 
 def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:
-    known.discover("a.example/0", "a.example/1")
-    dead, other = joined(store), joined(store)
-    take(dead, 1, 1)
-    bury(store, dead)
-    other.beat()
-    take(other, 1, 1)
+    dead, other = dead_and_holder(store, known)
     other.note_pending("a.example:80", Status.ROBOTS_UNAVAILABLE)
     dead.note_pending("a.example:80", None)
     assert known.get("a.example/1").status == Status.ROBOTS_UNAVAILABLE
