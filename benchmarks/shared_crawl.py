@@ -129,7 +129,10 @@ class SharedCollection:
 
 
 class Sites:
-    """Many small sites of as many pages each, every one reached through a tree of links; `served` counts what was sent."""
+    """Many small sites of as many pages each, every one reached through a tree of links; `served` counts what was sent.
+
+    Each page has two links that are refused as well.
+    """
 
     def __init__(self, pages: int, *, words: int = 0) -> None:
         self._numbers = {path_of(number): number for number in range(pages)}
@@ -145,7 +148,8 @@ class Sites:
         links = [*children_of(number, pages), 0, (number * 7919) % pages, (number * 104729) % pages]
         anchors = "".join(f'<a href="{path_of(link)}">{link}</a> ' for link in links)
         text = f"This is page {number} of {site}. " + " ".join(f"word{n * number % 4001}" for n in range(self._words))
-        body = f"<!doctype html><title>Page {number} of {site}</title><p>{text}</p>{anchors}"
+        outside = '<a href="http://elsewhere.example/">elsewhere</a> <a href="mailto:us@example.com">write to us</a>'
+        body = f"<!doctype html><title>Page {number} of {site}</title><p>{text}</p>{anchors}{outside}"
         return 200, b"text/html; charset=utf-8", body.encode()
 
     @property

@@ -6,6 +6,7 @@ crawl begins, is asked of the server at once.
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
@@ -73,6 +74,10 @@ class SharedStore(RedisStore):
         self._known: Recent[str, _Known] = Recent(_SITES)
         self._robots: RecentByWeight[tuple[str, str], RobotsEntry] = RecentByWeight(_ROBOTS_CHARACTERS, _weight)
         self._written: tuple[Sequence[Change], int] | None = None
+        self._refused: deque[Mapping[str, int]] = deque()
+        """Links refused, by reason: counted with the outcomes that are recorded next, which saves a call."""
+        self._counting: Counter[str] = Counter()
+        """Those that go with the call that is under way."""
         born = self.get_meta(BORN)
         self.is_new = born is None and not self.scan(0, 1)
         """The server knew nothing of the collection."""
@@ -128,10 +133,13 @@ class SharedStore(RedisStore):
         """Record what this worker holds. The same list again is the same call again, for its answer may have been lost."""
         if self._written is None or self._written[0] is not changes:
             self._written = changes, self.worker.next_number()
+            self._gather_refused()
         for site, how in (health or {}).items():
             if (known := self._known.get(site)) is not None:
                 known.health = how
-        return self.worker.record(changes, now=now, health=health, number=self._written[1])
+        effects = self.worker.record(changes, now=now, health=health, refused=self._counting, number=self._written[1])
+        self._counting = Counter()
+        return effects
 
     def health(self, site: str) -> Health:
         known = self._known.get(site)
@@ -158,11 +166,24 @@ class SharedStore(RedisStore):
 
     # refusals
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        counts = dict(by_reason)
         if self._shares:
-            self.behind.do(lambda: super(SharedStore, self).count_refusals(counts))
+            self._refused.append(dict(by_reason))
         else:
-            super().count_refusals(counts)
+            super().count_refusals(by_reason)
+
+    def count_the_rest(self) -> None:
+        """Count the links refused that no outcome follows. Behind the crawl, at its end."""
+
+        def count() -> None:
+            self._gather_refused()
+            super(SharedStore, self).count_refusals(self._counting)
+            self._counting = Counter()
+
+        self.behind.do(count)
+
+    def _gather_refused(self) -> None:
+        while self._refused:
+            self._counting.update(self._refused.popleft())
 
     def _come_back(self) -> None:
         if self.get_meta(BORN) != self._born:

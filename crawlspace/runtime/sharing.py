@@ -152,6 +152,7 @@ class Sharing:
             self._loop.stop()
         if self._session.error is None and self._began:
             self.settle(self._crawler)
+            self._store.count_the_rest()
             self._engine.frontier.close()
         self._supply.close()
         self._behind.finish()

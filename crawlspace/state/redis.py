@@ -203,8 +203,8 @@ class RedisStore:
 
     # refusals, counted across runs
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        for reason, times in by_reason.items():
-            self._command("HINCRBY", "refusal", str(reason), times)
+        if by_reason:
+            self._write("count_refusals", refused=counted(by_reason))
 
     def refusals(self) -> Mapping[str, int]:
         told = self.scripts.hash("refusal")
@@ -286,6 +286,11 @@ def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], unti
     if broken:
         scripts.run("put_aside", ids=broken)
     return states
+
+
+def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return what was refused as the scripts take it."""
+    return [(str(reason), times) for reason, times in by_reason.items()]
 
 
 def note_all_pending(write: Callable[..., Any], site: str, status: int | None, **who: str) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore, effects_of, note_all_pending, robots_entry, urls_leased
+from crawlspace.state.redis import RedisStore, counted, effects_of, note_all_pending, robots_entry, urls_leased
 from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.store import Change, Effects, RobotsEntry
 
@@ -221,9 +221,15 @@ class Worker:
         return TakenSite(site, urls_leased(self._scripts, site, urls, until), _known(site, *known) if known else None)
 
     def record(
-        self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None, number: int | None = None
+        self,
+        changes: Sequence[Change],
+        *,
+        now: int,
+        health: Mapping[str, Health] | None = None,
+        refused: Mapping[str, int] | None = None,
+        number: int | None = None,
     ) -> Effects:
-        """As the store does, but that what this worker does not hold any more is passed over."""
+        """As the store does, but that what this worker does not hold any more is passed over; links `refused` by reason are counted."""
         told = self._scripts.run(
             "record",
             worker=self.name,
@@ -231,6 +237,7 @@ class Worker:
             changes=list(map(change_of, changes)),
             now=now,
             health=[(site, f"{how.answers} {how.recent}") for site, how in (health or {}).items()],
+            refused=counted(refused or {}),
         )
         return effects_of(told)
 

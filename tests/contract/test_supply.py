@@ -11,12 +11,14 @@ import pytest
 
 from crawlspace.brakes import Brakes
 from crawlspace.clock import FakeClock
+from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.model import UrlState
 from crawlspace.shared import SharedStore
 from crawlspace.state.brake import Brake
 from crawlspace.state.redis import RedisStore
+from crawlspace.state.store import Change, Effects
 from crawlspace.supply import LEAVING_S
 from tests.contract.conftest import NOW, SINKS, new
 from tests.servers import another_client, emptied
@@ -175,3 +177,48 @@ def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawle
         clock.advance(60)
         worker.tick()
     assert (one.changes, two.changes) == (0, 1)
+
+
+def test_links_refused_are_counted_in_the_call_that_records_outcomes(crawlers: tuple[Crawler, Crawler]) -> None:
+    one, _ = crawlers
+    one.store.count_refusals({"domain": 2})
+    one.store.count_refusals({"domain": 1, "scheme": 4})
+    before = one.store.scripts.runs
+    one.store.record([], now=NOW)
+    assert one.store.scripts.runs == before + 1
+    assert one.store.refusals() == {"domain": 3, "scheme": 4}
+    one.store.record([], now=NOW)
+    assert one.store.refusals() == {"domain": 3, "scheme": 4}
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_links_refused_are_counted_once_where_an_answer_is_lost(
+    crawlers: tuple[Crawler, Crawler], monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    """Whether the call was made or not."""
+    store = crawlers[0].store
+    record, changes = store.worker.record, list[Change]()
+
+    def lost(*args: Any, **options: Any) -> Effects:
+        if made:
+            record(*args, **options)
+        raise StoreAway("no answer")
+
+    store.count_refusals({"domain": 2})
+    with monkeypatch.context() as away:
+        away.setattr(store.worker, "record", lost)
+        with pytest.raises(StoreAway):
+            store.record(changes, now=NOW)
+    store.count_refusals({"domain": 5})
+    store.record(changes, now=NOW)
+    assert store.refusals() == {"domain": 2}
+    store.record([], now=NOW)
+    assert store.refusals() == {"domain": 7}
+
+
+def test_links_refused_that_no_outcome_follows_are_counted_at_the_end(crawlers: tuple[Crawler, Crawler]) -> None:
+    one, _ = crawlers
+    one.store.count_refusals({"domain": 2})
+    one.store.count_the_rest()
+    one.calls.make()
+    assert one.store.refusals() == {"domain": 2}

@@ -160,6 +160,12 @@ function ops.discover(args)
   return replied(lowered, 0, 0, {})
 end
 
+local function count_refused(refused)
+  for _, one in ipairs(refused or {}) do call("HINCRBY", P .. "refusal", one[1], one[2]) end
+end
+
+function ops.count_refusals(args) count_refused(args.refused) end
+
 function ops.record(args)
   local number, before
   if args.worker then number, before = caller(args) end
@@ -208,6 +214,7 @@ function ops.record(args)
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health, args.worker and answered)
+  count_refused(args.refused)
   local reply = replied(lowered, pushes, deletes, due)
   return number and remembered(args, reply) or reply
 end
