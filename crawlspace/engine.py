@@ -165,9 +165,7 @@ class Engine:
                 if answer is Answer.UNKNOWN:
                     self.frontier.hold(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
-                    scheme = state.url.split(":", 1)[0]
-                    host = state.url.split("/", 3)[2]
-                    return FetchRobots(state.site, scheme, f"{scheme}://{host}/robots.txt")
+                    return FetchRobots.of(state)
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
@@ -191,6 +189,15 @@ class Engine:
         self._take(outcome)
         return True
 
+    def not_asked(self, id: int) -> None:
+        """A FetchPage was not sent: its URL is as before it was handed out, and its site's delay counts from now all the same."""
+        state = self._leased.pop(id, None)
+        if state is not None:
+            self.store.release([id])
+            self.frontier.recorded([id])
+            self.frontier.finished(state)
+            self.frontier.discovered([(state.site, state.queue)])
+
     def is_awaited(self, id: int) -> bool:
         return id in self._leased
 
@@ -208,7 +215,11 @@ class Engine:
 
     def begin_commit(self) -> bool:
         """Set apart all outcomes taken so far, to be written by `write_commit`. False where there are none, or others are being written."""
-        self._count_refusals()
+        refused = {reason.value: count for reason, count in self.discovery.refused.items()}
+        if refused:
+            self.store.count_refusals(refused)
+            self.progress.refused.update(refused)
+            self.discovery.refused.clear()
         return self._commits.begin(self.brakes.take_changed)
 
     def write_commit(self) -> Effects:
@@ -237,7 +248,7 @@ class Engine:
             state = change.state
             if not change.forget and state.next_fetch is not None:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
-        self._discovered(_queues(batch.new), effects)
+        self._discovered({(one.site, one.queue) for one in batch.new}, effects)
         again = fetched_again(
             effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
         )
@@ -326,7 +337,7 @@ class Engine:
 
     def _enter(self, new: Sequence[NewUrl]) -> None:
         if new:
-            self._discovered(_queues(new), self.store.discover(new, now=self._now()))
+            self._discovered({(one.site, one.queue) for one in new}, self.store.discover(new, now=self._now()))
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered
@@ -387,14 +398,3 @@ class Engine:
 
     def _count_adding(self, new: Sequence[NewUrl]) -> None:
         self.admission.adding.update(one.site.rpartition(":")[0] for one in new)
-
-    def _count_refusals(self) -> None:
-        refused = self.discovery.refused
-        if refused:
-            self.store.count_refusals({reason.value: count for reason, count in refused.items()})
-            self.progress.refused.update({reason.value: count for reason, count in refused.items()})
-            refused.clear()
-
-
-def _queues(new: Iterable[NewUrl]) -> Iterable[tuple[str, Queue]]:
-    return {(one.site, Queue(one.source, one.shift)) for one in new}

@@ -199,6 +199,11 @@ class NewUrl(Struct, frozen=True, gc=False):
     handed: str | None = None
     """Fields for documents that the page hands over which leads to it, as a JSON object."""
 
+    @property
+    def queue(self) -> Queue:
+        """Where it is to wait."""
+        return Queue(self.source, self.shift)
+
 
 class UrlState(Struct, gc=False):
     """What is remembered of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.

@@ -38,6 +38,12 @@ class FetchRobots:
     url: str
     redirects: int = 0
 
+    @classmethod
+    def of(cls, state: UrlState) -> FetchRobots:
+        """Return what to ask before a URL."""
+        scheme, _, host, _ = state.url.split("/", 3)
+        return cls(state.site, scheme.removesuffix(":"), f"{scheme}//{host}/robots.txt")
+
     @property
     def target_site(self) -> str:
         """The site that is asked, which a redirect may have made another one."""

@@ -350,6 +350,7 @@ class Supply:
         self._leaving.clear()
         self._staying.clear()
         self._count = 0
+        self._frontier.silent.clear()  # the server knows of those that were given up, and took no word of it for the others
         self._behind.do(self._join_again, self._returned)
 
     def _returned(self, _: None) -> None:

@@ -29,7 +29,7 @@ from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
-from crawlspace.runtime.failures import meaning_of
+from crawlspace.runtime.failures import NotAsked, meaning_of
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional
@@ -150,10 +150,13 @@ class CollectionSpider(scrapy.Spider):
             yield Fetched(Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
-        """Yield the one outcome of a download that failed."""
+        """Yield the one outcome of a download that failed; none where its site was not asked at all."""
         request = failure.request  # type: ignore[attr-defined]
         state: UrlState = request.meta[STATE]
         session = self.session
+        if session is not None and isinstance(failure.value, NotAsked):
+            session.engine.not_asked(state.id)
+            return
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=state.url, resolver=resolver)
         outcome = Outcome(
@@ -182,6 +185,9 @@ class CollectionSpider(scrapy.Spider):
         """A site's robots.txt could not be fetched. A host that does not exist, or may not be connected to, has none to obey."""
         request = failure.request  # type: ignore[attr-defined]
         session = self.session
+        if session is not None and isinstance(failure.value, NotAsked):
+            session.engine.frontier.unhold(request.meta[ROBOTS].site)  # it comes again with the site's next turn
+            return
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
         self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="")

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from crawlspace.runtime.resolver import GuardedResolver
 
 
+class NotAsked(Exception):
+    """A request was not sent after all, through no fault of its site: it is as if its URL had never been handed out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """`host_failure`: the failure may be the host's and not the page's."""

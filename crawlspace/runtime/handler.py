@@ -15,14 +15,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from twisted.internet.defer import fail
 from twisted.internet.endpoints import HostnameEndpoint
 
 from crawlspace.recent import Recent
+from crawlspace.runtime.failures import NotAsked
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from twisted.internet.defer import Deferred
-    from twisted.python.failure import Failure
     from twisted.web.client import HTTPConnectionPool
 
 SITES = 50_000
@@ -62,7 +62,7 @@ class TimingHandler(HTTP11DownloadHandler):
             return
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        watch_connections(self._pool, session.sending, connecting=session.connecting, held_back=session.held_back)
+        watch_connections(self._pool, session.sending, connecting=session.connecting, may_send=session.may_send)
 
 
 def watch_connections(
@@ -70,14 +70,14 @@ def watch_connections(
     sending: SendingTimes,
     *,
     connecting: Callable[[], AbstractContextManager[None]],
-    held_back: Callable[[str], Deferred[None] | None] = lambda _: None,
+    may_send: Callable[[str], bool] = lambda _: True,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
     which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
 
-    `held_back` says of a site what a request that could be sent now has to wait for; None: for nothing.
+    A request to a site that `may_send` says no to is not sent, and fails with NotAsked.
     """
     connect = pool._newConnection
 
@@ -88,14 +88,10 @@ def watch_connections(
         def watch(connection: Any) -> Any:
             send = connection.request
 
-            def drop(failure: Failure) -> Failure:
-                connection.abort()
-                return failure
-
             def note_and_send(request: Any) -> Any:
-                waiting = held_back(site)
-                if waiting is not None:
-                    return waiting.addCallbacks(lambda _: note_and_send(request), drop)
+                if not may_send(site):
+                    connection.abort()  # nobody else would close it
+                    return fail(NotAsked("others may have the site"))
                 sending.begins(site)
                 return send(request)
 

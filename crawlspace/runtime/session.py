@@ -24,7 +24,6 @@ from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-    from twisted.internet.defer import Deferred
 
     from crawlspace.run import Located
     from crawlspace.runtime.sharing import Sharing
@@ -160,9 +159,9 @@ class Session:
             return nullcontext()
         return self._of_process.asked_by(self._own)
 
-    def held_back(self, site: str) -> Deferred[None] | None:
-        """What a request that could be sent to a site now has to wait for; None: for nothing."""
-        return None if self.shared is None else self.shared.held_back.wait(site)
+    def may_send(self, site: str) -> bool:
+        """Whether a request to a site that was handed out earlier may be sent now."""
+        return self.shared is None or self.shared.may_send(site)
 
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
-from crawlspace.runtime.held_back import HeldBack
 from crawlspace.runtime.start_key import StartKey, admitted
 from crawlspace.runtime.stores import index_place
 from crawlspace.state.redis_workers import workers
@@ -55,7 +54,6 @@ class Sharing:
         self.others = 0
         """Workers that go on when this one has ended."""
         self._place = index_place(session.collection.index_file)
-        self.held_back = HeldBack(store.supply)
 
     @property
     def is_over(self) -> bool:
@@ -66,6 +64,10 @@ class Sharing:
     def waits(self) -> bool:
         """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
         return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
+
+    def may_send(self, site: str) -> bool:
+        """Whether the site is this worker's still, for certain. It may have been cut off, or suspended, since it handed out the request."""
+        return not self._supply.may_be_dead and not self._supply.has_lost(site)
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""
@@ -169,7 +171,6 @@ class Sharing:
             return None
 
     def _tick(self) -> None:
-        self.held_back.look(is_over=self._session.error is not None)
         if self._session.error is None:
             self._feed()
             self._supply.tick()

@@ -273,11 +273,11 @@ class Worker:
         self._scripts.run("give_up", worker=self.name, site=site)
 
     def wait_site(self, site: str, until: int | None) -> None:
-        """Remember that a site asked for silence until then; if it is another's by now, only to be silent for longer."""
+        """Remember that a site asked for silence until then; where it is not this worker's any more, only if that is longer."""
         self._scripts.run("wait_site", worker=self.name, site=site, until=until)
 
     def note_pending(self, site: str, status: int | None) -> None:
-        """As the store does, unless the site is another's by now."""
+        """As the store does, if the site is still this worker's."""
         note_all_pending(self._scripts.run, site, status, worker=self.name)
 
     def leave(self) -> None:

@@ -125,12 +125,15 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     take(other)
     of_the_other, of_the_dead = {"a.example:80": Health(7, 2)}, {"a.example:80": Health(0, 3)}
     assert dead.record([change], now=NOW, health=of_the_dead).pushes == 0
+    assert store.health("a.example:80") == Health()
     assert known.get("a.example/0").lease_until is not None, "the other still fetches it"
     assert other.record([known.page("a.example/0", "new", text="new")], now=NOW, health=of_the_other).pushes == 1
     dead.begin_again()
     dead.record([change], now=NOW, health=of_the_dead)
     assert store.health("a.example:80") == Health(7, 2)
     assert known.get("a.example/0").checksum == b"new"
+    other.record([], now=NOW, health={"a.example:80": Health(8, 4)})
+    assert store.health("a.example:80") == Health(8, 4), "it holds the site"
 
 
 def test_what_is_found_on_a_page_that_is_held_no_more(store: RedisStore, known: Known) -> None:
@@ -336,25 +339,39 @@ WORD_OF_THE_DEAD = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("is_held", [True, False])
 @pytest.mark.parametrize(("of_the_holder", "of_the_dead", "waits"), WORD_OF_THE_DEAD)
 def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
-    store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int
+    store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int, *, is_held: bool
 ) -> None:
+    """Also where the other one has let it go meanwhile, as it does with a site that is to rest for long."""
     dead, other = dead_and_holder(store, known)
     other.wait_site("a.example:80", of_the_holder)
+    if not is_held:
+        other.let_go([Letting("a.example:80")])
     dead.wait_site("a.example:80", of_the_dead)
     assert [site.wait_until for site in store.sites()] == [waits]
-    other.wait_site("a.example:80", NOW + 1)
-    assert [site.wait_until for site in store.sites()] == [NOW + 1]
 
 
-def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:
+def test_the_word_of_a_worker_that_holds_a_site_counts_for_its_wait(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    worker = joined(store)
+    take(worker)
+    for until in (NOW + 60, NOW + 9, None):
+        worker.wait_site("a.example:80", until)
+        assert [site.wait_until for site in store.sites()] == ([] if until is None else [until])
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(
+    store: RedisStore, known: Known, *, is_held: bool
+) -> None:
     dead, other = dead_and_holder(store, known)
     other.note_pending("a.example:80", Status.ROBOTS_UNAVAILABLE)
+    if not is_held:
+        other.let_go([Letting("a.example:80")])
     dead.note_pending("a.example:80", None)
     assert known.get("a.example/1").status == Status.ROBOTS_UNAVAILABLE
-    other.note_pending("a.example:80", None)
-    assert known.get("a.example/1").status is None
 
 
 def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Known) -> None:

@@ -10,7 +10,7 @@ from crawlspace.config import load_collection
 from crawlspace.engine import SINK, Engine
 from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
 from crawlspace.opening import build_space
-from crawlspace.run import FetchPage
+from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change, Effects
 from tests.contract.sinks import MemorySink
@@ -27,11 +27,11 @@ class Picky(MemoryStore):
         return super().record(changes, now=now)
 
 
-def engine(folder: Path, store: MemoryStore, clock: FakeClock) -> Engine:
+def engine(folder: Path, store: MemoryStore, clock: FakeClock, **given: object) -> Engine:
     (folder / "demo").mkdir(exist_ok=True)
     (folder / "demo" / "start_urls.txt").write_text("http://a.example/1\nhttp://a.example/2\n")
     names = {name: value for name, value in vars(defaults).items() if name.isupper()}
-    settings = {**names, "CRAWLSPACE_COLLECTIONS_DIR": str(folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0}
+    settings = {**names, "CRAWLSPACE_COLLECTIONS_DIR": str(folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, **given}
     collection = load_collection("demo", settings)
     made = Engine(collection, build_space(collection), store=store, sink=MemorySink(SINK), clock=clock)
     made.seed()
@@ -50,6 +50,35 @@ def crawl(engine: Engine, titles: dict[str, str]) -> int:
         fetched += 1
     engine.commit()
     return fetched
+
+
+def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
+    store, clock = MemoryStore(sinks=(SINK,)), FakeClock()
+    first, second = "http://a.example/1", "http://a.example/2"
+    crawled = engine(tmp_path, store, clock)
+    for _ in range(crawled.collection.max_site_failures + 1):
+        fetch = crawled.next_fetch()
+        assert isinstance(fetch, FetchPage)
+        crawled.not_asked(fetch.state.id)
+        crawled.not_asked(fetch.state.id)  # the second word is no word
+        assert not crawled.is_done()
+    assert crawled.uncommitted == 0
+    assert crawled.progress.fetched == 0
+    assert crawl(crawled, {first: "a", second: "b"}) == 2
+    assert crawled.is_done()
+
+
+def test_robots_txt_that_was_not_asked_for_comes_again(tmp_path: Path) -> None:
+    crawled = engine(tmp_path, MemoryStore(sinks=(SINK,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
+    for _ in range(3):
+        fetch = crawled.next_fetch()
+        assert isinstance(fetch, FetchRobots)
+        assert crawled.next_fetch() is None
+        crawled.frontier.unhold(fetch.site)
+    fetch = crawled.next_fetch()
+    assert isinstance(fetch, FetchRobots)
+    crawled.robots_read(fetch, status=404, body="")
+    assert crawl(crawled, {"http://a.example/1": "a", "http://a.example/2": "b"}) == 2
 
 
 def test_a_document_that_cannot_be_stored_costs_neither_the_others_nor_what_is_indexed(tmp_path: Path) -> None:

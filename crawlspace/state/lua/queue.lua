@@ -82,15 +82,12 @@ function ops.first_due(args)
   return reply
 end
 
--- A worker that was taken for dead may not know yet that a site is another's.
-local function is_anothers(site, worker)
-  local owner = worker and call("HGET", P .. "owner", site)
-  return owner and owner ~= worker
-end
+-- A worker that was taken for dead may not know yet that a site is not its own any more.
+local function holds(worker, site) return not worker or call("HGET", P .. "owner", site) == worker end
 
 function ops.wait_site(args)
   local site = site_number(args.site)
-  if is_anothers(site, args.worker) and (args["until"] or 0) <= tonumber(call("HGET", P .. "wait", site) or 0) then return end
+  if not holds(args.worker, site) and (args["until"] or 0) <= tonumber(call("HGET", P .. "wait", site) or 0) then return end
   if args["until"] then
     call("HSET", P .. "wait", site, args["until"])
   else
@@ -101,7 +98,7 @@ end
 -- A part of what is pending at a site: from the URL behind `after` on, in the order of lanes and ids.
 function ops.note_pending(args)
   local site = find_site(args.site)
-  if not site or is_anothers(site, args.worker) then return {} end
+  if not site or not holds(args.worker, site) then return {} end
   local lane, after = args.lane, args.after
   local left = 1000
   while lane < 30 do

@@ -141,10 +141,11 @@ local function completed(state)
   return state
 end
 
--- `answered` has the numbers of sites of which a URL was held: of the others somebody else may know more. nil: of all.
-local function write_health(health, answered)
+-- `answered` has the numbers of sites of which a URL was held. Of sites that are not the worker's somebody else may know more.
+local function write_health(health, worker, answered)
   for _, one in ipairs(health) do
-    if not answered or answered[find_site(one[1])] then call("HSET", P .. "health", one[1], one[2]) end
+    local site = worker and find_site(one[1])
+    if not worker or (site and (answered[site] or holds(worker, site))) then call("HSET", P .. "health", one[1], one[2]) end
   end
 end
 
@@ -213,7 +214,7 @@ function ops.record(args)
   local lowered = carry()
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
-  write_health(args.health, args.worker and answered)
+  write_health(args.health, args.worker, answered)
   count_refused(args.refused)
   local reply = replied(lowered, pushes, deletes, due)
   return number and remembered(args, reply) or reply

@@ -13,7 +13,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Backoff, Pace
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS
-from crawlspace.model import NewUrl, Queue, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import url_key
@@ -72,7 +72,7 @@ class World:
 
     def add(self, *urls: NewUrl) -> None:
         self.store.discover(urls, now=self.now)
-        self.frontier.discovered([(url.site, Queue(url.source, url.shift)) for url in urls])
+        self.frontier.discovered([(url.site, url.queue) for url in urls])
 
     def next(self) -> str | None:
         state = self.frontier.next()

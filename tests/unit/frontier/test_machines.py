@@ -10,7 +10,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Backoff, Pace
-from crawlspace.model import NewUrl, Queue, Source, UrlState
+from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import url_key
@@ -33,7 +33,7 @@ class World:
     def add(self, site: str) -> None:
         one = _new(site, 1)
         self.store.discover([one], now=int(self.clock.now()))
-        self.frontier.discovered([(site, Queue(one.source, one.shift))])
+        self.frontier.discovered([(site, one.queue)])
 
     def of(self, site: str) -> Pace:
         _, delay, concurrency = self.sites.get(site, (None, 0.0, 1))

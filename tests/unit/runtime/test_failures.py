@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock, call
+
 import pytest
 from OpenSSL import SSL
+from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -19,8 +22,11 @@ from twisted.python.failure import Failure
 from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.failures import meaning_of
+from crawlspace.model import OutcomeKind, Status, UrlState
+from crawlspace.run import FetchRobots
+from crawlspace.runtime.failures import NotAsked, meaning_of
+from crawlspace.runtime.requests import ROBOTS, STATE
+from spiders.collection import CollectionSpider
 
 URL = "http://a.example/"
 PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED
@@ -85,3 +91,15 @@ def test_failures(
     meaning = meaning_of(error, url=URL, resolver=resolver)  # type: ignore[arg-type]
     assert (meaning.status, meaning.kind, meaning.host_failure) == (status, kind, may_be_the_hosts)
     assert (meaning.reason is not None) is (kind is KEPT_OUT)
+
+
+def test_what_was_not_asked_for_has_no_outcome() -> None:
+    spider = CollectionSpider("demo")
+    spider.session = Mock()
+    engine = spider.session.engine
+    page, robots = Failure(NotAsked()), Failure(NotAsked())
+    page.request = Request(URL, meta={STATE: UrlState(7, 1, URL, "a.example:80")})  # type: ignore[attr-defined]
+    robots.request = Request(URL, meta={ROBOTS: FetchRobots("a.example:80", "http", URL)})  # type: ignore[attr-defined]
+    assert list(spider.failed(page)) == []
+    spider.robots_failed(robots)
+    assert engine.method_calls == [call.not_asked(7), call.frontier.unhold("a.example:80")]

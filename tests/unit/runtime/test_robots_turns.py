@@ -9,7 +9,7 @@ from math import inf
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
-from crawlspace.model import NewUrl, Queue, Source
+from crawlspace.model import NewUrl, Source
 from crawlspace.run import FetchRobots
 from crawlspace.runtime.robots_turns import SUSPENDED_S, RobotsTurns
 from crawlspace.state.memory import MemoryStore
@@ -28,7 +28,7 @@ class World:
         found = [NewUrl(url_key(url), url, url.split("/")[2] + ":80", Source.INDEX_FOLLOW, 0, 0, 0, 1) for url in pages]
         store.discover(found, now=int(self.clock.now()))
         self.frontier = Frontier(store, clock=self.clock, paces=self, lease_s=600)
-        self.frontier.discovered([(one.site, Queue(one.source, one.shift)) for one in found])
+        self.frontier.discovered([(one.site, one.queue) for one in found])
         self.turns = RobotsTurns(self.frontier, self)
         self.began = self.clock.monotonic()
 

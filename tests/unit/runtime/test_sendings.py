@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred, succeed
-from twisted.internet.error import ConnectionDone, ConnectionLost
+from twisted.internet.defer import succeed
+from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
@@ -18,6 +18,7 @@ from twisted.web.client import HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
 from crawlspace.runtime import handler as module
+from crawlspace.runtime.failures import NotAsked
 from crawlspace.runtime.handler import SendingTimes, watch_connections
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -37,8 +38,8 @@ class Network:
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
-        self.waiting: Deferred[None] | None = None
-        watch_connections(self.pool, self.sending, connecting=self._connecting, held_back=lambda _: self.waiting)
+        self.may_send = True
+        watch_connections(self.pool, self.sending, connecting=self._connecting, may_send=lambda _: self.may_send)
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -120,32 +121,26 @@ def test_the_delay_counts_from_the_last_sending(
 
 
 @pytest.mark.parametrize("kept", [False, True])
-@pytest.mark.parametrize("may_go", [False, True])
-def test_a_request_waits_until_it_may_be_sent(monkeypatch: pytest.MonkeyPatch, *, kept: bool, may_go: bool) -> None:
+def test_a_request_that_may_not_be_sent_is_not(monkeypatch: pytest.MonkeyPatch, *, kept: bool) -> None:
     """As where a worker was suspended between handing out a URL and having a connection for it: the site may be another's by now."""
     network = Network(monkeypatch)
     errors: list[Failure] = []
 
-    async def crawl() -> tuple[int, float]:
+    async def crawl() -> float:
         if kept:
             network.ask()
             await turns()
             network.answer()
-        waiting = network.waiting = Deferred[None]()
+        network.may_send = False
         network.ask().addErrback(errors.append)
         await turns()
-        before = network.sent
-        network.waiting = None
-        waiting.callback(None) if may_go else waiting.errback(ConnectionLost())
-        await turns()
         network.time.advance(3)
-        return before, network.sending.ago_s("a.example:80")
+        return network.sending.ago_s("a.example:80")
 
-    before, ago_s = asyncio.run(crawl())
-    assert (before, network.sent) == (kept, kept + may_go)
-    assert ago_s == (3 if may_go or kept else 0)
-    assert [failure.type for failure in errors] == [ConnectionLost] * (not may_go), "it is not sent a second time by Twisted"
-    assert network.connections[0].transport.disconnecting == (not may_go), "nothing else would ever close it"
+    assert asyncio.run(crawl()) == (3 if kept else 0)
+    assert network.sent == kept
+    assert [failure.type for failure in errors] == [NotAsked], "it is not sent a second time by Twisted"
+    assert network.connections[0].transport.disconnecting, "nothing else would ever close it"
 
 
 SITES = [
