@@ -116,8 +116,8 @@ def in_turn(programs: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str
     return costs
 
 
-def taken_away_s() -> float:
-    """Return for how long, of all processors together, a host has had ours for other machines so far; 0.0 where the system does not say.
+def taken_away_s() -> float | None:
+    """Return for how long, of all processors together, a host has had ours for other machines so far; None where the system does not say.
 
     In steps of 10 ms: what proc(5) calls steal.
     """
@@ -125,7 +125,7 @@ def taken_away_s() -> float:
         first, _, _ = Path("/proc/stat").read_bytes().partition(b"\n")
         return int(first.split()[8]) / os.sysconf("SC_CLK_TCK")
     except (OSError, LookupError, ValueError):
-        return 0.0
+        return None
 
 
 def median_ratio(above: Sequence[float], below: Sequence[float]) -> float:

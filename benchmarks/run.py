@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     results: dict[str, list[object]] = {}
-    away: dict[str, float] = {}
+    away: dict[str, str] = {}
     failed = False
     for name in options.names or NAMES:
         say(f"── {name}")
@@ -71,13 +71,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             say(f"{name} failed: {failure}")
             failed = True
             continue
-        away[name] = (taken_away_s() - before[1]) / (time.monotonic() - before[0]) / (os.cpu_count() or 1)
+        away[name] = _share_away(*before)
         for row in results[name]:
             print(row, flush=True)
             failed = failed or (isinstance(row, Row) and row.met is False)
     if not options.dry:
         _PAGE.write_text(_filled(_PAGE.read_text(encoding="utf-8"), results, away), encoding="utf-8")
     return int(failed)
+
+
+def _share_away(began: float, before_s: float | None) -> str:
+    after_s = taken_away_s()
+    if before_s is None or after_s is None:
+        return ""
+    share = (after_s - before_s) / (time.monotonic() - began) / (os.cpu_count() or 1)
+    return f"; {share:.0%} of the processors' time went to other machines of the host"
 
 
 def machine() -> str:
@@ -106,16 +114,14 @@ def _run(name: str) -> list[object]:
         sys.argv = ours
 
 
-def _filled(page: str, results: dict[str, list[object]], away: dict[str, float]) -> str:
+def _filled(page: str, results: dict[str, list[object]], away: dict[str, str]) -> str:
     """Return the page with these results in the place of older ones of the same benchmarks, and what share of the processors others had."""
     head, _, rest = page.partition(_BEGIN)
     old, _, foot = rest.partition(_END)
     sections = dict(_sections(old))
     day = datetime.now(UTC).date().isoformat()
     for name, rows in results.items():
-        sections[name] = (
-            f"{day}, {machine()}; {away[name]:.0%} of the processors' time went to other machines of the host\n\n{_table(rows)}"
-        )
+        sections[name] = f"{day}, {machine()}{away[name]}\n\n{_table(rows)}"
     ordered = [name for name in NAMES if name in sections]
     body = "".join(f"\n### `{name}`\n\n{sections[name].strip()}\n" for name in ordered)
     return f"{head}{_BEGIN}\n{body}\n{_END}{foot}"

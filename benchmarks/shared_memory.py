@@ -7,9 +7,9 @@ the page counts, which is no text. There have to be many, because the first ones
 as the worker waits for them, what it makes of the answer included.
 
 Both sides share one processor, if the system lets us say so: they never work at once, and a virtual processor that slept is late to wake.
-Leases are judged by those that nobody disturbed: on a virtual machine the host may have the processors for others in the middle of a lease,
-for tens of milliseconds at a time. Leases are made in blocks, until enough blocks have passed in which that did not happen; if there are
-too few of them in the end, all leases are judged.
+Leases are judged by those that the host did not disturb: on a virtual machine it may have the processors for others in the middle of a
+lease, for tens of milliseconds at a time. Leases are made in blocks, until enough blocks have passed during which it took no 10 ms, which is
+what the system tells; if there are too few of them in the end, all leases are judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from statistics import median, quantiles
@@ -52,6 +52,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--leases", type=int, default=400, help="undisturbed ones, where four times as many bring them")
     parser.add_argument("--done", type=int, default=300_000, help="pages that are recorded")
     options = parser.parse_args(arguments)
+    if options.urls < _PAGES_A_SITE:
+        parser.error(f"--urls: at least {_PAGES_A_SITE:,}, so that there is a site")
     rows: list[Row] = []
     with _on_one_processor():
         for sites in (options.urls // _PAGES_A_SITE, 1):
@@ -63,15 +65,15 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 @contextmanager
 def _on_one_processor() -> Iterator[None]:
     """Keep this process, and what it starts, on one processor."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    all_of_them = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(all_of_them)})
+    all_of_them: set[int] = set()
+    with suppress(AttributeError, OSError):  # not every system can, nor may every process
+        all_of_them = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {max(all_of_them)})
     try:
         yield
     finally:
-        os.sched_setaffinity(0, all_of_them)
+        with suppress(AttributeError, OSError):
+            os.sched_setaffinity(0, all_of_them)
 
 
 @dataclass(slots=True)
@@ -117,7 +119,8 @@ def _measured(client: redis.Redis, sites: int, options: argparse.Namespace) -> I
     if sites > 1:
         yield new.row(f"a lease of {_LEASED} URLs of a new site, {where}")
     turns = cycle(new.sites)
-    held = _leases(client, wanted, 4 * wanted, lambda: _take(worker, refill={next(turns): _LEASED}))
+    most = min(4 * wanted, options.urls // _LEASED - len(new.call_ms))
+    held = _leases(client, wanted, most, lambda: _take(worker, refill={next(turns): _LEASED}))
     yield held.row(f"a lease of {_LEASED} URLs of a site that is held, {where}")
 
     pages = new.states + held.states

@@ -6,8 +6,9 @@ import time
 from functools import partial
 from typing import Protocol
 
-# Linux' own monotonic clock stands still while the machine is suspended.
-_elapsed = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+# Python's own monotonic clock stands still while the machine is suspended: on Linux as CLOCK_MONOTONIC does there, on macOS by itself.
+_clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+_elapsed = time.monotonic if _clock is None else partial(time.clock_gettime, _clock)
 
 
 class Clock(Protocol):

@@ -162,7 +162,7 @@ class SharedStore(RedisStore):
         self._robots.put((entry.site, entry.scheme), entry)
         if (known := self._known.get(entry.site)) is not None:
             known.schemes.add(entry.scheme)
-        self.behind.do(lambda: super(SharedStore, self).save_robots(entry))
+        self.behind.do(lambda: self.worker.save_robots(entry))
 
     # refusals
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:

@@ -199,7 +199,7 @@ class RedisStore:
         return None if told is None else robots_entry(site, scheme, told)
 
     def save_robots(self, entry: RobotsEntry) -> None:
-        self._command("HSET", "robots", f"{entry.scheme} {entry.site}", written((entry.status, entry.body, entry.fetched_at)))
+        self._write("save_robots", **robots_told(entry))
 
     # refusals, counted across runs
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:
@@ -286,6 +286,12 @@ def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], unti
     if broken:
         scripts.run("put_aside", ids=broken)
     return states
+
+
+def robots_told(entry: RobotsEntry) -> dict[str, object]:
+    """Return a robots.txt as the scripts take it; `robots_entry` reads it again."""
+    body = raw(written((entry.status, entry.body, entry.fetched_at)))
+    return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
 
 
 def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:

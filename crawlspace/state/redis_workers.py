@@ -21,7 +21,7 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore, counted, effects_of, note_all_pending, robots_entry, urls_leased
+from crawlspace.state.redis import RedisStore, counted, effects_of, note_all_pending, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.store import Change, Effects, RobotsEntry
 
@@ -279,6 +279,10 @@ class Worker:
     def note_pending(self, site: str, status: int | None) -> None:
         """As the store does, if the site is still this worker's."""
         note_all_pending(self._scripts.run, site, status, worker=self.name)
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        """As the store does, if the site is still this worker's."""
+        self._scripts.run("save_robots", worker=self.name, **robots_told(entry))
 
     def leave(self) -> None:
         """Give back all that is held."""

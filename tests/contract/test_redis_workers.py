@@ -374,6 +374,14 @@ def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(
     assert known.get("a.example/1").status == Status.ROBOTS_UNAVAILABLE
 
 
+def test_robots_txt_of_a_site_is_kept_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:
+    dead, other = dead_and_holder(store, known)
+    newer, older = (RobotsEntry("a.example:80", "http", 200, body, NOW) for body in ("newer", "older"))
+    other.save_robots(newer)
+    dead.save_robots(older)
+    assert store.robots("a.example:80", "http") == newer
+
+
 def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Known) -> None:
     known.discover(*SITES)
     dead = joined(store)

@@ -95,6 +95,10 @@ function ops.wait_site(args)
   end
 end
 
+function ops.save_robots(args)
+  if holds(args.worker, find_site(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
+end
+
 -- A part of what is pending at a site: from the URL behind `after` on, in the order of lanes and ids.
 function ops.note_pending(args)
   local site = find_site(args.site)

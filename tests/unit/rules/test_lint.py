@@ -209,7 +209,7 @@ def test_nothing_is_said_of_what_stands_in_a_url(text: str) -> None:
     assert [f.message for f in lint_values(rules)] == []
 
 
-def test_forty_thousand_rules_take_four_times_as_long_as_ten_thousand() -> None:
+def test_looking_at_rules_takes_time_by_their_number() -> None:
     def look_at(number: int) -> None:
         lines = [f"forbid domain www{n}.example.com" for n in range(number // 2)]
         lines += [f"forbid http://www{n}.example.net/*/x/" for n in range(number // 2)]
