@@ -116,9 +116,9 @@ class Supply:
         """The server has not been heard of for so long that others may have been given the sites that are held here."""
         return self._clock.monotonic() >= self._sure_until
 
-    def has_lost(self, site: str) -> bool:
-        """The site was this worker's, and was given to others when it was taken for dead."""
-        return site in self._lost
+    def holds_for_s(self, site: str) -> float:
+        """For so many seconds yet nobody else can have been given a site that was this worker's; 0.0 where somebody may have."""
+        return 0.0 if site in self._lost else max(0.0, self._sure_until - self._clock.monotonic())
 
     # --- what the frontier asks -----------------------------------------------------------------------------------
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 class NotAsked(Exception):
     """A request was not sent after all, through no fault of its site: it is as if its URL had never been handed out."""
 
+    def __init__(self) -> None:
+        super().__init__("others may have the site")
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:

@@ -6,17 +6,20 @@ for it and writing the request.
 
 from __future__ import annotations
 
-import asyncio
+import socket
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
+from math import ceil, inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from twisted.internet.defer import fail
 from twisted.internet.endpoints import HostnameEndpoint
+from twisted.internet.main import CONNECTION_LOST
+from twisted.python.failure import Failure
 
 from crawlspace.recent import Recent
 from crawlspace.runtime.failures import NotAsked
@@ -27,29 +30,26 @@ if TYPE_CHECKING:
 
 SITES = 50_000
 HOST_NAMES = 5_000
+TRIES_FOR: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
+"""The option that bounds for how many milliseconds the system sends again what is not acknowledged; Linux has it."""
 MOST_IDLE = 2_000
 """Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
 
 
 class SendingTimes:
-    """When the last request to each site was certainly written; unknown while that is not certain."""
+    """When the last request to each site was written to its connection."""
 
     def __init__(self) -> None:
         self._sent: Recent[str, float] = Recent(SITES)
 
-    def begins(self, site: str) -> None:
-        """A request to the site is about to be written. The loop writes in its next turn, so after two turns it is done."""
-        self._sent.put(site, -1.0)
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._done, site)
+    def sent(self, site: str) -> None:
+        """A request to the site, or the last part of it so far, has just been written."""
+        self._sent.put(site, monotonic())
 
     def ago_s(self, site: str) -> float:
-        """Seconds since the last request to the site was written at the latest; 0 where that is not known."""
+        """Seconds since the last request to the site was written; 0 where that is not known."""
         sent = self._sent.get(site)
-        return 0.0 if sent is None or sent < 0 else monotonic() - sent
-
-    def _done(self, site: str) -> None:
-        self._sent.put(site, monotonic())
+        return 0.0 if sent is None else monotonic() - sent
 
 
 class TimingHandler(HTTP11DownloadHandler):
@@ -62,7 +62,7 @@ class TimingHandler(HTTP11DownloadHandler):
             return
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        watch_connections(self._pool, session.sending, connecting=session.connecting, may_send=session.may_send)
+        watch_connections(self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s)
 
 
 def watch_connections(
@@ -70,14 +70,14 @@ def watch_connections(
     sending: SendingTimes,
     *,
     connecting: Callable[[], AbstractContextManager[None]],
-    may_send: Callable[[str], bool] = lambda _: True,
+    holds_for_s: Callable[[str], float] = lambda _: inf,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
     which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
 
-    A request to a site that `may_send` says no to is not sent, and fails with NotAsked.
+    `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked.
     """
     connect = pool._newConnection
 
@@ -86,16 +86,7 @@ def watch_connections(
         site = f"[{host}]:{key[2]}" if ":" in host else f"{host}:{key[2]}"
 
         def watch(connection: Any) -> Any:
-            send = connection.request
-
-            def note_and_send(request: Any) -> Any:
-                if not may_send(site):
-                    connection.abort()  # nobody else would close it
-                    return fail(NotAsked("others may have the site"))
-                sending.begins(site)
-                return send(request)
-
-            connection.request = note_and_send
+            Watch(connection, lambda: holds_for_s(site), lambda: sending.sent(site))
             return connection
 
         with connecting():  # the endpoint asks for the addresses before it returns
@@ -104,6 +95,50 @@ def watch_connections(
 
     # The pool is where connections are made, for a request and for its second sending; Scrapy has no setting for it.
     pool._newConnection = connect_and_watch  # type: ignore[method-assign]
+
+
+class Watch:
+    """Asks `holds_for_s` right before anything of a request is handed to the operating system, and tells `sent` right after.
+
+    Between a request and its being written lie the rest of the loop's turn and, with TLS, the handshake. A process can be suspended
+    for hours in between, and what was allowed before may not be any more. Nor is the system to go on sending it after that time: where
+    the network is cut, it tries again and again, and the site would be asked when the network is back (Linux: RFC 5482 in tcp(7)).
+    """
+
+    def __init__(self, connection: Any, holds_for_s: Callable[[], float], sent: Callable[[], None]) -> None:
+        self._connection, self._holds_for_s, self._sent = connection, holds_for_s, sent
+        wire = connection.transport
+        while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
+            wire = below
+        self._wire, self._write, self._send = wire, wire.writeSomeData, connection.request
+        connection.request, wire.writeSomeData = self.request, self.write
+        self._asks = self._refused = False
+
+    def request(self, request: Any) -> Any:
+        """Send a request, as HTTP11ClientProtocol does."""
+        if not self._holds_for_s():
+            self._connection.abort()  # nobody else would close it
+            return fail(NotAsked())
+        self._asks = True
+        return self._send(request).addBoth(self._over)
+
+    def write(self, data: bytes) -> Any:
+        """Write to the socket, as FileDescriptor.writeSomeData does: an exception means that the connection is lost."""
+        if not self._asks:  # as TLS at the end of a connection
+            return self._write(data)
+        holds_for_s = self._holds_for_s()
+        if not holds_for_s:
+            self._refused = True
+            return CONNECTION_LOST
+        if holds_for_s < inf and TRIES_FOR is not None:
+            self._wire.getHandle().setsockopt(socket.IPPROTO_TCP, TRIES_FOR, ceil(holds_for_s * 1000))
+        written = self._write(data)
+        self._sent()
+        return written
+
+    def _over(self, answer: Any) -> Any:
+        self._asks = False
+        return Failure(NotAsked()) if self._refused else answer
 
 
 def remember_host_names() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
@@ -159,9 +160,9 @@ class Session:
             return nullcontext()
         return self._of_process.asked_by(self._own)
 
-    def may_send(self, site: str) -> bool:
-        """Whether a request to a site that was handed out earlier may be sent now."""
-        return self.shared is None or self.shared.may_send(site)
+    def holds_for_s(self, site: str) -> float:
+        """For how many seconds yet a request may be sent to a site of which a URL was handed out; 0.0: not any more."""
+        return inf if self.shared is None else self.shared.holds_for_s(site)
 
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""

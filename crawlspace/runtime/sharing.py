@@ -65,9 +65,9 @@ class Sharing:
         """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
         return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
 
-    def may_send(self, site: str) -> bool:
-        """Whether the site is this worker's still, for certain. It may have been cut off, or suspended, since it handed out the request."""
-        return not self._supply.may_be_dead and not self._supply.has_lost(site)
+    def holds_for_s(self, site: str) -> float:
+        """For so many seconds yet the site is this worker's for certain. It may have been cut off, or suspended, since it handed out a URL."""
+        return self._supply.holds_for_s(site)
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""

@@ -1,17 +1,28 @@
-"""When a request counts as sent, over Twisted's own pool and connections: on a new one, on one that was kept, and a second time."""
+"""When a request counts as sent, over Twisted's own pool and connections: on a new one, on one that was kept, a second time, and with TLS."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+import socket
+import ssl
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import succeed
 from twisted.internet.error import ConnectionDone
-from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
+from twisted.internet.ssl import CertificateOptions
+from twisted.internet.testing import MemoryReactorClock
+from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from twisted.web._newclient import Request
 from twisted.web.client import HTTPConnectionPool
@@ -24,22 +35,57 @@ from crawlspace.runtime.handler import SendingTimes, watch_connections
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
+class Wire(FileDescriptor):
+    """A connection's end without a socket: what is written to it once the loop comes to that stays in `written`."""
+
+    def __init__(self, reactor: Any, protocol: Any) -> None:
+        super().__init__(reactor)
+        self.connected = 1
+        self.protocol = protocol
+        self.written = b""
+        self.options: dict[int, int] = {}
+        """Of the connection, as last set."""
+
+    def writeSomeData(self, data: bytes) -> int:
+        self.written += data
+        return len(data)
+
+    def connectionLost(self, reason: Failure) -> None:
+        super().connectionLost(reason)
+        self.protocol.connectionLost(reason)
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """There is no socket."""
+
+    def getHandle(self) -> Wire:
+        return self
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        assert level == socket.IPPROTO_TCP
+        self.options[option] = value
+
+    def abortConnection(self) -> None:
+        self.stopWriting()
+        self.connectionLost(Failure(ConnectionDone()))
+
+
 class Network:
-    """A pool whose connections are made at once and written to nowhere; the test answers on them, or closes them."""
+    """A pool whose connections are made at once; the test writes as the loop would, answers, and closes them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, host: bytes = b"a.example") -> None:
-        self.time = Clock()
+        self.time = MemoryReactorClock()
         monkeypatch.setattr(module, "monotonic", self.time.seconds)
         self.key = (b"http", host, 80)
-        self.connections: list[Any] = []
+        self.wires: list[Wire] = []
         self.sending = SendingTimes()
         self.is_known: list[bool] = []
         """For each connection, whether it was known for which crawl it was made."""
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
-        self.may_send = True
-        watch_connections(self.pool, self.sending, connecting=self._connecting, may_send=lambda _: self.may_send)
+        self.holds_for_s = inf
+        self.errors: list[Failure] = []
+        watch_connections(self.pool, self.sending, connecting=self._connecting, holds_for_s=lambda _: self.holds_for_s)
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -49,48 +95,58 @@ class Network:
 
     def connect(self, factory: Any) -> Any:
         self.is_known.append(self._known)
-        connection = factory.buildProtocol(None)
-        connection.makeConnection(StringTransport())
-        self.connections.append(connection)
-        return succeed(connection)
+        connection = self.protocol(factory)
+        self.wires.append(Wire(self.time, connection))
+        connection.makeConnection(self.wires[-1])
+        return succeed(getattr(connection, "wrappedProtocol", connection))
 
-    def ask(self) -> Any:
+    def protocol(self, factory: Any) -> Any:
+        return factory.buildProtocol(None)
+
+    def ask(self) -> None:
         request = Request(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True)
         endpoint: Any = self
-        return self.pool.getConnection(self.key, endpoint).addCallback(lambda connection: connection.request(request))
+        connected: Any = self.pool.getConnection(self.key, endpoint)
+        connected.addCallback(lambda connection: connection.request(request)).addErrback(self.errors.append)
+
+    def write(self) -> None:
+        """Do what the loop does in its next turn."""
+        for wire in list(self.time.getWriters()):
+            why = wire.doWrite()
+            if why is not None:
+                self.time.removeWriter(wire)
+                wire.connectionLost(Failure(why))
 
     def answer(self) -> None:
-        self.connections[-1].dataReceived(ANSWER)
+        self.wires[-1].protocol.dataReceived(ANSWER)
 
     def close(self) -> None:
-        self.connections[-1].connectionLost(Failure(ConnectionDone()))
+        self.wires[-1].connectionLost(Failure(ConnectionDone()))
 
     @property
     def sent(self) -> int:
-        return sum(connection.transport.value().count(b"GET / ") for connection in self.connections)
+        return sum(wire.written.count(b"GET / ") for wire in self.wires)
+
+    @property
+    def ago_s(self) -> float:
+        return self.sending.ago_s("a.example:80")
 
 
-async def turns() -> None:
-    """As many of the event loop as it takes for a request to be written."""
-    for _ in range(3):
-        await asyncio.sleep(0)
-
-
-async def on_a_new_connection(network: Network) -> None:
+def on_a_new_connection(network: Network) -> None:
     network.ask()
 
 
-async def on_a_kept_connection(network: Network) -> None:
+def on_a_kept_connection(network: Network) -> None:
     network.ask()
-    await turns()
+    network.write()
     network.time.advance(100)
     network.answer()
     network.ask()
 
 
-async def a_second_time(network: Network) -> None:
-    await on_a_kept_connection(network)
-    await turns()
+def a_second_time(network: Network) -> None:
+    on_a_kept_connection(network)
+    network.write()
     network.time.advance(0.9)
     network.close()
 
@@ -104,43 +160,141 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("send", "sent", "known"), WAYS)
-def test_the_delay_counts_from_the_last_sending(
-    monkeypatch: pytest.MonkeyPatch, send: Callable[[Network], Awaitable[None]], sent: int, known: list[bool]
+def test_the_delay_counts_from_the_last_writing(
+    monkeypatch: pytest.MonkeyPatch, send: Callable[[Network], None], sent: int, known: list[bool]
 ) -> None:
     network = Network(monkeypatch)
-
-    async def crawl() -> tuple[float, float]:
-        await send(network)
-        unknown = network.sending.ago_s("a.example:80")
-        await turns()
-        network.time.advance(3)
-        return unknown, network.sending.ago_s("a.example:80")
-
-    assert asyncio.run(crawl()) == (0.0, 3.0)
+    send(network)
+    network.time.advance(0.4)
+    assert network.sent == sent - 1, "it waits for the loop"
+    network.write()
+    network.time.advance(3)
+    assert network.ago_s == 3.0
     assert (network.sent, network.is_known) == (sent, known)
 
 
+def before_it_has_a_connection(network: Network) -> None:
+    network.holds_for_s = 0.0
+    network.ask()
+
+
+def before_it_is_written(network: Network) -> None:
+    network.ask()
+    network.holds_for_s = 0.0
+
+
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_request_that_may_not_be_sent_is_not(monkeypatch: pytest.MonkeyPatch, *, kept: bool) -> None:
-    """As where a worker was suspended between handing out a URL and having a connection for it: the site may be another's by now."""
+@pytest.mark.parametrize("ask", [before_it_has_a_connection, before_it_is_written])
+def test_a_request_that_may_not_be_sent_any_more_is_not(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[Network], None], *, kept: bool
+) -> None:
+    """As where a worker was suspended since it handed out the URL: the site may be another's by now."""
     network = Network(monkeypatch)
-    errors: list[Failure] = []
-
-    async def crawl() -> float:
-        if kept:
-            network.ask()
-            await turns()
-            network.answer()
-        network.may_send = False
-        network.ask().addErrback(errors.append)
-        await turns()
-        network.time.advance(3)
-        return network.sending.ago_s("a.example:80")
-
-    assert asyncio.run(crawl()) == (3 if kept else 0)
+    if kept:
+        network.ask()
+        network.write()
+        network.answer()
+    ask(network)
+    network.write()
+    network.time.advance(3)
+    assert network.ago_s == (3 if kept else 0)
     assert network.sent == kept
-    assert [failure.type for failure in errors] == [NotAsked], "it is not sent a second time by Twisted"
-    assert network.connections[0].transport.disconnecting, "nothing else would ever close it"
+    assert [failure.type for failure in network.errors] == [NotAsked], "it is not sent a second time by Twisted"
+    assert [wire.disconnected for wire in network.wires] == [1], "nothing else would ever close it"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system has that option")
+def test_a_request_is_not_sent_again_by_the_system_when_others_may_have_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the network was cut: the system tries again what is not acknowledged, for a quarter of an hour."""
+    network = Network(monkeypatch)
+    network.ask()
+    network.write()
+    assert network.wires[0].options == {}, "nobody else can be given the site"
+    network.answer()
+    network.holds_for_s = 27.3
+    network.ask()
+    network.holds_for_s = 26.1001
+    network.write()
+    assert network.wires[0].options == {socket.TCP_USER_TIMEOUT: 26_101}
+
+
+class Secure(Network):
+    """As Network, with TLS. What is at the other end gets and says what `exchange` hands over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        super().__init__(monkeypatch)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate(folder / "certificate.pem"))
+        self._told, self._tells = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._end = context.wrap_bio(self._told, self._tells, server_side=True)
+        self.heard = b""
+
+    def protocol(self, factory: Any) -> Any:
+        client: Any = CertificateOptions()
+        clock: Any = self.time
+        return TLSMemoryBIOFactory(client, isClient=True, wrappedFactory=factory, clock=clock).buildProtocol(None)
+
+    def say(self, data: bytes) -> None:
+        self._end.write(data)
+
+    def exchange(self) -> None:
+        """Hand over what this end has written, and then what the other end says to that."""
+        self.time.advance(0)  # small writes are gathered until the next turn
+        self.write()
+        self._told.write(self.wires[-1].written)
+        self.wires[-1].written = b""
+        with suppress(ssl.SSLWantReadError):
+            self._end.do_handshake()
+            self.heard += self._end.read()
+        said = self._tells.read()
+        if said:
+            self.wires[-1].protocol.dataReceived(said)
+
+
+def certificate(file: Path) -> Path:
+    """Write a key and its certificate."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a.example")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1)).sign(
+        key, hashes.SHA256()
+    )
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
+    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    return file
+
+
+def test_a_delay_does_not_count_from_before_the_handshake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With TLS a request waits for the handshake, which a site may answer late."""
+    network = Secure(monkeypatch, tmp_path)
+    network.ask()
+    network.exchange()
+    network.time.advance(0.8)
+    assert not network.heard
+    for _ in range(3):
+        network.exchange()
+    assert network.heard.startswith(b"GET / ")
+    network.time.advance(3)
+    assert network.ago_s == 3.0
+    network.say(ANSWER)
+    network.exchange()
+    network.pool.closeCachedConnections()
+    network.write()
+    assert network.wires[0].written, "that it closes is told to the site"
+    assert network.ago_s == 3.0, "but is no request"
+
+
+def test_a_request_is_not_sent_after_a_handshake_that_took_too_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    network = Secure(monkeypatch, tmp_path)
+    network.ask()
+    network.exchange()
+    network.holds_for_s = 0.0
+    for _ in range(3):
+        network.exchange()
+    assert not network.heard
+    assert [failure.type for failure in network.errors] == [NotAsked]
 
 
 SITES = [
@@ -155,11 +309,7 @@ SITES = [
 @pytest.mark.parametrize(("host", "site"), SITES)
 def test_a_sending_is_noted_under_the_name_of_its_site(monkeypatch: pytest.MonkeyPatch, host: bytes, site: str) -> None:
     network = Network(monkeypatch, host)
-
-    async def crawl() -> float:
-        network.ask()
-        await turns()
-        network.time.advance(3)
-        return network.sending.ago_s(site)
-
-    assert asyncio.run(crawl()) == 3.0
+    network.ask()
+    network.write()
+    network.time.advance(3)
+    assert network.sending.ago_s(site) == 3.0
