@@ -5,6 +5,7 @@ Sending runs in a thread, so that neither a slow index nor a large batch holds u
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from threading import Event
 from time import monotonic
@@ -34,7 +35,9 @@ class DrainIndex:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loop: Any = None
-        self._sending = False
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        """Nothing is being sent."""
         self._closing = False
 
     @classmethod
@@ -56,8 +59,9 @@ class DrainIndex:
         session = self._session
         if session is None or session.error is not None:
             return
-        while self._sending:
-            await maybe_deferred_to_future(deferToThread(_nothing))
+        if session.shared is not None:
+            session.shared.hurry()
+        await self._is_idle.wait()
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
             session.shared.settle(self._crawler)
@@ -79,16 +83,16 @@ class DrainIndex:
 
     async def _tick(self) -> None:
         session = self._session
-        if self._sending or self._closing or session is None or session.error is not None:
+        if not self._is_idle.is_set() or self._closing or session is None or session.error is not None:
             return
-        self._sending = True
+        self._is_idle.clear()
         try:
             while await self._send_one() and session.engine.backlog >= BATCH:
                 pass
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
         finally:
-            self._sending = False
+            self._is_idle.set()
 
     async def _see_rest_sent(self, shared: Sharing) -> None:
         """Wait until the index has all orders, whoever sends them; where that worker is dead, do it in its place."""
@@ -103,6 +107,8 @@ class DrainIndex:
         session = self._session
         assert session is not None
         if session.shared is not None:
+            if session.error is not None:
+                return False
             drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once))
             return drained is not None and drained.waiting_s is None
         drain = session.engine.drain
@@ -113,7 +119,3 @@ class DrainIndex:
         if session.error is not None:
             return False
         return session.engine.settle(delivery).waiting_s is None
-
-
-def _nothing() -> None:
-    """Takes one turn of the thread pool."""

@@ -17,6 +17,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.upgrade import prepare
+from crawlspace.state.store import Counts
 from crawlspace.upkeep import Stopped
 
 logger = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class Command(ScrapyCrawl):
         if session.error is not None:
             sys.stderr.write(f"{session.error}\n")
             self.exitcode = session.error.exit_status
-        elif session.engine.frontier.silent and not session.final_counts.by_state.get("done"):
+        elif session.engine.frontier.silent and session.final_counts and not session.final_counts.by_state.get("done"):
             self.exitcode = 1  # no site could be reached, and none ever was
         sys.stderr.write(f"{summary(session)}\n")
 
@@ -144,19 +145,16 @@ def summary(session: Session) -> str:
     counts = session.final_counts
     first = (
         f"{session.collection.name}: {'done' if session.finish_reason == 'finished' and session.error is None else 'stopped'}. "
-        f"{progress.fetched:,} fetched, {counts.indexed:,} documents in the index"
+        f"{progress.fetched:,} fetched{f', {counts.indexed:,} documents in the index' if counts else ''}"
         f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {progress.errors:,} errors."
     )
     lines = [first]
-    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
-    if left or counts.outbox:
-        rest = [f"{left:,} URLs pending"] if left else []
-        rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
-        others = session.shared.others if session.shared is not None else 0
-        whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
-        lines.append(f"  left for {whom}: {', '.join(rest)}")
-    if counts.held:
-        lines.append(f"  {counts.held:,} deletions are held  (scrapy deletions {session.collection.name} shows them, and why)")
+    if counts is not None:
+        lines += _left(session, counts)
+    else:
+        lines.append(
+            f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
+        )
     silent = sorted(session.engine.frontier.silent)
     if silent:
         more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
@@ -168,6 +166,21 @@ def summary(session: Session) -> str:
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     return "\n".join(lines)
+
+
+def _left(session: Session, counts: Counts) -> list[str]:
+    """What is left to do, and for whom."""
+    lines = []
+    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
+    if left or counts.outbox:
+        rest = [f"{left:,} URLs pending"] if left else []
+        rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
+        others = session.shared.others if session.shared is not None else 0
+        whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
+        lines.append(f"  left for {whom}: {', '.join(rest)}")
+    if counts.held:
+        lines.append(f"  {counts.held:,} deletions are held  (scrapy deletions {session.collection.name} shows them, and why)")
+    return lines
 
 
 _NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}

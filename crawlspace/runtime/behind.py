@@ -32,7 +32,8 @@ class ServerThread:
         self._done: deque[Callable[[], None]] = deque()
         self._ends = threading.Event()
         self._patient_until = 0.0
-        self._is_away = False
+        self._away: StoreAway | StoreFull | None = None
+        """Why the last call failed, if it did."""
         self.failed: Callable[[BaseException], None] = self._raise
         """Told of what goes wrong for good."""
 
@@ -70,23 +71,29 @@ class ServerThread:
 
     def _persistently(self, job: Callable[[], T]) -> T:
         while True:
+            if isinstance(self._away, StoreAway) and self._is_patience_over:
+                raise self._away  # each further call would wait as long again
             try:
                 result = job()
             except (StoreAway, StoreFull) as error:
-                if self._ends.is_set() and monotonic() >= self._patient_until:
+                before, self._away = self._away, error
+                if self._is_patience_over:
                     raise
-                if not self._is_away:
-                    self._is_away = True
+                if before is None:
                     logger.warning("%s; the crawl waits and goes on by itself, nothing is lost", error)
                 if self._ends.is_set():
                     threading.Event().wait(PAUSE_S / 4)
                 else:
                     self._ends.wait(PAUSE_S)
             else:
-                if self._is_away:
-                    self._is_away = False
+                if self._away is not None:
+                    self._away = None
                     logger.warning("Redis answers again, the crawl goes on")
                 return result
+
+    @property
+    def _is_patience_over(self) -> bool:
+        return self._ends.is_set() and monotonic() >= self._patient_until
 
     def _is_done(self, done: Callable[[Any], None] | None, future: Future[Any]) -> None:
         error = future.exception()

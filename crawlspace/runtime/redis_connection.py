@@ -14,10 +14,15 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
 OLDEST = (7, 0)
+ANSWER_S = 10
+"""So long a server may take to answer a worker."""
 
 
-def connected(settings: Mapping[str, object]) -> redis.Redis:
-    """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises ConfigError, StoreAway or StoreError."""
+def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.Redis:
+    """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises ConfigError, StoreAway or StoreError.
+
+    `crawls`: it is a worker's, which repeats by itself what got no answer, tells people so, and can be stopped meanwhile.
+    """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
     from crawlspace.state.redis_scripts import said  # noqa: PLC0415
@@ -27,6 +32,8 @@ def connected(settings: Mapping[str, object]) -> redis.Redis:
     if url.partition("://")[2]:
         own.set("REDIS_URL", url)
     own.setdict({"REDIS_DECODE_RESPONSES": None, "REDIS_ENCODING": None})
+    if crawls:
+        own.set("REDIS_PARAMS", {**_impatience(own), **own.getdict("REDIS_PARAMS")})
     try:
         client = _by_sentinels(url, own) if url.startswith("sentinel://") else _by_settings(own)
     except (ValueError, TypeError, ImportError) as error:
@@ -43,6 +50,18 @@ def connected(settings: Mapping[str, object]) -> redis.Redis:
         client.close()
         raise
     return client
+
+
+def _impatience(settings: Settings) -> dict[str, object]:
+    """What a worker asks of the client where REDIS_PARAMS says nothing else: that it does not repeat what got no answer."""
+    import redis  # noqa: PLC0415 - as above
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+    from redis.retry import Retry  # noqa: PLC0415
+
+    asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
+    if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
+        asked["retry"] = Retry(NoBackoff(), 1, (redis.ConnectionError,))
+    return asked
 
 
 def _by_settings(settings: Settings) -> redis.Redis:

@@ -12,7 +12,7 @@ from urllib.request import getproxies
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
 from crawlspace.engine import Engine
-from crawlspace.errors import ConfigError, CrawlspaceError, StoreError
+from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.locating import Locating
 from crawlspace.opening import Opening, open_engine
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crawlspace.run import Located
     from crawlspace.runtime.sharing import Sharing
     from crawlspace.shared import SharedStore
+    from crawlspace.state.store import Counts
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +51,8 @@ class Session:
         self.engine: Engine = opening.engine
         self.space = self.engine.space
         self.error: CrawlspaceError | None = None
-        self.final_counts = store.counts()
-        """How things stood at the end."""
+        self.final_counts: Counts | None = None
+        """How things stood at the end; None where the store could not tell any more."""
         self.sending = SendingTimes()
         self._file_number = 0
         self._store = store
@@ -223,7 +224,8 @@ class Session:
                 self.shared.close()
             elif self.error is None:
                 self.engine.close()
-            self.final_counts = self._store.counts()
+            if not isinstance(self.error, StoreAway):  # it was waited for long enough
+                self.final_counts = self._store.counts()
         except StoreError as error:
             self.error = self.error or error
         finally:

@@ -110,9 +110,13 @@ class Sharing:
 
         self._behind.do(self._write, done)
 
+    def hurry(self) -> None:
+        """The crawl ends: a server that is away is not waited for much longer."""
+        self._behind.hurry()
+
     def settle(self, crawler: Crawler) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else goes on."""
-        self._behind.hurry()
+        self.hurry()
         while self._engine.uncommitted or self._engine.is_committing:
             self.commit(crawler)
             self._behind.settle()

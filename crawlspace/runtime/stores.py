@@ -42,7 +42,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
     from crawlspace.shared import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
 
     rules = rules_of(collection, build_space(collection))
-    client = connected(settings)
+    client = connected(settings, crawls=True)
     behind = ServerThread()
     try:
         store = SharedStore(

@@ -400,6 +400,27 @@ def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server],
     assert "Redis answers again" in shared.output()
 
 
+def test_a_worker_that_is_stopped_while_the_server_is_away_ends(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
+    kept = {"appendonly": "yes", "appendfsync": "always"}
+    first = RedisServer(data_dir=tmp_path / "kept", config=kept, persist=True)
+    first.start()
+    url = f"CRAWLSPACE_STORE_URL=redis://127.0.0.1:{first.port}/0"
+    shared = team(*(server.url("/") for server in four))
+    worker = shared.start("-s", url)
+    shared.until(lambda: len(fetched(four)) > 60)
+    first.stop()
+    shared.until(lambda: "Redis cannot be reached" in shared.output())
+    worker.send_signal(signal.SIGINT)
+    assert worker.wait(timeout=40) == 1
+    assert "what could not be recorded is fetched again" in shared.output()
+    assert "Traceback" not in shared.output()
+    with RedisServer(port=first.port, data_dir=tmp_path / "kept", config=kept):
+        shared.start("-s", url, "-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db").wait(timeout=60)
+    assert "done." in shared.output(1)
+    assert set(fetched(four)) == all_of(four)
+    assert shared.indexed(0) == all_of(four)
+
+
 def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
     """Also where a site goes from one worker to another, because the first is killed or another one comes."""
     with ExitStack() as stack:

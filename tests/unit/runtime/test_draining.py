@@ -67,7 +67,6 @@ def test_a_tick_and_the_end_do_not_send_both(monkeypatch: pytest.MonkeyPatch, tu
 
     monkeypatch.setattr(module, "deferToThread", no_thread)
     monkeypatch.setattr(module, "maybe_deferred_to_future", lambda awaitable: awaitable)
-    monkeypatch.setattr(module, "_nothing", lambda: asyncio.sleep(0))
     asyncio.run(crawl())
     assert (outbox.left, outbox.most_at_once) == (0, 1)
 
