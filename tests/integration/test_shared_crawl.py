@@ -404,7 +404,8 @@ def test_a_worker_that_is_stopped_while_the_server_is_away_ends(team: MakeTeam, 
     kept = {"appendonly": "yes", "appendfsync": "always"}
     first = RedisServer(data_dir=tmp_path / "kept", config=kept, persist=True)
     first.start()
-    url = f"CRAWLSPACE_STORE_URL=redis://127.0.0.1:{first.port}/0"
+    port = first.port
+    url = f"CRAWLSPACE_STORE_URL=redis://127.0.0.1:{port}/0"
     shared = team(*(server.url("/") for server in four))
     worker = shared.start("-s", url)
     shared.until(lambda: len(fetched(four)) > 60)
@@ -414,7 +415,7 @@ def test_a_worker_that_is_stopped_while_the_server_is_away_ends(team: MakeTeam, 
     assert worker.wait(timeout=40) == 1
     assert "what could not be recorded is fetched again" in shared.output()
     assert "Traceback" not in shared.output()
-    with RedisServer(port=first.port, data_dir=tmp_path / "kept", config=kept):
+    with RedisServer(port=port, data_dir=tmp_path / "kept", config=kept):
         shared.start("-s", url, "-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db").wait(timeout=60)
     assert "done." in shared.output(1)
     assert set(fetched(four)) == all_of(four)
