@@ -219,7 +219,9 @@ class Supply:
             if one.site in self._leaving:
                 self.release([state.id for state in one.states])
                 continue
-            new += one.site not in self._ready
+            if one.site not in self._ready:
+                new += 1
+                self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
             self._lost.discard(one.site)
             lanes = self._ready.setdefault(one.site, {})
             for state in one.states:
@@ -350,7 +352,6 @@ class Supply:
         self._leaving.clear()
         self._staying.clear()
         self._count = 0
-        self._frontier.silent.clear()  # the server knows of those that were given up, and took no word of it for the others
         self._behind.do(self._join_again, self._returned)
 
     def _returned(self, _: None) -> None:

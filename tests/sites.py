@@ -331,21 +331,26 @@ def _run(loop: asyncio.AbstractEventLoop, server: Server, listener: socket.socke
 
 
 async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Event) -> None:
-    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    talks: set[asyncio.Task[None]] = set()
+    writers: list[asyncio.StreamWriter] = []
 
     def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(server.talk(reader, writer))
-        talks[task] = writer
-        task.add_done_callback(talks.pop)
+        talks.add(task)
+        writers.append(writer)
+        task.add_done_callback(talks.discard)
 
     listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20)
     await stop.wait()
     listening.close()
-    left = dict(talks)
-    for task, writer in left.items():
+    for _ in range(5):  # what has just been accepted takes a few rounds of the loop until it is known here
+        await asyncio.sleep(0)
+    left = list(talks)
+    for task in left:
         task.cancel()
-        writer.transport.abort()
     await asyncio.gather(*left, return_exceptions=True)
+    for writer in writers:  # also those whose talk is over, and whose last words nobody reads
+        writer.transport.abort()
     await asyncio.sleep(0)  # the transports close their sockets in the loop's next round
 
 

@@ -20,6 +20,7 @@ from twisted.internet.defer import fail
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.main import CONNECTION_LOST
 from twisted.python.failure import Failure
+from twisted.web.client import URI
 
 from crawlspace.recent import Recent
 from crawlspace.runtime.failures import NotAsked
@@ -32,6 +33,7 @@ SITES = 50_000
 HOST_NAMES = 5_000
 TRIES_FOR: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The option that bounds for how many milliseconds the system sends again what is not acknowledged; Linux has it."""
+LONGEST_MS = 2**31 - 1
 MOST_IDLE = 2_000
 """Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
 
@@ -82,11 +84,8 @@ def watch_connections(
     connect = pool._newConnection
 
     def connect_and_watch(key: Any, endpoint: Any) -> Any:
-        host = key[1].decode("ascii", "replace")
-        site = f"[{host}]:{key[2]}" if ":" in host else f"{host}:{key[2]}"
-
         def watch(connection: Any) -> Any:
-            Watch(connection, lambda: holds_for_s(site), lambda: sending.sent(site))
+            Watch(connection, holds_for_s, sending.sent)
             return connection
 
         with connecting():  # the endpoint asks for the addresses before it returns
@@ -98,47 +97,60 @@ def watch_connections(
 
 
 class Watch:
-    """Asks `holds_for_s` right before anything of a request is handed to the operating system, and tells `sent` right after.
+    """Asks `holds_for_s` right before anything is handed to the operating system, and tells `sent` of each part of a request right after.
 
     Between a request and its being written lie the rest of the loop's turn and, with TLS, the handshake. A process can be suspended
     for hours in between, and what was allowed before may not be any more. Nor is the system to go on sending it after that time: where
     the network is cut, it tries again and again, and the site would be asked when the network is back (Linux: RFC 5482 in tcp(7)).
     """
 
-    def __init__(self, connection: Any, holds_for_s: Callable[[], float], sent: Callable[[], None]) -> None:
+    def __init__(self, connection: Any, holds_for_s: Callable[[str], float], sent: Callable[[str], None]) -> None:
         self._connection, self._holds_for_s, self._sent = connection, holds_for_s, sent
         wire = connection.transport
         while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
             wire = below
         self._wire, self._write, self._send = wire, wire.writeSomeData, connection.request
         connection.request, wire.writeSomeData = self.request, self.write
-        self._asks = self._refused = False
+        self._site: str | None = None
+        """What was asked last on this connection; through a proxy that is not what it is connected with."""
+        self._awaits_answer = self._is_unwritten = self._refused = False
 
     def request(self, request: Any) -> Any:
         """Send a request, as HTTP11ClientProtocol does."""
-        if not self._holds_for_s():
-            self._connection.abort()  # nobody else would close it
+        self._site = site_of(request.absoluteURI)
+        if not self._holds_for_s(self._site):
+            self._connection.transport.abortConnection()  # nobody else would close it
             return fail(NotAsked())
-        self._asks = True
+        self._awaits_answer = self._is_unwritten = True
         return self._send(request).addBoth(self._over)
 
     def write(self, data: bytes) -> Any:
         """Write to the socket, as FileDescriptor.writeSomeData does: an exception means that the connection is lost."""
-        if not self._asks:  # as TLS at the end of a connection
+        site = self._site
+        if site is None:
             return self._write(data)
-        holds_for_s = self._holds_for_s()
+        holds_for_s = self._holds_for_s(site)
         if not holds_for_s:
             self._refused = True
             return CONNECTION_LOST
-        if holds_for_s < inf and TRIES_FOR is not None:
-            self._wire.getHandle().setsockopt(socket.IPPROTO_TCP, TRIES_FOR, ceil(holds_for_s * 1000))
+        if holds_for_s < inf and TRIES_FOR is not None:  # not by getHandle: inside a tunnel that is TLS's
+            self._wire.socket.setsockopt(socket.IPPROTO_TCP, TRIES_FOR, min(ceil(holds_for_s * 1000), LONGEST_MS))
         written = self._write(data)
-        self._sent()
+        if self._awaits_answer or self._is_unwritten:  # not what TLS says at the end of a connection
+            self._is_unwritten = False
+            self._sent(site)
         return written
 
     def _over(self, answer: Any) -> Any:
-        self._asks = False
+        self._awaits_answer = False
         return Failure(NotAsked()) if self._refused else answer
+
+
+def site_of(url: bytes) -> str:
+    """Return the site of a request, as the frontier calls it: host and port."""
+    parts = URI.fromBytes(url)
+    host = parts.host.decode("ascii", "replace")
+    return f"[{host}]:{parts.port}" if ":" in host else f"{host}:{parts.port}"
 
 
 def remember_host_names() -> None:

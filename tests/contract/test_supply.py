@@ -51,11 +51,11 @@ class Calls:
 class Crawler:
     """One worker, which asks two pages of a site at once and keeps no delay."""
 
-    def __init__(self, clock: FakeClock) -> None:
+    def __init__(self, clock: FakeClock, *, timeout_s: float = 10**6) -> None:
         self.clock = clock
         self.calls = Calls()
         self.store = SharedStore(
-            another_client(), "shared", sinks=SINKS, behind=self.calls, clock=clock, lease_s=600, timeout_s=10**6
+            another_client(), "shared", sinks=SINKS, behind=self.calls, clock=clock, lease_s=600, timeout_s=timeout_s
         )
         assert self.store.worker.begin("rules") is None
         self.store.worker.ready()
@@ -177,6 +177,84 @@ def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawle
         clock.advance(60)
         worker.tick()
     assert (one.changes, two.changes) == (0, 1)
+
+
+def taken_for_dead(worker: Crawler, by: Crawler) -> None:
+    """The server's doing; the worker itself does not know yet."""
+    by.store.worker.bury([worker.store.worker.name])
+
+
+def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+    alone, by = Crawler(clock, timeout_s=30), crawlers[0]
+    alone.store.keep()
+    for other in reversed(crawlers):
+        taken_for_dead(other, by)
+    alone.tick()
+    site = alone.ask(1) and alone.under_way[0].site
+    assert site
+    held = alone.store.supply.holds_for_s
+    assert held(site) == 29, "a second before the others may take this worker for dead"
+    clock.advance(20)
+    assert held(site) == 9
+    alone.tick()
+    assert held(site) == 29, "the server has heard of it"
+    clock.advance(28.5)
+    assert held(site) == 0.5
+    clock.advance(0.5)
+    assert held(site) == 0.0
+    clock.advance(100)
+    assert held(site) == 0.0
+    taken_for_dead(alone, by)
+    alone.tick()
+    assert held(site) == 0.0, "the server answers again, but the site was given to others"
+    assert held("elsewhere.example:80") == 29
+    alone.answered(*"abcd")
+    for _ in range(3):
+        clock.advance(2)
+        alone.tick()
+        alone.ask()
+    assert held(site) > 27, "it is this worker's again"
+    alone.store.close()
+
+
+def test_who_was_taken_for_dead_asks_again_what_it_gave_up_afterwards(
+    crawlers: tuple[Crawler, Crawler], clock: FakeClock
+) -> None:
+    """Its word was not taken. It would take such a site and let it go again without end."""
+    one, two = crawlers
+    one.store.keep()
+    taken_for_dead(one, by=one)
+    taken_for_dead(two, by=one)
+    clock.advance(2)
+    one.tick()
+    one.frontier.give_up("a.example:80")  # a request that was under way was one failure too many
+    one.answered(*"abcd")
+    for _ in range(10):
+        clock.advance(2)
+        one.tick()
+        one.ask()
+    assert {state.site for state in one.under_way} == {f"{host}.example:80" for host in "abcd"}
+
+
+def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+    one, two = crawlers
+    taken_for_dead(two, by=one)
+    one.frontier.give_up("a.example:80")
+    one.answered(*"abcd")
+    for _ in range(10):
+        clock.advance(2)
+        one.tick()
+        one.ask()
+    assert {state.site for state in one.under_way} == {f"{host}.example:80" for host in "bcd"}
+
+
+def test_links_refused_are_not_counted_again_for_a_worker_that_is_no_more(crawlers: tuple[Crawler, Crawler]) -> None:
+    """The call that counted them may have been made, and its answer lost."""
+    one, two = crawlers
+    taken_for_dead(one, two)
+    one.store.count_refusals({"domain": 2})
+    one.store.record([], now=NOW)
+    assert one.store.refusals() == {}
 
 
 def test_links_refused_are_counted_in_the_call_that_records_outcomes(crawlers: tuple[Crawler, Crawler]) -> None:

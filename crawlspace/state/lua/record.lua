@@ -215,7 +215,7 @@ function ops.record(args)
   local pushes, deletes = settle()
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health, args.worker, answered)
-  count_refused(args.refused)
+  if number or not args.worker then count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
   local reply = replied(lowered, pushes, deletes, due)
   return number and remembered(args, reply) or reply
 end

@@ -6,17 +6,20 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import scrapy
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import succeed
 from twisted.internet.error import ConnectionDone
@@ -25,12 +28,13 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from twisted.web._newclient import Request
-from twisted.web.client import HTTPConnectionPool
+from twisted.web.client import URI, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
 from crawlspace.runtime import handler as module
 from crawlspace.runtime.failures import NotAsked
-from crawlspace.runtime.handler import SendingTimes, watch_connections
+from crawlspace.runtime.handler import SendingTimes, TimingHandler, site_of, watch_connections
+from crawlspace.urls import parse
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -43,6 +47,7 @@ class Wire(FileDescriptor):
         self.connected = 1
         self.protocol = protocol
         self.written = b""
+        self.socket = self
         self.options: dict[int, int] = {}
         """Of the connection, as last set."""
 
@@ -57,8 +62,8 @@ class Wire(FileDescriptor):
     def setTcpNoDelay(self, enabled: bool) -> None:
         """There is no socket."""
 
-    def getHandle(self) -> Wire:
-        return self
+    def getHandle(self) -> None:
+        """Inside a tunnel this is no socket."""
 
     def setsockopt(self, level: int, option: int, value: int) -> None:
         assert level == socket.IPPROTO_TCP
@@ -72,10 +77,11 @@ class Wire(FileDescriptor):
 class Network:
     """A pool whose connections are made at once; the test writes as the loop would, answers, and closes them."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, host: bytes = b"a.example") -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, url: bytes = b"http://a.example/", proxy: bytes | None = None) -> None:
+        self.url = URI.fromBytes(url)
         self.time = MemoryReactorClock()
         monkeypatch.setattr(module, "monotonic", self.time.seconds)
-        self.key = (b"http", host, 80)
+        self.key = (b"http", self.url.host, self.url.port) if proxy is None else (b"http-proxy", proxy, 3128)
         self.wires: list[Wire] = []
         self.sending = SendingTimes()
         self.is_known: list[bool] = []
@@ -84,8 +90,12 @@ class Network:
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
         self.holds_for_s = inf
+        """For a.example:80; other sites are held for ever."""
         self.errors: list[Failure] = []
-        watch_connections(self.pool, self.sending, connecting=self._connecting, holds_for_s=lambda _: self.holds_for_s)
+        watch_connections(self.pool, self.sending, connecting=self._connecting, holds_for_s=self._holds_for_s)
+
+    def _holds_for_s(self, site: str) -> float:
+        return self.holds_for_s if site == "a.example:80" else inf
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -104,7 +114,7 @@ class Network:
         return factory.buildProtocol(None)
 
     def ask(self) -> None:
-        request = Request(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True)
+        request = Request._construct(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True, parsedURI=self.url)
         endpoint: Any = self
         connected: Any = self.pool.getConnection(self.key, endpoint)
         connected.addCallback(lambda connection: connection.request(request)).addErrback(self.errors.append)
@@ -122,6 +132,10 @@ class Network:
 
     def close(self) -> None:
         self.wires[-1].connectionLost(Failure(ConnectionDone()))
+
+    @property
+    def is_open(self) -> bool:
+        return any(not wire.disconnected for wire in self.wires)
 
     @property
     def sent(self) -> int:
@@ -200,7 +214,49 @@ def test_a_request_that_may_not_be_sent_any_more_is_not(
     assert network.ago_s == (3 if kept else 0)
     assert network.sent == kept
     assert [failure.type for failure in network.errors] == [NotAsked], "it is not sent a second time by Twisted"
-    assert [wire.disconnected for wire in network.wires] == [1], "nothing else would ever close it"
+    assert len(network.wires) == 1
+    assert not network.is_open, "nothing else would ever close it"
+
+
+@pytest.mark.parametrize(("holds_for_s", "sent"), [(0.0, 0), (20.0, 1)])
+def test_scrapys_handler_asks_the_session(monkeypatch: pytest.MonkeyPatch, holds_for_s: float, sent: int) -> None:
+    network = Network(monkeypatch)
+    reactor: Any = network.time
+    network.pool = HTTPConnectionPool(reactor)
+    monkeypatch.setattr(HTTP11DownloadHandler, "__init__", lambda handler, _: setattr(handler, "_pool", network.pool))
+    session = SimpleNamespace(sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s)
+    crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session))
+    TimingHandler(crawler)
+    network.ask()
+    network.write()
+    assert network.sent == sent
+    assert [failure.type for failure in network.errors] == [NotAsked] * (1 - sent)
+
+
+def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(monkeypatch, proxy=b"proxy.example")
+    network.ask()
+    network.write()
+    network.time.advance(3)
+    assert network.ago_s == 3.0
+    network.answer()
+    network.holds_for_s = 0.0
+    network.ask()
+    assert [failure.type for failure in network.errors] == [NotAsked]
+
+
+@pytest.mark.parametrize("may_be_sent", [True, False])
+def test_a_site_that_answers_before_it_is_asked(monkeypatch: pytest.MonkeyPatch, *, may_be_sent: bool) -> None:
+    """As some servers do that are tired of waiting: the request is still on its way out."""
+    network = Network(monkeypatch)
+    network.ask()
+    network.answer()
+    if not may_be_sent:
+        network.holds_for_s = 0.0
+    network.time.advance(1)
+    network.write()
+    network.time.advance(3)
+    assert (network.sent, network.ago_s) == ((1, 3.0) if may_be_sent else (0, 0.0))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system has that option")
@@ -295,21 +351,44 @@ def test_a_request_is_not_sent_after_a_handshake_that_took_too_long(monkeypatch:
         network.exchange()
     assert not network.heard
     assert [failure.type for failure in network.errors] == [NotAsked]
+    assert not network.is_open
 
 
-SITES = [
-    # the host as Twisted has it, the site as the frontier has it
-    (b"a.example",                "a.example:80"),
-    (b"127.0.0.1",                "127.0.0.1:80"),
-    (b"::1",                      "[::1]:80"),
-    (b"2001:db8::7",              "[2001:db8::7]:80"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("host", "site"), SITES)
-def test_a_sending_is_noted_under_the_name_of_its_site(monkeypatch: pytest.MonkeyPatch, host: bytes, site: str) -> None:
-    network = Network(monkeypatch, host)
+def test_a_kept_connection_with_tls_is_closed_where_its_site_must_not_be_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Even if the other end never answers that it has heard of that."""
+    network = Secure(monkeypatch, tmp_path)
+    network.ask()
+    for _ in range(4):
+        network.exchange()
+    network.say(ANSWER)
+    network.exchange()
+    assert network.is_open
+    network.holds_for_s = 0.0
     network.ask()
     network.write()
-    network.time.advance(3)
-    assert network.sending.ago_s(site) == 3.0
+    assert [failure.type for failure in network.errors] == [NotAsked]
+    assert not network.is_open
+
+
+ADDRESSES = [
+    "http://a.example/",
+    "https://a.example/",
+    "http://a.example:80/x",
+    "https://a.example:8443/x?y=http://b.example:1/",
+    "HTTP://A.EXAMPLE/",
+    "http://a.example./",
+    "http://bücher.example/ä",
+    "http://127.0.0.1/",
+    "http://127.0.0.1:8123/",
+    "http://[::1]/",
+    "http://[2001:DB8::7]:8080/",
+    "http://under_score.example/",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_site_of_a_request_is_called_as_the_frontier_calls_it(address: str) -> None:
+    url = parse(address)
+    assert site_of(scrapy.Request(url.text).url.encode("ascii")) == url.site
