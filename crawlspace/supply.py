@@ -8,13 +8,13 @@ under way there. Whatever takes time runs behind the crawl, by way of `behind`, 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import Protocol, TypeVar
 
 from crawlspace.clock import Clock
 from crawlspace.frontier.frontier import FAR_S, Frontier
+from crawlspace.holdings import Claims, Holdings
 from crawlspace.model import Queue, UrlState
 from crawlspace.state.redis_workers import Letting, Surroundings, Taken, TakenForDead, TakenSite, Worker
 from crawlspace.state.store import Site
@@ -35,6 +35,8 @@ MARGIN_S = 1.0
 """So long before others may take this worker for dead it asks for nothing more."""
 LEAVING_S, STAYING_S = 15.0, 60.0
 """A site that is to go to another worker, but still answers after so long, stays; for so long it is then not to go again."""
+CLAIM_PAUSE_S = 0.4
+"""So often sites that are needed are claimed from others."""
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 """Between two calls for new sites of which the first brought none."""
 
@@ -69,20 +71,17 @@ class Supply:
         self._lease_s = lease_s
         self._most_sites = most_sites
         self._join_again = come_back
-        self._ready: dict[str, dict[int, deque[UrlState]]] = {}
-        """By site that is held, and lane."""
+        self._held = Holdings()
+        self._claims = Claims(clock)
         self._wants: dict[str, int] = {}
         self._leaving: dict[str, float] = {}
         """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
-        self._lost: set[str] = set()
-        """Sites that were given to others when this worker was taken for dead, but for those that it has taken anew."""
         self._staying: dict[str, float] = {}
         """Sites that were to go and stayed, and until when."""
-        self._count = 0
-        self._taking = self._beating = self._returning = False
+        self._taking = self._beating = self._returning = self._claiming = False
         self._pause_s = 0.0
         self._sure_until = inf
-        self._next_take = self._next_beat = self._next_sweep = 0.0
+        self._next_take = self._next_beat = self._next_sweep = self._next_claim = 0.0
         self._frontier: Frontier | None = None
         self._arrived: Callable[[TakenSite], None] = lambda _: None
         self._wake: Callable[[], None] = lambda: None
@@ -118,7 +117,12 @@ class Supply:
 
     def holds_for_s(self, site: str) -> float:
         """For so many seconds yet nobody else can have been given a site that was this worker's; 0.0 where somebody may have."""
-        return 0.0 if site in self._lost else max(0.0, self._sure_until - self._clock.monotonic())
+        return 0.0 if self._held.has_gone(site) else max(0.0, self._sure_until - self._clock.monotonic())
+
+    def holds(self, site: str) -> bool:
+        """Whether a request may be made to the site that no URL was handed out for. If not, it may before long: ask again soon."""
+        self._claims.say(site)
+        return site in self._held and site not in self._leaving
 
     # --- what the frontier asks -----------------------------------------------------------------------------------
 
@@ -128,15 +132,10 @@ class Supply:
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         """Hand out what lies ready of a site; where that is all, more is fetched meanwhile."""
-        lanes = self._ready.get(site)
-        if lanes is None or queue is None or site in self._leaving:
+        if queue is None or site not in self._held or site in self._leaving:
             return []
-        hand = lanes.get(queue.lane, deque())
-        got = [hand.popleft() for _ in range(min(limit, len(hand)))]
-        self._count -= len(got)
-        if not hand:
-            lanes.pop(queue.lane, None)
-        if not lanes:
+        got = self._held.hand_out(site, queue.lane, limit)
+        if not self._held.has_any(site):
             self._wants[site] = max(limit, self._wants.get(site, 0))
             self._take()
         return got
@@ -168,10 +167,11 @@ class Supply:
         now = self._clock.monotonic()
         self._part(now)
         self._take()
+        self._claim(now)
         if now >= self._next_sweep:
             self._next_sweep = now + 0.3
             self._sweep()
-        if self._ready or not self.is_idle():
+        if self._held or not self.is_idle():
             self._idle_s = 0.0
         elif not self._idle_s:
             self._idle_s, self._next_beat = IDLE_BEAT_S, now
@@ -203,9 +203,9 @@ class Supply:
 
     def _wanted_new(self) -> int:
         assert self._frontier is not None
-        if self._clock.monotonic() < self._next_take or self._count >= MOST_READY or self._frontier.wake_in() == 0.0:
+        if self._clock.monotonic() < self._next_take or self._held.ready >= MOST_READY or self._frontier.wake_in() == 0.0:
             return 0
-        return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._ready)))
+        return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._held)))
 
     def _taken(self, taken: Taken | None) -> None:
         self._taking = False
@@ -219,26 +219,55 @@ class Supply:
             if one.site in self._leaving:
                 self.release([state.id for state in one.states])
                 continue
-            if one.site not in self._ready:
-                new += 1
-                self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
-            self._lost.discard(one.site)
-            lanes = self._ready.setdefault(one.site, {})
-            for state in one.states:
-                lanes.setdefault(state.queue.lane, deque()).append(state)
-            self._count += len(one.states)
-            self._arrived(one)
-            asked_ago_s, wait_s = None, 0.0
-            if one.known is not None:
-                asked_ago_s = one.known.asked_ago_s
-                wait_s = 0.0 if one.known.wait_until is None else one.known.wait_until - self._clock.now()
-            self._frontier.arrived(one.site, [Queue.of_lane(lane) for lane in lanes], asked_ago_s=asked_ago_s, wait_s=wait_s)
+            new += self._hold(one)
         self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
         self._next_take = self._clock.monotonic() + self._pause_s
         if taken.share is not None:
             self._share(taken.share)
         self._part(self._clock.monotonic())
         if taken.sites:
+            self._wake()
+
+    def _hold(self, one: TakenSite) -> bool:
+        """Have a site from now on, or more of it. Returns whether it was not held before."""
+        assert self._frontier is not None
+        is_new = one.site not in self._held
+        if is_new:
+            self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
+        lanes = self._held.put(one.site, one.states)
+        self._arrived(one)
+        asked_ago_s, wait_s = None, 0.0
+        if one.known is not None:
+            asked_ago_s = one.known.asked_ago_s
+            wait_s = 0.0 if one.known.wait_until is None else one.known.wait_until - self._clock.now()
+        self._frontier.arrived(one.site, [Queue.of_lane(lane) for lane in lanes], asked_ago_s=asked_ago_s, wait_s=wait_s)
+        return is_new
+
+    def _claim(self, now: float) -> None:
+        """See to it that the sites that are needed come here."""
+        sites = self._claims.outstanding(self._held)
+        if not sites or self._claiming or now < self._next_claim or self._frontier is None:
+            return
+        self._next_claim, self._claiming = now + CLAIM_PAUSE_S, True
+
+        def claim() -> list[TakenSite] | None:
+            try:
+                return self._worker.claim(sites)
+            except TakenForDead:
+                return None
+
+        self._behind.do(claim, self._claimed)
+
+    def _claimed(self, taken: list[TakenSite] | None) -> None:
+        self._claiming = False
+        if self._frontier is None:
+            return
+        if taken is None:
+            self._come_back()
+            return
+        for one in taken:
+            self._hold(one)
+        if taken:
             self._wake()
 
     def _beat(self) -> tuple[float, Surroundings | None]:
@@ -269,7 +298,11 @@ class Supply:
                 around.broken,
                 self._worker.broken_key,
             )
-        nothing = around.is_nothing_left and not self._ready and self.is_idle()
+        now = self._clock.monotonic()
+        for site in around.claimed:
+            if self._may_go(site, now):
+                self._dismiss(site, now)
+        nothing = around.is_nothing_left and not self._held and self.is_idle()
         self.is_over = nothing and self._was_nothing
         self._was_nothing = nothing
         if self.is_over:
@@ -283,15 +316,25 @@ class Supply:
         """Let sites go for others, beyond a fair share: those first that are asked for the fewest pages at this moment."""
         frontier = self._frontier
         assert frontier is not None
-        many = len(self._ready) - len(self._leaving) - fair
+        many = len(self._held) - len(self._leaving) - fair
         if many <= 0:
             return
         now = self._clock.monotonic()
-        may_go = [site for site in reversed(self._ready) if site not in self._leaving and self._staying.get(site, now) <= now]
+        may_go = [site for site in reversed(self._held) if self._may_go(site, now)]
         for site in sorted(may_go, key=frontier.asking)[:many]:
-            self._leaving[site] = now
-            frontier.part(site)
-            self.release(self._put_down(site))
+            self._dismiss(site, now)
+
+    def _may_go(self, site: str, now: float) -> bool:
+        held = site in self._held and site not in self._leaving and site not in self._claims
+        return held and self._staying.get(site, now) <= now
+
+    def _dismiss(self, site: str, now: float) -> None:
+        """Have a site go to another worker, as soon as nothing is under way there."""
+        assert self._frontier is not None
+        self._leaving[site] = now
+        self._frontier.part(site)
+        self._wants.pop(site, None)
+        self.release(self._held.put_down(site))
 
     def _part(self, now: float) -> None:
         """Let go of the sites that are leaving where nothing is under way; keep what answers too late."""
@@ -309,9 +352,9 @@ class Supply:
         frontier = self._frontier
         done = [
             site
-            for site, lanes in self._ready.items()
-            if not (self._taking or site in self._wants or site in self._leaving or frontier.asking(site))
-            and (not lanes or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
+            for site in self._held
+            if not (self._taking or site in self._wants or site in self._leaving or site in self._claims or frontier.asking(site))
+            and (not self._held.has_any(site) or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
         ]
         self._let_go(done)
 
@@ -321,21 +364,12 @@ class Supply:
             return
         going = []
         for site in sites:
-            ids = self._put_down(site)
-            del self._ready[site]
+            ids = self._held.drop(site)
+            self._wants.pop(site, None)
             self._leaving.pop(site, None)
             self._staying.pop(site, None)
             going.append(Letting(site, *self._frontier.part(site), ids))
         self._behind.do(lambda: self._worker.let_go(going))
-
-    def _put_down(self, site: str) -> list[int]:
-        """Have nothing of a site lie ready; return the ids of what did."""
-        lanes = self._ready[site]
-        ids = [state.id for hand in lanes.values() for state in hand]
-        lanes.clear()
-        self._count -= len(ids)
-        self._wants.pop(site, None)
-        return ids
 
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""
@@ -344,14 +378,12 @@ class Supply:
             return
         self._returning = True
         logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
-        self._lost |= self._ready.keys()
-        for site in list(self._ready):
+        for site in self._held:
             self._frontier.part(site)
-        self._ready.clear()
+            self._held.drop(site)
         self._wants.clear()
         self._leaving.clear()
         self._staying.clear()
-        self._count = 0
         self._behind.do(self._join_again, self._returned)
 
     def _returned(self, _: None) -> None:

@@ -7,6 +7,7 @@ beside its turns, so that they are kept apart here, and the frontier is told of 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
@@ -14,6 +15,8 @@ from typing import Protocol
 from crawlspace.frontier.politeness import Pace
 from crawlspace.run import FetchRobots
 
+ANOTHERS_S = 0.3
+"""So often it is looked whether a site is this process' to ask, while it is another's."""
 SUSPENDED_S = 5.0
 """So often it is looked whether a site may be asked again, while nothing may."""
 _BEHIND_A_PAGE = 1.1
@@ -33,7 +36,9 @@ class Paces(Protocol):
 class RobotsTurns:
     """Those that wait, by the site they lead to. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, paces: Paces) -> None:
+    def __init__(self, turns: Turns, paces: Paces, *, holds: Callable[[str], bool] = lambda _: True) -> None:
+        """`holds`: whether a site is this process' to ask; where it is not, it is asked for so that it will be."""
+        self._holds = holds
         self._turns = turns
         self._paces = paces
         self._waiting: dict[str, deque[FetchRobots]] = {}
@@ -72,6 +77,8 @@ class RobotsTurns:
         return max(0.0, self._next[0][0] - now) if self._next else None
 
     def _free_in(self, site: str) -> float:
+        if not self._holds(site):
+            return ANOTHERS_S
         return SUSPENDED_S if self._paces.of(site).suspended else self._turns.next_turn_in(site)
 
     def _ask_in(self, wait: float, site: str, now: float) -> None:

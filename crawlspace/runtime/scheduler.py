@@ -60,7 +60,8 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._session = session
         self._engine = session.engine
-        self._redirected = RobotsTurns(session.engine.frontier, session.engine.paces)
+        holds = session.shared.holds if session.shared is not None else lambda _: True
+        self._redirected = RobotsTurns(session.engine.frontier, session.engine.paces, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
         self._in_this_turn = 0
         self._early_at = 0.0

@@ -69,6 +69,10 @@ class Sharing:
         """For so many seconds yet the site is this worker's for certain. It may have been cut off, or suspended, since it handed out a URL."""
         return self._supply.holds_for_s(site)
 
+    def holds(self, site: str) -> bool:
+        """Whether a request may be made to a site of which no URL was handed out; see Supply."""
+        return self._supply.holds(site)
+
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""
 

@@ -31,6 +31,7 @@ _PARTS = (
     "record",
     "look",
     "take",
+    "claims",
     "orders",
     "move",
     "main",

@@ -93,6 +93,8 @@ class Surroundings:
     """Records that were put aside, because they are not ours or of an unknown version."""
     deleted: int
     """Deletions of this run by the others."""
+    claimed: Sequence[str] = ()
+    """Sites of this worker that others wait for."""
 
     @property
     def is_nothing_left(self) -> bool:
@@ -192,6 +194,7 @@ class Worker:
         )
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
+        answer[-1] = [site.decode() for site in answer[-1]]
         return Surroundings(*answer)
 
     def take(self, *, refill: Mapping[str, int], new: int, limit: int, now: int, until: int, number: int | None = None) -> Taken:
@@ -219,6 +222,16 @@ class Worker:
     def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> TakenSite:
         site = name.decode()
         return TakenSite(site, urls_leased(self._scripts, site, urls, until), _known(site, *known) if known else None)
+
+    def claim(self, sites: Sequence[str]) -> list[TakenSite]:
+        """Take these sites, with none of their URLs, but for those that others hold: they will be told to let them go.
+
+        Raises TakenForDead.
+        """
+        answer = self._scripts.run("claim", worker=self.name, sites=list(sites))
+        if answer is None:
+            raise TakenForDead("this worker was silent for too long; others have its sites now")
+        return [self._taken(*told, until=0) for told in answer]
 
     def record(
         self,

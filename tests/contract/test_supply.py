@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import inf
@@ -246,6 +247,35 @@ def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tupl
         one.tick()
         one.ask()
     assert {state.site for state in one.under_way} == {f"{host}.example:80" for host in "bcd"}
+
+
+def test_a_site_that_is_needed_comes_from_the_other_worker_and_goes_back(
+    crawlers: tuple[Crawler, Crawler], clock: FakeClock
+) -> None:
+    """As when the robots.txt of another site lies there."""
+    one, two = crawlers
+    needed = "a.example:80"
+    behind_ms = round(time.time() * 1000) - round(clock.now() * 1000)
+    for each in crawlers:
+        each.store.scripts.now_ms = lambda: behind_ms + round(clock.now() * 1000)
+
+    def pass_s(seconds: int, *, needs: bool) -> set[str]:
+        """Return who had the site for something else meanwhile, and who for its pages."""
+        had = set()
+        for _ in range(2 * seconds):
+            clock.advance(0.5)
+            if needs and two.store.supply.holds(needed):
+                had.add("two, for something else")
+            for name, each in (("one", one), ("two", two)):
+                each.tick()
+                had |= {name for host in each.ask() if host == "a"}
+                each.answered(*"bcd")
+        return had
+
+    assert pass_s(3, needs=True) == set(), "a page of it is under way"
+    one.answered("a")
+    assert pass_s(6, needs=True) == {"two, for something else"}
+    assert pass_s(10, needs=False) in ({"one"}, {"two"}), "it is crawled again"
 
 
 def test_links_refused_are_not_counted_again_for_a_worker_that_is_no_more(crawlers: tuple[Crawler, Crawler]) -> None:

@@ -25,7 +25,7 @@ from tests.integration import stored
 from tests.quick_start import Running
 from tests.servers import Server as RedisServer
 from tests.servers import another_client, emptied, redis_server
-from tests.sites import Server, Site, page, redirect, serve, slow, status
+from tests.sites import Server, Site, page, redirect, serve, slow, status, text
 
 HOST = socket.gethostname()
 FAST = f"{stored.FAST}CRAWLSPACE_WORKER_TIMEOUT = 5\n"
@@ -373,8 +373,8 @@ def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Serv
     shared.until(lambda: client.hlen("{demo}:url:0") > 24)
     waiting = sorted(state.id for state in shared.store.urls() if state.status is None)
     unlucky = dict(zip((b"%d" % id for id in waiting[-len(garbage) :]), garbage, strict=True))
-    for id, text in unlucky.items():
-        client.hset("{demo}:url:0", id, text)
+    for id, record in unlucky.items():
+        client.hset("{demo}:url:0", id, record)
     shared.wait()
     assert client.hgetall("{demo}:broken") == unlucky
     client.close()
@@ -442,6 +442,26 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
         assert "done." in shared.output(1)
         assert "done." in shared.output(2)
+
+
+def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> None:
+    """Many hosts have their robots.txt on one of them, and several workers ask for it there while one of them crawls it."""
+    with ExitStack() as stack:
+        common, *others = [stack.enter_context(serve(tree(14 if n == 1 else 2), host=f"127.0.0.{n}")) for n in range(1, 7)]
+        for other in others:
+            other.site["/robots.txt"] = redirect(common.url("/robots.txt"))
+        common.site["/robots.txt"] = text("User-agent: *\nDisallow: /13\n")
+        shared = team(
+            *(server.url("/") for server in (common, *others)),
+            settings="DOWNLOAD_DELAY = 0.5\nRANDOMIZE_DOWNLOAD_DELAY = False\n",
+        )
+        shared.start()
+        shared.start()
+        shared.wait()
+        times = [request.at for request in common.requests]
+        assert min(after - before for before, after in pairwise(times)) > 0.35, "the server may be late to read a request"
+        assert common.counts()["/robots.txt"] == 6
+        assert set(fetched([common, *others])) == all_of([common, *others]) - {common.url("/13")}
 
 
 def test_delays_hold_when_one_that_was_taken_for_dead_comes_back(team: MakeTeam) -> None:

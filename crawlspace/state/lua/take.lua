@@ -161,7 +161,7 @@ function ops.take(args)
     end
     for _, one in ipairs(args.refill) do
       local site = find_site(one[1])
-      if site and call("HGET", P .. "owner", site) == args.worker then
+      if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "silent", site) == 0 then
         if not got(site, one[2], true) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]

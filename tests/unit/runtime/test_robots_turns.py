@@ -6,12 +6,14 @@ from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
+import pytest
+
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.model import NewUrl, Source
 from crawlspace.run import FetchRobots
-from crawlspace.runtime.robots_turns import SUSPENDED_S, RobotsTurns
+from crawlspace.runtime.robots_turns import ANOTHERS_S, SUSPENDED_S, RobotsTurns
 from crawlspace.state.memory import MemoryStore
 from crawlspace.urls import url_key
 
@@ -119,3 +121,18 @@ def test_without_a_delay_all_go_out_at_once() -> None:
     world = World(delay=0.0)
     world.redirect(50, "shared.example")
     assert [at for at, _ in world.crawl(STEP_S)] == [0.0] * 50
+
+
+def test_a_site_that_another_process_asks_is_waited_for() -> None:
+    world = World()
+    ours: set[str] = set()
+    world.turns = RobotsTurns(world.frontier, world, holds=ours.__contains__)
+    world.redirect(3, "shared.example")
+    assert world.crawl(5) == []
+    assert world.turns.soonest_in(world.clock.monotonic()) == pytest.approx(0.0, abs=ANOTHERS_S)
+    world.frontier.asked_beside("shared.example:80")  # as the other one did, a moment ago
+    ours.add("shared.example:80")
+    asked = world.crawl(5)
+    assert len(asked) == 3
+    assert asked[0][0] >= 6.0 - 1e-6, "and the other one's asking counts"
+    assert min(gaps(asked)) >= 1.0 - 1e-6

@@ -1,0 +1,22 @@
+-- A worker may need a site that has nothing for it, or that another one holds: the robots.txt of others may lie there. `claimed` is by site
+-- who waits for it.
+
+-- Give a worker these sites, with none of their URLs, where nobody else holds them. Whoever holds one of the others is told with its next beat.
+function ops.claim(args)
+  if not caller(args) then return false end
+  local now, told = now_ms(), {}
+  for _, name in ipairs(args.sites) do
+    local site = site_number(name)
+    local owner = call("HGET", P .. "owner", site)
+    if owner and owner ~= args.worker then
+      call("HSET", P .. "claimed", site, args.worker)
+    else
+      call("ZREM", P .. "free", site)
+      call("ZREM", P .. "later", site)
+      call("HSET", P .. "owner", site, args.worker)
+      call("SADD", owned_key(args.worker), site)
+      told[#told + 1] = site_told(site, {""}, now, false)
+    end
+  end
+  return told
+end
