@@ -1,18 +1,15 @@
-"""The sites that a worker holds, what of each lies ready to be handed out, and which it needs besides."""
+"""The sites that a worker holds, and what of each lies ready to be handed out."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
-from crawlspace.clock import Clock
 from crawlspace.model import UrlState
 from crawlspace.recent import Recent
 
-LET_GO = 50_000
-"""Of so many sites it is remembered that they were this worker's."""
-CLAIM_S = 3.0
-"""A site that was needed within that time is claimed from others, and kept from them."""
+LOST = 50_000
+"""Of so many sites it is remembered that they were lost."""
 
 
 class Holdings:
@@ -20,7 +17,7 @@ class Holdings:
 
     def __init__(self) -> None:
         self._lanes: dict[str, dict[int, deque[UrlState]]] = {}
-        self._gone: Recent[str, str] = Recent(LET_GO)
+        self._lost: Recent[str, str] = Recent(LOST)
         self.ready = 0
         """How many URLs lie here."""
 
@@ -38,7 +35,7 @@ class Holdings:
 
     def put(self, site: str, states: Iterable[UrlState]) -> list[int]:
         """Hold a site from now on, or more of it. Returns the lanes in which something lies ready."""
-        self._gone.drop(site)
+        self._lost.drop(site)
         lanes = self._lanes.setdefault(site, {})
         for state in states:
             lanes.setdefault(state.queue.lane, deque()).append(state)
@@ -70,29 +67,33 @@ class Holdings:
         """Hold a site no more; return the ids of what lay ready."""
         ids = self.put_down(site)
         del self._lanes[site]
-        self._gone.put(site, site)
         return ids
 
-    def has_gone(self, site: str) -> bool:
-        """Whether the site was held, and is not any more."""
-        return self._gone.get(site) is not None
+    def lose_all(self) -> None:
+        """Hold nothing any more: all of it was given to others."""
+        for site in self:
+            self.drop(site)
+            self._lost.put(site, site)
+
+    def has_lost(self, site: str) -> bool:
+        """Whether the site was given to others, and was not held again since."""
+        return self._lost.get(site) is not None
 
 
-class Claims:
-    """Sites that are needed for something else than their URLs, and when that was last said."""
+class Needs:
+    """Requests to sites of which no URL was handed out: there are none. Who has any says so by methods of its own."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._said: dict[str, float] = {}
+    def waiting(self) -> Collection[str]:
+        """Return the sites that are to be asked, or are being asked."""
+        return ()
 
-    def __contains__(self, site: object) -> bool:
-        return site in self._said
+    def is_asking(self, site: str) -> bool:
+        """Whether such a request is under way at the site."""
+        return False
 
-    def say(self, site: str) -> None:
-        self._said[site] = self._clock.monotonic()
+    def begin(self, site: str) -> None:
+        """The site has come."""
 
-    def outstanding(self, held: Holdings) -> Sequence[str]:
-        """Those that are not held; what was not said again for long is forgotten."""
-        latest = self._clock.monotonic() - CLAIM_S
-        self._said = {site: at for site, at in self._said.items() if at >= latest}
-        return [site for site in self._said if site not in held]
+    def has_asked(self, site: str) -> bool:
+        """Whether the site was asked since it came."""
+        return False

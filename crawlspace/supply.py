@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from crawlspace.clock import Clock
 from crawlspace.frontier.frontier import FAR_S, Frontier
-from crawlspace.holdings import Claims, Holdings
+from crawlspace.holdings import Holdings, Needs
 from crawlspace.model import Queue, UrlState
 from crawlspace.state.redis_workers import Letting, Surroundings, Taken, TakenForDead, TakenSite, Worker
 from crawlspace.state.store import Site
@@ -72,10 +72,11 @@ class Supply:
         self._most_sites = most_sites
         self._join_again = come_back
         self._held = Holdings()
-        self._claims = Claims(clock)
         self._wants: dict[str, int] = {}
         self._leaving: dict[str, float] = {}
         """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
+        self.needs = Needs()
+        self._needed: Collection[str] = ()
         self._staying: dict[str, float] = {}
         """Sites that were to go and stayed, and until when."""
         self._taking = self._beating = self._returning = self._claiming = False
@@ -117,11 +118,10 @@ class Supply:
 
     def holds_for_s(self, site: str) -> float:
         """For so many seconds yet nobody else can have been given a site that was this worker's; 0.0 where somebody may have."""
-        return 0.0 if self._held.has_gone(site) else max(0.0, self._sure_until - self._clock.monotonic())
+        return 0.0 if self._held.has_lost(site) else max(0.0, self._sure_until - self._clock.monotonic())
 
     def holds(self, site: str) -> bool:
-        """Whether a request may be made to the site that no URL was handed out for. If not, it may before long: ask again soon."""
-        self._claims.say(site)
+        """Whether a request may be made to the site that no URL was handed out for."""
         return site in self._held and site not in self._leaving
 
     # --- what the frontier asks -----------------------------------------------------------------------------------
@@ -165,6 +165,7 @@ class Supply:
     def tick(self) -> None:
         """See to it that there is something to ask, and that the others know of this worker. To be called several times a second."""
         now = self._clock.monotonic()
+        self._needed = self.needs.waiting()
         self._part(now)
         self._take()
         self._claim(now)
@@ -191,15 +192,12 @@ class Supply:
         self._taking = True
         number, now = self._worker.next_number(), int(self._clock.now())
 
-        def take() -> Taken | None:
-            try:
-                return self._worker.take(
-                    refill=refill, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
-                )
-            except TakenForDead:
-                return None
+        def take() -> Taken:
+            return self._worker.take(
+                refill=refill, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
+            )
 
-        self._behind.do(take, self._taken)
+        self._behind.do(lambda: _unless_dead(take), self._taken)
 
     def _wanted_new(self) -> int:
         assert self._frontier is not None
@@ -219,6 +217,8 @@ class Supply:
             if one.site in self._leaving:
                 self.release([state.id for state in one.states])
                 continue
+            if one.site not in self._held:
+                self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
             new += self._hold(one)
         self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
         self._next_take = self._clock.monotonic() + self._pause_s
@@ -232,8 +232,6 @@ class Supply:
         """Have a site from now on, or more of it. Returns whether it was not held before."""
         assert self._frontier is not None
         is_new = one.site not in self._held
-        if is_new:
-            self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
         lanes = self._held.put(one.site, one.states)
         self._arrived(one)
         asked_ago_s, wait_s = None, 0.0
@@ -245,18 +243,12 @@ class Supply:
 
     def _claim(self, now: float) -> None:
         """See to it that the sites that are needed come here."""
-        sites = self._claims.outstanding(self._held)
+        sites = [site for site in self._needed if site not in self._held]
         if not sites or self._claiming or now < self._next_claim or self._frontier is None:
             return
         self._next_claim, self._claiming = now + CLAIM_PAUSE_S, True
 
-        def claim() -> list[TakenSite] | None:
-            try:
-                return self._worker.claim(sites)
-            except TakenForDead:
-                return None
-
-        self._behind.do(claim, self._claimed)
+        self._behind.do(lambda: _unless_dead(lambda: self._worker.claim(sites)), self._claimed)
 
     def _claimed(self, taken: list[TakenSite] | None) -> None:
         self._claiming = False
@@ -266,16 +258,14 @@ class Supply:
             self._come_back()
             return
         for one in taken:
-            self._hold(one)
-        if taken:
-            self._wake()
+            if self._hold(one):
+                self.needs.begin(one.site)
+                self._wants[one.site] = OF_A_NEW_SITE  # nobody else can crawl it meanwhile
+                self._wake()
 
     def _beat(self) -> tuple[float, Surroundings | None]:
         began = self._clock.monotonic()  # of this try: the one before may have been lost
-        try:
-            return began, self._worker.beat(self.told(), deleted=self.deleted())
-        except TakenForDead:
-            return began, None
+        return began, _unless_dead(lambda: self._worker.beat(self.told(), deleted=self.deleted()))
 
     def _heard(self, heard: tuple[float, Surroundings | None]) -> None:
         self._beating = False
@@ -300,7 +290,7 @@ class Supply:
             )
         now = self._clock.monotonic()
         for site in around.claimed:
-            if self._may_go(site, now):
+            if self._may_go(site, now) and (site not in self._needed or self.needs.has_asked(site)):
                 self._dismiss(site, now)
         nothing = around.is_nothing_left and not self._held and self.is_idle()
         self.is_over = nothing and self._was_nothing
@@ -320,13 +310,12 @@ class Supply:
         if many <= 0:
             return
         now = self._clock.monotonic()
-        may_go = [site for site in reversed(self._held) if self._may_go(site, now)]
+        may_go = [site for site in reversed(self._held) if self._may_go(site, now) and site not in self._needed]
         for site in sorted(may_go, key=frontier.asking)[:many]:
             self._dismiss(site, now)
 
     def _may_go(self, site: str, now: float) -> bool:
-        held = site in self._held and site not in self._leaving and site not in self._claims
-        return held and self._staying.get(site, now) <= now
+        return site in self._held and site not in self._leaving and self._staying.get(site, now) <= now
 
     def _dismiss(self, site: str, now: float) -> None:
         """Have a site go to another worker, as soon as nothing is under way there."""
@@ -338,9 +327,9 @@ class Supply:
 
     def _part(self, now: float) -> None:
         """Let go of the sites that are leaving where nothing is under way; keep what answers too late."""
-        if self._taking or not self._leaving or self._frontier is None:
+        if self._taking or self._claiming or not self._leaving or self._frontier is None:
             return  # what comes may be theirs
-        self._let_go([site for site in self._leaving if not self._frontier.asking(site)])
+        self._let_go([site for site in self._leaving if not (self._frontier.asking(site) or self.needs.is_asking(site))])
         for site in [site for site, since in self._leaving.items() if now - since > LEAVING_S]:
             del self._leaving[site]
             self._staying[site] = now + STAYING_S
@@ -353,7 +342,14 @@ class Supply:
         done = [
             site
             for site in self._held
-            if not (self._taking or site in self._wants or site in self._leaving or site in self._claims or frontier.asking(site))
+            if not (
+                self._taking
+                or self._claiming
+                or site in self._wants
+                or site in self._leaving
+                or site in self._needed
+                or frontier.asking(site)
+            )
             and (not self._held.has_any(site) or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
         ]
         self._let_go(done)
@@ -380,7 +376,7 @@ class Supply:
         logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
         for site in self._held:
             self._frontier.part(site)
-            self._held.drop(site)
+        self._held.lose_all()
         self._wants.clear()
         self._leaving.clear()
         self._staying.clear()
@@ -394,3 +390,11 @@ class Supply:
         """Give back all that is held."""
         self._frontier = None
         self._behind.do(self._worker.leave)
+
+
+def _unless_dead(call: Callable[[], T]) -> T | None:
+    """What the call returns; None where this worker was taken for dead."""
+    try:
+        return call()
+    except TakenForDead:
+        return None

@@ -136,6 +136,10 @@ class Frontier:
         self._set_pace(turns)
         self._asked(turns, 0.0)
 
+    def is_held(self, site: str) -> bool:
+        """Whether nothing of the site is handed out until `unhold`, or `locate`."""
+        return (turns := self._sites.get(site)) is not None and turns.held
+
     def is_located(self, site: str) -> bool:
         """Whether `locate` has told the address of a site that has just been handed out."""
         return self._clock.monotonic() < self._sites[site].located_until
@@ -150,8 +154,7 @@ class Frontier:
 
         Where that is not certain, because the look-up gave no answer, the site is to be located again after a while.
         """
-        turns = self._sites.get(site)
-        if turns is None or turns.located_until == inf:
+        if (turns := self._sites.get(site)) is None or turns.located_until == inf:
             return
         turns.held = False
         turns.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
@@ -161,8 +164,7 @@ class Frontier:
 
     def next_turn_in(self, site: str) -> float:
         """Seconds until the site may be asked by its own delay; 0.0 where it may be at once."""
-        turns = self._sites.get(site)
-        return 0.0 if turns is None else max(0.0, turns.next_turn - self._clock.monotonic())
+        return 0.0 if (turns := self._sites.get(site)) is None else max(0.0, turns.next_turn - self._clock.monotonic())
 
     def asked_beside(self, site: str) -> None:
         """One request to the site goes out beside its turns: its delay counts from now."""
@@ -182,17 +184,16 @@ class Frontier:
 
     def due(self, site: str, queue: Queue, at: int, *, retry: bool = False) -> None:
         """A known URL of the site is due at that time (seconds since 1970); a retry is waited for before the crawl is done."""
-        if site in self.silent:
-            return
-        if retry:
-            self._retries_until = max(self._retries_until, at)
-        self._later.add(self._turns(site), queue.lane, at)
+        if site not in self.silent:
+            self._retries_until = max(self._retries_until, at) if retry else self._retries_until
+            self._later.add(self._turns(site), queue.lane, at)
 
     def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
         """A site with URLs in these queues is this process' to ask; whoever asked it last did so long ago."""
-        turns = self._turns(site)
-        now = self._clock.monotonic()
-        turns.asked_at = turns.asked_at if asked_ago_s is None else max(turns.asked_at, now - asked_ago_s)
+        turns, now = self._turns(site), self._clock.monotonic()
+        if asked_ago_s is not None:
+            turns.asked_at = max(turns.asked_at, now - asked_ago_s)
+            self._set_pace(turns)  # it may be asked beside its turns before it has had one
         if wait_s > 0:
             turns.not_before = max(turns.not_before, now + wait_s)
         if site not in self.silent:
@@ -204,8 +205,7 @@ class Frontier:
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Begin nothing more at a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
-        turns = self._sites.get(site)
-        if turns is None:
+        if (turns := self._sites.get(site)) is None:
             return None, 0.0
         now = self._clock.monotonic()
         self._leases.give_back(turns)
@@ -268,8 +268,7 @@ class Frontier:
     # --- where a site stands --------------------------------------------------------------------------------------
 
     def _turns(self, site: str) -> SiteTurns:
-        turns = self._sites.get(site)
-        if turns is None:
+        if (turns := self._sites.get(site)) is None:
             turns = self._sites[site] = SiteTurns(site, Pace(0.0, 1), 1)
         return turns
 

@@ -1,22 +1,26 @@
 """Robots.txt files that others redirect to: the site they lie on is asked for them one at a time, at its own pace.
 
 Many hosts may have their robots.txt in one place. The frontier gives turns to sites that have pages to ask for; these requests go out
-beside its turns, so that they are kept apart here, and the frontier is told of each.
+beside its turns, so that they are kept apart here, and the frontier is told of each. Where several workers share the crawl, the site may
+be another's: it comes here for that, and goes again.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from itertools import count
 from typing import Protocol
 
 from crawlspace.frontier.politeness import Pace
+from crawlspace.holdings import Needs
 from crawlspace.run import FetchRobots
 
 ANOTHERS_S = 0.3
-"""So often it is looked whether a site is this process' to ask, while it is another's."""
+"""So often it is looked whether a site that is another worker's has come."""
+PATIENCE_S = 30.0
+"""One that has not come for so long is not waited for any more: two workers may each wait for a site of the other's."""
 SUSPENDED_S = 5.0
 """So often it is looked whether a site may be asked again, while nothing may."""
 _BEHIND_A_PAGE = 1.1
@@ -27,17 +31,18 @@ and its own pages are to have turns in between."""
 class Turns(Protocol):
     def next_turn_in(self, site: str) -> float: ...
     def asked_beside(self, site: str) -> None: ...
+    def is_held(self, site: str) -> bool: ...
 
 
 class Paces(Protocol):
     def of(self, site: str) -> Pace: ...
 
 
-class RobotsTurns:
+class RobotsTurns(Needs):
     """Those that wait, by the site they lead to. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, paces: Paces, *, holds: Callable[[str], bool] = lambda _: True) -> None:
-        """`holds`: whether a site is this process' to ask; where it is not, it is asked for so that it will be."""
+    def __init__(self, turns: Turns, paces: Paces, *, holds: Callable[[str], bool] | None = None) -> None:
+        """`holds`: whether a site is this worker's to ask, where several share the crawl."""
         self._holds = holds
         self._turns = turns
         self._paces = paces
@@ -45,26 +50,40 @@ class RobotsTurns:
         self._next: list[tuple[float, int, str]] = []
         """When each of these sites is to be asked, soonest first."""
         self._order = count()
+        self._asking: dict[str, str] = {}
+        """What is under way, in a shared crawl: by the site it is read for, the one that is asked."""
+        self._asked: set[str] = set()
+        """Sites that were asked since they came."""
+        self._away_since: dict[str, float] = {}
+        self._given_up: list[FetchRobots] = []
 
     def put(self, fetch: FetchRobots, now: float) -> None:
         """Have a redirected robots.txt wait for its turn."""
+        self._end(fetch.site)
         site = fetch.target_site
         if site in self._waiting:
             self._waiting[site].append(fetch)
         else:
             self._waiting[site] = deque([fetch])
-            self._ask_in(self._free_in(site), site, now)
+            self._ask_in(self._free_in(site, now), site, now)
 
     def take(self, now: float) -> FetchRobots | None:
         """Return one that may go out now; its site counts as asked."""
         while self._next and self._next[0][0] <= now:
             site = heappop(self._next)[2]
-            wait = self._free_in(site)
+            wait = self._free_in(site, now)
+            if now - self._away_since.get(site, now) > PATIENCE_S:
+                del self._away_since[site]
+                self._given_up += self._waiting.pop(site)
+                continue
             if wait > 0:  # a page of it has been asked for meanwhile
                 self._ask_in(wait, site, now)
                 continue
             fetch = self._waiting[site].popleft()
             self._turns.asked_beside(site)
+            if self._holds is not None:
+                self._asking[fetch.site] = site
+                self._asked.add(site)
             if self._waiting[site]:
                 self._ask_in(self._turns.next_turn_in(site) * _BEHIND_A_PAGE, site, now)
             else:
@@ -72,14 +91,44 @@ class RobotsTurns:
             return fetch
         return None
 
+    def given_up(self) -> list[FetchRobots]:
+        """Return those whose site did not come here, once."""
+        given_up, self._given_up = self._given_up, []
+        return given_up
+
     def soonest_in(self, now: float) -> float | None:
         """Seconds until `take` may have something; None where nothing waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
 
-    def _free_in(self, site: str) -> float:
-        if not self._holds(site):
+    # --- what the others are told -----------------------------------------------------------------------------------
+    def waiting(self) -> Collection[str]:
+        for site in [site for site in self._asking if not self._turns.is_held(site)]:
+            self._end(site)
+        return {site for site in self._waiting if not self._paces.of(site).suspended}.union(self._asking.values())
+
+    def is_asking(self, site: str) -> bool:
+        return site in self._asking.values()
+
+    def begin(self, site: str) -> None:
+        self._asked.discard(site)
+
+    def has_asked(self, site: str) -> bool:
+        return site in self._asked
+
+    def _end(self, site: str) -> None:
+        """What was under way for a site is over. The request may have gone out later than it was handed out: its delay counts from now."""
+        asked = self._asking.pop(site, None)
+        if asked is not None:
+            self._turns.asked_beside(asked)
+
+    def _free_in(self, site: str, now: float) -> float:
+        if self._paces.of(site).suspended:
+            return SUSPENDED_S
+        if self._holds is not None and not (self._holds(site) or self._turns.is_held(site)):
+            self._away_since.setdefault(site, now)
             return ANOTHERS_S
-        return SUSPENDED_S if self._paces.of(site).suspended else self._turns.next_turn_in(site)
+        self._away_since.pop(site, None)
+        return self._turns.next_turn_in(site)
 
     def _ask_in(self, wait: float, site: str, now: float) -> None:
         heappush(self._next, (now + wait, next(self._order), site))

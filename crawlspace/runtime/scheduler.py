@@ -14,7 +14,7 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
 from crawlspace.errors import StoreError
-from crawlspace.model import Candidate, Source
+from crawlspace.model import Candidate, Source, Status
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 from crawlspace.runtime.robots_turns import RobotsTurns
@@ -60,7 +60,7 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._session = session
         self._engine = session.engine
-        holds = session.shared.holds if session.shared is not None else lambda _: True
+        holds = session.shared.holds if session.shared is not None else None
         self._redirected = RobotsTurns(session.engine.frontier, session.engine.paces, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
         self._in_this_turn = 0
@@ -81,6 +81,7 @@ class FrontierScheduler(BaseScheduler):
         self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
         if self._session.shared is not None:
+            self._session.shared.need(self._redirected)
             self._session.shared.begin(self._crawler, lambda: wake(self._crawler))
 
     def close(self, reason: str) -> None:
@@ -101,6 +102,8 @@ class FrontierScheduler(BaseScheduler):
             return None
         now = monotonic()
         redirected = self._redirected.take(now)
+        for given_up in self._redirected.given_up():
+            self._engine.robots_read(given_up, status=int(Status.TIMEOUT), body="")
         if redirected is not None:
             return self._handed_out(self._robots_request(redirected))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from crawlspace.holdings import Needs
     from crawlspace.index.outbox import Drained
     from crawlspace.model import NewUrl
     from crawlspace.runtime.session import Session
@@ -70,8 +71,12 @@ class Sharing:
         return self._supply.holds_for_s(site)
 
     def holds(self, site: str) -> bool:
-        """Whether a request may be made to a site of which no URL was handed out; see Supply."""
+        """Whether a request may be made to a site of which no URL was handed out."""
         return self._supply.holds(site)
+
+    def need(self, needs: Needs) -> None:
+        """See to it that sites that are needed for such requests are held here."""
+        self._supply.needs = needs
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""

@@ -4,9 +4,6 @@
 -- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
-local CLAIMED_MS = 3000
--- So long a site that was let go because of a claim is kept for who has made it.
-
 local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
 -- Put a site that nobody holds where it will be found.
@@ -28,22 +25,13 @@ local function let_site_go(worker, site, asked_at, not_before)
   call("HDEL", P .. "owner", site)
   call("SREM", owned_key(worker), site)
   if asked_at then call("HSET", P .. "asked", site, string.format("%.0f", asked_at)) end
-  if call("HDEL", P .. "claimed", site) == 1 then not_before = math.max(not_before, now_ms() + CLAIMED_MS) end
-  offer(site, not_before)
-end
-
--- The sites of a worker that others wait for.
-local function claimed_of(worker)
-  local names, claims = {}, call("HGETALL", P .. "claimed")
-  for n = 1, #claims, 2 do
-    local owner = call("HGET", P .. "owner", claims[n])
-    if not owner or not is_alive(claims[n + 1]) then
-      call("HDEL", P .. "claimed", claims[n])
-    elseif owner == worker then
-      names[#names + 1] = site_name(tonumber(claims[n]))
-    end
+  local waiting = call("HGET", P .. "claimed", site)
+  if waiting then  -- it is kept for that one, but not for long
+    call("HDEL", P .. "claimed", site)
+    call("HSET", P .. "kept", site, string.format("%.0f %s", now_ms() + 3000, waiting))
+    not_before = math.max(not_before, now_ms() + 3000)
   end
-  return names
+  offer(site, not_before)
 end
 
 local function bury(worker, now)
@@ -92,7 +80,7 @@ function ops.begin(args)
     local ids = {}
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed")
+    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
     local seen = {}
     for _, kind in ipairs({"pending", "due"}) do
       for _, place in ipairs(call("SMEMBERS", P .. kind)) do
@@ -132,11 +120,20 @@ function ops.beat(args)
     local site, lane = string.match(retries[n], "(%d+):(%d+)")
     if running[tonumber(lane)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
+  local claimed, claims = {}, call("HGETALL", P .. "claimed")  -- this worker's sites that others wait for
+  for n = 1, #claims, 2 do
+    local owner = call("HGET", P .. "owner", claims[n])
+    if not owner or not is_alive(claims[n + 1]) then
+      call("HDEL", P .. "claimed", claims[n])
+    elseif owner == args.worker then
+      claimed[#claimed + 1] = site_name(tonumber(claims[n]))
+    end
+  end
   local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
   return {#workers, sites, call("HLEN", P .. "lease"), call("ZCARD", P .. "free"),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
-    tonumber(numbers[3] or 0), deleted - args.deleted, claimed_of(args.worker)}
+    tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
 end
 
 -- A worker holds sites no more: for each its name, how long ago it was asked (-1: never by this worker) and how long it must rest, in

@@ -13,7 +13,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.model import NewUrl, Source
 from crawlspace.run import FetchRobots
-from crawlspace.runtime.robots_turns import ANOTHERS_S, SUSPENDED_S, RobotsTurns
+from crawlspace.runtime.robots_turns import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsTurns
 from crawlspace.state.memory import MemoryStore
 from crawlspace.urls import url_key
 
@@ -130,9 +130,41 @@ def test_a_site_that_another_process_asks_is_waited_for() -> None:
     world.redirect(3, "shared.example")
     assert world.crawl(5) == []
     assert world.turns.soonest_in(world.clock.monotonic()) == pytest.approx(0.0, abs=ANOTHERS_S)
-    world.frontier.asked_beside("shared.example:80")  # as the other one did, a moment ago
+    assert world.turns.waiting() == {"shared.example:80"}
+    world.frontier.arrived("shared.example:80", [], asked_ago_s=0.1, wait_s=0.0)
     ours.add("shared.example:80")
+    world.turns.begin("shared.example:80")
+    assert not world.turns.has_asked("shared.example:80")
     asked = world.crawl(5)
     assert len(asked) == 3
-    assert asked[0][0] >= 6.0 - 1e-6, "and the other one's asking counts"
+    assert asked[0][0] >= 5.9 - 1e-6, "when it was asked by the other one counts"
     assert min(gaps(asked)) >= 1.0 - 1e-6
+    assert world.turns.has_asked("shared.example:80")
+
+
+def test_a_site_is_needed_until_it_has_answered() -> None:
+    world = World("http://0.example/")
+    world.turns = RobotsTurns(world.frontier, world, holds=lambda _: True)
+    world.frontier.hold("0.example:80")
+    world.redirect(1, "shared.example")
+    assert len(world.crawl(1)) == 1
+    assert world.turns.waiting() == {"shared.example:80"}
+    assert world.turns.is_asking("shared.example:80")
+    world.frontier.unhold("0.example:80")
+    assert world.turns.waiting() == set()
+    assert not world.turns.is_asking("shared.example:80")
+    assert world.frontier.next_turn_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"
+
+
+def test_a_site_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    """Two workers may each wait for a site of the other's, which cannot go because it is being asked for its robots.txt."""
+    world = World()
+    world.turns = RobotsTurns(world.frontier, world, holds=lambda _: False)
+    world.redirect(2, "shared.example")
+    world.crawl(PATIENCE_S - 1)
+    assert world.turns.given_up() == []
+    world.crawl(2)
+    assert [fetch.site for fetch in world.turns.given_up()] == ["0.example:80", "1.example:80"]
+    assert world.turns.given_up() == []
+    assert world.turns.waiting() == set()
+    assert world.turns.soonest_in(world.clock.monotonic()) is None
