@@ -51,6 +51,10 @@ class SitePaces:
         """When the slot may become another, in seconds since 1970; infinite where there is no timetable."""
         return self._present().until
 
+    def is_suspended(self) -> bool:
+        """Whether the slot says that nothing is asked at all."""
+        return self._present().suspended
+
     def phase(self) -> tuple[float | None, bool]:
         """What the slot says for all sites: seconds between requests, if it does, and whether nothing is asked at all."""
         slot = self._present()

@@ -207,9 +207,7 @@ class Supply:
 
     def _taken(self, taken: Taken | None) -> None:
         self._taking = False
-        if self._frontier is None:
-            return
-        if taken is None:
+        if self._frontier is None or taken is None:
             self._come_back()
             return
         new = 0
@@ -232,6 +230,8 @@ class Supply:
         """Have a site from now on, or more of it. Returns whether it was not held before."""
         assert self._frontier is not None
         is_new = one.site not in self._held
+        if is_new:
+            self.needs.begin(one.site)
         lanes = self._held.put(one.site, one.states)
         self._arrived(one)
         asked_ago_s, wait_s = None, 0.0
@@ -248,20 +248,18 @@ class Supply:
             return
         self._next_claim, self._claiming = now + CLAIM_PAUSE_S, True
 
-        self._behind.do(lambda: _unless_dead(lambda: self._worker.claim(sites)), self._claimed)
+        self._behind.do(lambda: _unless_dead(lambda: self._worker.claim(sites, now=int(self._clock.now()))), self._claimed)
 
     def _claimed(self, taken: list[TakenSite] | None) -> None:
         self._claiming = False
-        if self._frontier is None:
-            return
-        if taken is None:
+        if self._frontier is None or taken is None:
             self._come_back()
             return
         for one in taken:
             if self._hold(one):
-                self.needs.begin(one.site)
                 self._wants[one.site] = OF_A_NEW_SITE  # nobody else can crawl it meanwhile
                 self._wake()
+        self._part(self._clock.monotonic())
 
     def _beat(self) -> tuple[float, Surroundings | None]:
         began = self._clock.monotonic()  # of this try: the one before may have been lost
@@ -369,8 +367,7 @@ class Supply:
 
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""
-        assert self._frontier is not None
-        if self._returning:
+        if self._frontier is None or self._returning:
             return
         self._returning = True
         logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")

@@ -11,16 +11,17 @@ from collections import deque
 from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from itertools import count
+from random import random
 from typing import Protocol
 
-from crawlspace.frontier.politeness import Pace
 from crawlspace.holdings import Needs
 from crawlspace.run import FetchRobots
 
 ANOTHERS_S = 0.3
 """So often it is looked whether a site that is another worker's has come."""
 PATIENCE_S = 30.0
-"""One that has not come for so long is not waited for any more: two workers may each wait for a site of the other's."""
+"""A site that has not come for so long, or up to twice as long, is not waited for: two workers may each wait for one of the other's, and
+the first that lets go of its own ends that. Those whose robots.txt lie there are asked again after as long a wait."""
 SUSPENDED_S = 5.0
 """So often it is looked whether a site may be asked again, while nothing may."""
 _BEHIND_A_PAGE = 1.1
@@ -35,7 +36,7 @@ class Turns(Protocol):
 
 
 class Paces(Protocol):
-    def of(self, site: str) -> Pace: ...
+    def is_suspended(self) -> bool: ...
 
 
 class RobotsTurns(Needs):
@@ -54,7 +55,8 @@ class RobotsTurns(Needs):
         """What is under way, in a shared crawl: by the site it is read for, the one that is asked."""
         self._asked: set[str] = set()
         """Sites that were asked since they came."""
-        self._away_since: dict[str, float] = {}
+        self._patient_until: dict[str, float] = {}
+        """For sites that have not come yet."""
         self._given_up: list[FetchRobots] = []
 
     def put(self, fetch: FetchRobots, now: float) -> None:
@@ -72,8 +74,8 @@ class RobotsTurns(Needs):
         while self._next and self._next[0][0] <= now:
             site = heappop(self._next)[2]
             wait = self._free_in(site, now)
-            if now - self._away_since.get(site, now) > PATIENCE_S:
-                del self._away_since[site]
+            if now > self._patient_until.get(site, now):
+                del self._patient_until[site]
                 self._given_up += self._waiting.pop(site)
                 continue
             if wait > 0:  # a page of it has been asked for meanwhile
@@ -104,7 +106,7 @@ class RobotsTurns(Needs):
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._asking if not self._turns.is_held(site)]:
             self._end(site)
-        return {site for site in self._waiting if not self._paces.of(site).suspended}.union(self._asking.values())
+        return {*(() if self._paces.is_suspended() else self._waiting), *self._asking.values()}
 
     def is_asking(self, site: str) -> bool:
         return site in self._asking.values()
@@ -118,17 +120,21 @@ class RobotsTurns(Needs):
     def _end(self, site: str) -> None:
         """What was under way for a site is over. The request may have gone out later than it was handed out: its delay counts from now."""
         asked = self._asking.pop(site, None)
-        if asked is not None:
+        if asked is not None and self._is_ours(asked):
             self._turns.asked_beside(asked)
 
     def _free_in(self, site: str, now: float) -> float:
-        if self._paces.of(site).suspended:
+        if self._paces.is_suspended():
+            self._patient_until.pop(site, None)
             return SUSPENDED_S
-        if self._holds is not None and not (self._holds(site) or self._turns.is_held(site)):
-            self._away_since.setdefault(site, now)
+        if not self._is_ours(site):
+            self._patient_until.setdefault(site, now + PATIENCE_S * (1 + random()))  # noqa: S311 - no secret
             return ANOTHERS_S
-        self._away_since.pop(site, None)
-        return self._turns.next_turn_in(site)
+        has_just_come = self._patient_until.pop(site, None) is not None
+        return self._turns.next_turn_in(site) * (_BEHIND_A_PAGE if has_just_come else 1.0)
+
+    def _is_ours(self, site: str) -> bool:
+        return self._holds is None or self._holds(site) or self._turns.is_held(site)
 
     def _ask_in(self, wait: float, site: str, now: float) -> None:
         heappush(self._next, (now + wait, next(self._order), site))

@@ -14,10 +14,10 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
 from crawlspace.errors import StoreError
-from crawlspace.model import Candidate, Source, Status
+from crawlspace.model import Candidate, Source
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
-from crawlspace.runtime.robots_turns import RobotsTurns
+from crawlspace.runtime.robots_turns import PATIENCE_S, RobotsTurns
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -103,7 +103,8 @@ class FrontierScheduler(BaseScheduler):
         now = monotonic()
         redirected = self._redirected.take(now)
         for given_up in self._redirected.given_up():
-            self._engine.robots_read(given_up, status=int(Status.TIMEOUT), body="")
+            self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
+            self._engine.frontier.unhold(given_up.site)
         if redirected is not None:
             return self._handed_out(self._robots_request(redirected))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too

@@ -223,12 +223,12 @@ class Worker:
         site = name.decode()
         return TakenSite(site, urls_leased(self._scripts, site, urls, until), _known(site, *known) if known else None)
 
-    def claim(self, sites: Sequence[str]) -> list[TakenSite]:
+    def claim(self, sites: Sequence[str], *, now: int) -> list[TakenSite]:
         """Take these sites, with none of their URLs, but for those that others hold: they will be told to let them go.
 
         Raises TakenForDead.
         """
-        answer = self._scripts.run("claim", worker=self.name, sites=list(sites))
+        answer = self._scripts.run("claim", worker=self.name, sites=list(sites), now=now)
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         return [self._taken(*told, until=0) for told in answer]

@@ -384,7 +384,7 @@ def test_robots_txt_of_a_site_is_kept_by_the_worker_that_holds_it(store: RedisSt
 
 def claimed(worker: Worker, *hosts: str) -> list[str]:
     """Claim these hosts; return those that came."""
-    return [one.site.removesuffix(".example:80") for one in worker.claim([f"{host}.example:80" for host in hosts])]
+    return [one.site.removesuffix(".example:80") for one in worker.claim([f"{host}.example:80" for host in hosts], now=NOW)]
 
 
 def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known: Known) -> None:
@@ -392,7 +392,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     known.discover("a.example/0")
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
     one, two = joined(store), joined(store)
-    got = one.claim(["a.example:80", "unknown.example:80"])
+    got = one.claim(["a.example:80", "unknown.example:80"], now=NOW)
     assert [(each.site, list(each.states)) for each in got] == [("a.example:80", []), ("unknown.example:80", [])]
     assert got[0].known is not None
     assert [entry.body for entry in got[0].known.robots] == ["User-agent: *"]
@@ -402,7 +402,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     assert not two.beat().is_nothing_left
     assert take(one, a=5) == {"a": ["a.example/0"]}, "it may be crawled, too"
     one.let_go([Letting("unknown.example:80", 2.5)])
-    known_of = two.claim(["unknown.example:80"])[0].known
+    known_of = two.claim(["unknown.example:80"], now=NOW)[0].known
     assert known_of is not None
     assert known_of.asked_ago_s == pytest.approx(2.5, abs=0.5)
 
@@ -438,6 +438,38 @@ def test_a_site_that_was_claimed_in_vain_is_others_before_long(store: RedisStore
     assert take(third) == {"a": ["a.example/0"]}
 
 
+@pytest.mark.parametrize("is_claimed", [True, False])
+def test_a_site_that_rests_goes_on_resting_when_it_is_claimed(store: RedisStore, known: Known, *, is_claimed: bool) -> None:
+    """As one that has failed several times in a row."""
+    known.discover("a.example/0")
+    now = 10**12
+    store.scripts.now_ms = lambda: now
+    holder, waiting = joined(store), joined(store)
+    take(holder)
+    if is_claimed:
+        assert claimed(waiting, "a") == []
+    holder.let_go([Letting("a.example:80", rest_s=60, ids=[known.get("a.example/0").id])])
+    now += 1_000
+    came = waiting.claim(["a.example:80"], now=NOW)[0].known
+    assert came is not None
+    assert came.wait_until == NOW + 59
+
+
+def test_who_claims_a_site_first_gets_it_first(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    holder, first, second = joined(store), joined(store), joined(store)
+    take(holder)
+    for _ in range(3):
+        assert claimed(first, "a") == []
+        assert claimed(second, "a") == []
+    holder.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
+    assert claimed(second, "a") == []
+    assert claimed(first, "a") == ["a"]
+    assert first.beat().claimed == ["a.example:80"]
+    first.let_go([Letting("a.example:80")])
+    assert claimed(second, "a") == ["a"]
+
+
 def test_the_claim_of_a_dead_worker_is_forgotten(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     holder, dead = joined(store), joined(store)
@@ -447,7 +479,7 @@ def test_the_claim_of_a_dead_worker_is_forgotten(store: RedisStore, known: Known
     holder.beat()
     assert holder.beat().claimed == []
     with pytest.raises(TakenForDead):
-        dead.claim(["a.example:80"])
+        dead.claim(["a.example:80"], now=NOW)
 
 
 def test_a_site_that_was_given_up_and_is_claimed_is_not_crawled(store: RedisStore, known: Known) -> None:

@@ -28,7 +28,7 @@ local function let_site_go(worker, site, asked_at, not_before)
   local waiting = call("HGET", P .. "claimed", site)
   if waiting then  -- it is kept for that one, but not for long
     call("HDEL", P .. "claimed", site)
-    call("HSET", P .. "kept", site, string.format("%.0f %s", now_ms() + 3000, waiting))
+    call("HSET", P .. "kept", site, string.format("%.0f %.0f %s", now_ms() + 3000, not_before, waiting))
     not_before = math.max(not_before, now_ms() + 3000)
   end
   offer(site, not_before)

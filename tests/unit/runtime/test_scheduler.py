@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from crawlspace.frontier.politeness import Pace
 from crawlspace.run import FetchRobots
 from crawlspace.runtime import scheduler as module
 from crawlspace.runtime.requests import robots_request
@@ -77,7 +76,7 @@ def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(monkey
         wake_in=lambda: None, working=0, next_turn_in=lambda _: 3.0 if asked else 0.0, asked_beside=asked.append
     )
     monkeypatch.setattr(Engine, "frontier", frontier)
-    monkeypatch.setattr(Engine, "paces", SimpleNamespace(of=lambda _: Pace(3.0, 1)))
+    monkeypatch.setattr(Engine, "paces", SimpleNamespace(is_suspended=lambda: False))
     monkeypatch.setattr(module, "monotonic", lambda: 100.0)
     world = World(monkeypatch, sites=0)
     alarms: list[float] = []
