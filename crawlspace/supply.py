@@ -81,6 +81,8 @@ class Supply:
         """Sites that were to go and stayed, and until when."""
         self._taking = self._beating = self._returning = self._claiming = False
         self._pause_s = 0.0
+        self.lives = 0
+        """How often this worker was taken for dead."""
         self._sure_until = inf
         self._next_take = self._next_beat = self._next_sweep = self._next_claim = 0.0
         self._frontier: Frontier | None = None
@@ -374,6 +376,7 @@ class Supply:
         for site in self._held:
             self._frontier.part(site)
         self._held.lose_all()
+        self.lives += 1
         self._wants.clear()
         self._leaving.clear()
         self._staying.clear()

@@ -64,7 +64,9 @@ class TimingHandler(HTTP11DownloadHandler):
             return
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
-        watch_connections(self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s)
+        watch_connections(
+            self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, life=session.life
+        )
 
 
 def watch_connections(
@@ -73,19 +75,23 @@ def watch_connections(
     *,
     connecting: Callable[[], AbstractContextManager[None]],
     holds_for_s: Callable[[str], float] = lambda _: inf,
+    life: Callable[[], int] = lambda: 0,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
     which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
 
-    `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked.
+    `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
+    is one that was begun in an earlier `life`, before others were given what is held here.
     """
     connect = pool._newConnection
 
     def connect_and_watch(key: Any, endpoint: Any) -> Any:
+        began = life()
+
         def watch(connection: Any) -> Any:
-            Watch(connection, holds_for_s, sending.sent)
+            Watch(connection, holds_for_s, sending.sent, life, began)
             return connection
 
         with connecting():  # the endpoint asks for the addresses before it returns
@@ -104,8 +110,18 @@ class Watch:
     the network is cut, it tries again and again, and the site would be asked when the network is back (Linux: RFC 5482 in tcp(7)).
     """
 
-    def __init__(self, connection: Any, holds_for_s: Callable[[str], float], sent: Callable[[str], None]) -> None:
-        self._connection, self._holds_for_s, self._sent = connection, holds_for_s, sent
+    def __init__(
+        self,
+        connection: Any,
+        holds_for_s: Callable[[str], float],
+        sent: Callable[[str], None],
+        life: Callable[[], int],
+        began: int,
+    ) -> None:
+        """`began`: the life in which the connection was begun, for its first request."""
+        self._connection, self._holds_for_s, self._sent, self._life = connection, holds_for_s, sent, life
+        self._began: int | None = began
+        self._life_asked = began
         wire = connection.transport
         while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
             wire = below
@@ -118,7 +134,9 @@ class Watch:
     def request(self, request: Any) -> Any:
         """Send a request, as HTTP11ClientProtocol does."""
         self._site = site_of(request.absoluteURI)
-        if not self._holds_for_s(self._site):
+        began, self._began = self._life() if self._began is None else self._began, None
+        self._life_asked = vars(request).setdefault("life", began)  # Twisted sends the same one a second time
+        if not self._may_ask_for_s(self._site):
             self._connection.transport.abortConnection()  # nobody else would close it
             return fail(NotAsked())
         self._awaits_answer = self._is_unwritten = True
@@ -129,7 +147,7 @@ class Watch:
         site = self._site
         if site is None:
             return self._write(data)
-        holds_for_s = self._holds_for_s(site)
+        holds_for_s = self._may_ask_for_s(site)
         if not holds_for_s:
             self._refused = True
             return CONNECTION_LOST
@@ -140,6 +158,9 @@ class Watch:
             self._is_unwritten = False
             self._sent(site)
         return written
+
+    def _may_ask_for_s(self, site: str) -> float:
+        return self._holds_for_s(site) if self._life() == self._life_asked else 0.0
 
     def _over(self, answer: Any) -> Any:
         self._awaits_answer = False

@@ -165,6 +165,10 @@ class Session:
         """For how many seconds yet a request may be sent to a site of which a URL was handed out; 0.0: not any more."""
         return inf if self.shared is None else self.shared.holds_for_s(site)
 
+    def life(self) -> int:
+        """A number that changes whenever all that is held here was given to others."""
+        return 0 if self.shared is None else self.shared.life()
+
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""
         return self._own

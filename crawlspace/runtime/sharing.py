@@ -70,6 +70,10 @@ class Sharing:
         """For so many seconds yet the site is this worker's for certain. It may have been cut off, or suspended, since it handed out a URL."""
         return self._supply.holds_for_s(site)
 
+    def life(self) -> int:
+        """How often this worker was taken for dead."""
+        return self._supply.lives
+
     def holds(self, site: str) -> bool:
         """Whether a request may be made to a site of which no URL was handed out."""
         return self._supply.holds(site)

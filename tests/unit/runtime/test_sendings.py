@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.defer import succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectionDone
 from twisted.internet.ssl import CertificateOptions
 from twisted.internet.testing import MemoryReactorClock
@@ -89,10 +89,15 @@ class Network:
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
+        self.life = 0
         self.holds_for_s = inf
         """For a.example:80; other sites are held for ever."""
         self.errors: list[Failure] = []
-        watch_connections(self.pool, self.sending, connecting=self._connecting, holds_for_s=self._holds_for_s)
+        self.is_slow = False
+        """A connection is made when the test says so."""
+        watch_connections(
+            self.pool, self.sending, connecting=self._connecting, holds_for_s=self._holds_for_s, life=lambda: self.life
+        )
 
     def _holds_for_s(self, site: str) -> float:
         return self.holds_for_s if site == "a.example:80" else inf
@@ -108,7 +113,10 @@ class Network:
         connection = self.protocol(factory)
         self.wires.append(Wire(self.time, connection))
         connection.makeConnection(self.wires[-1])
-        return succeed(getattr(connection, "wrappedProtocol", connection))
+        connected = getattr(connection, "wrappedProtocol", connection)
+        self._about: Any = Deferred() if self.is_slow else succeed(connected)
+        self.come_about = lambda: self._about.callback(connected)
+        return self._about
 
     def protocol(self, factory: Any) -> Any:
         return factory.buildProtocol(None)
@@ -224,13 +232,50 @@ def test_scrapys_handler_asks_the_session(monkeypatch: pytest.MonkeyPatch, holds
     reactor: Any = network.time
     network.pool = HTTPConnectionPool(reactor)
     monkeypatch.setattr(HTTP11DownloadHandler, "__init__", lambda handler, _: setattr(handler, "_pool", network.pool))
-    session = SimpleNamespace(sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s)
+    session = SimpleNamespace(sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s, life=lambda: 0)
     crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session))
     TimingHandler(crawler)
     network.ask()
     network.write()
     assert network.sent == sent
     assert [failure.type for failure in network.errors] == [NotAsked] * (1 - sent)
+
+
+def while_it_is_connected(network: Network) -> None:
+    network.is_slow = True
+    network.ask()
+    network.life += 1
+    network.come_about()
+
+
+def before_the_loop_writes(network: Network) -> None:
+    network.ask()
+    network.life += 1
+
+
+def before_twisted_sends_it_again(network: Network) -> None:
+    on_a_kept_connection(network)
+    network.write()
+    network.life += 1
+    network.close()
+
+
+@pytest.mark.parametrize(
+    ("lose_all", "sent"), [(while_it_is_connected, 0), (before_the_loop_writes, 0), (before_twisted_sends_it_again, 2)]
+)
+def test_what_was_begun_before_others_had_the_site_is_not_sent_when_it_is_held_again(
+    monkeypatch: pytest.MonkeyPatch, lose_all: Callable[[Network], None], sent: int
+) -> None:
+    """As where the network was cut while a connection came about: its delay has been kept by another worker meanwhile."""
+    network = Network(monkeypatch)
+    lose_all(network)
+    network.write()
+    assert network.sent == sent
+    assert [failure.type for failure in network.errors] == [NotAsked]
+    network.is_slow = False
+    network.ask()
+    network.write()
+    assert network.sent == sent + 1, "what is begun now is sent"
 
 
 def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
