@@ -299,10 +299,10 @@ def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(str(reason), times) for reason, times in by_reason.items()]
 
 
-def note_all_pending(write: Callable[..., Any], site: str, status: int | None, **who: str) -> None:
+def note_all_pending(write: Callable[..., Any], site: str, status: int | None) -> None:
     """Note it in calls of a bounded size."""
     lane, after = 0, 0
-    while told := write("note_pending", site=site, status=status, lane=lane, after=after, **who):
+    while told := write("note_pending", site=site, status=status, lane=lane, after=after):
         lane, after = told
 
 

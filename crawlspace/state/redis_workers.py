@@ -4,7 +4,9 @@ A worker holds sites as a whole, and some of their URLs: so it keeps their delay
 It lives as long as it says so (`beat`); one that has been silent for `timeout_s` is dead to the others, who get its sites and URLs.
 A worker that comes back after that finds that it holds nothing, and what it records of what it held is passed over.
 
-Each call that hands out or records has a number, and one that is repeated because its answer was lost returns the same again.
+Each call that hands out or records has a number, and one that is repeated because its answer was lost returns the same again. Each try of
+a call has a number as well: a network that was cut may hand over a try when it is back that was given up long before, and the server
+refuses one that comes after a later one. Else URLs would be leased, or sites let go, without the worker knowing.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from secrets import token_hex
 from typing import Any
 
@@ -143,6 +146,7 @@ class Worker:
         self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
+        self._tries = count(1)
         self._rules = ""
         self._index: tuple[str, str] | None = None
 
@@ -162,9 +166,7 @@ class Worker:
         """
         self._rules, self._index = rules, index
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
-        answer, *more = self._scripts.run(
-            "begin", worker=self.name, rules=rules, info=info, index=index, timeout_ms=self._timeout_ms
-        )
+        answer, *more = self._run("begin", rules=rules, info=info, index=index, timeout_ms=self._timeout_ms)
         if answer == b"refused":
             other, theirs = (value.decode() for value in more)
             raise RulesDiffer(
@@ -181,17 +183,15 @@ class Worker:
     def bury(self, dead: Iterable[str]) -> None:
         """Give what workers held to the others: their machine knows that they are no more."""
         for name in dead:
-            self._scripts.run("bury", worker=self.name, dead=name)
+            self._run("bury", dead=name)
 
     def ready(self) -> None:
         """The store is in line with the rules: others may join."""
-        self._scripts.run("ready", worker=self.name)
+        self._run("ready")
 
     def beat(self, told: str = "", *, deleted: int = 0) -> Surroundings:
         """Say that this worker is alive, and how many documents it has deleted. Raises TakenForDead."""
-        answer = self._scripts.run(
-            "beat", worker=self.name, told=told, deleted=deleted, lanes=self._lanes, timeout_ms=self._timeout_ms
-        )
+        answer = self._run("beat", told=told, deleted=deleted, lanes=self._lanes, timeout_ms=self._timeout_ms)
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         answer[-1] = [site.decode() for site in answer[-1]]
@@ -202,9 +202,8 @@ class Worker:
 
         `number` repeats an earlier call. Raises TakenForDead.
         """
-        answer = self._scripts.run(
+        answer = self._run(
             "take",
-            worker=self.name,
             number=number or self.next_number(),
             refill=list(refill.items()),
             new=new,
@@ -228,7 +227,7 @@ class Worker:
 
         Raises TakenForDead.
         """
-        answer = self._scripts.run("claim", worker=self.name, sites=list(sites), now=now)
+        answer = self._run("claim", sites=list(sites), now=now)
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         return [self._taken(*told, until=0) for told in answer]
@@ -243,9 +242,8 @@ class Worker:
         number: int | None = None,
     ) -> Effects:
         """As the store does, but that what this worker does not hold any more is passed over; links `refused` by reason are counted."""
-        told = self._scripts.run(
+        told = self._run(
             "record",
-            worker=self.name,
             number=number or self.next_number(),
             changes=list(map(change_of, changes)),
             now=now,
@@ -255,9 +253,8 @@ class Worker:
         return effects_of(told)
 
     def let_go(self, sites: Iterable[Letting]) -> None:
-        self._scripts.run(
+        self._run(
             "let_go",
-            worker=self.name,
             sites=[
                 (one.site, -1 if one.asked_ago_s is None else int(one.asked_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
                 for one in sites
@@ -279,27 +276,31 @@ class Worker:
 
     def release(self, ids: Sequence[int]) -> None:
         """Give back URLs that were not asked for."""
-        self._scripts.run("release", worker=self.name, ids=list(ids))
+        self._run("release", ids=list(ids))
 
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""
-        self._scripts.run("give_up", worker=self.name, site=site)
+        self._run("give_up", site=site)
 
     def wait_site(self, site: str, until: int | None) -> None:
         """Remember that a site asked for silence until then; where it is not this worker's any more, only if that is longer."""
-        self._scripts.run("wait_site", worker=self.name, site=site, until=until)
+        self._run("wait_site", site=site, until=until)
 
     def note_pending(self, site: str, status: int | None) -> None:
         """As the store does, if the site is still this worker's."""
-        note_all_pending(self._scripts.run, site, status, worker=self.name)
+        note_all_pending(self._run, site, status)
 
     def save_robots(self, entry: RobotsEntry) -> None:
         """As the store does, if the site is still this worker's."""
-        self._scripts.run("save_robots", worker=self.name, **robots_told(entry))
+        self._run("save_robots", **robots_told(entry))
 
     def leave(self) -> None:
         """Give back all that is held."""
-        self._scripts.run("leave", worker=self.name, timeout_ms=self._timeout_ms)
+        self._run("leave", timeout_ms=self._timeout_ms)
+
+    def _run(self, operation: str, **args: object) -> Any:
+        """Make a call that the server does not take after a later one of this worker. Only one of them at a time."""
+        return self._scripts.run(operation, worker=self.name, at=next(self._tries), **args)
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:

@@ -2,5 +2,13 @@ local READS = {due = true, first_due = true, orders = true, parked = true, get =
 READS.lost_links, READS.counts = true, true
 READS.workers, READS.sender = true, true
 
+-- The calls of a worker have numbers, each try another one. One that arrives after a later one was given up by the worker, which has made
+-- it again or has been taken for dead since: a network that was cut hands over such calls when it is back.
+local args = unpack_one(ARGV[2])
+if args.at then
+  local number, last = unpack(call("HMGET", worker_key(args.worker), "number", "at"), 1, 2)
+  if last and tonumber(last) > args.at then return redis.error_reply("LATE " .. ARGV[1] .. " comes after later calls of its worker") end
+  if number then call("HSET", worker_key(args.worker), "at", args.at) end
+end
 if not READS[ARGV[1]] then call("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1) end
-return ops[ARGV[1]](unpack_one(ARGV[2]))
+return ops[ARGV[1]](args)

@@ -74,7 +74,7 @@ function ops.begin(args)
   end
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
-    "number", call("HINCRBY", P .. "n", "workers", 1))
+    "number", call("HINCRBY", P .. "n", "workers", 1), "at", args.at)
   if first then
     if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}

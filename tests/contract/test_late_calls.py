@@ -1,0 +1,129 @@
+"""Calls of a worker that reach the server late: given up in a network that was cut, made again, and handed over when it is back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from crawlspace.errors import StoreAway, StoreError
+from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_workers import Letting, Worker
+from crawlspace.state.store import RobotsEntry
+from tests.contract.conftest import NOW, SINKS, Known, new
+from tests.servers import another_client, emptied
+
+SITE = "a.example:80"
+
+
+@pytest.fixture
+def known() -> Iterator[Known]:
+    """Two sites with three URLs each."""
+    emptied().close()
+    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    known = Known(store)
+    known.discover(*(f"{host}.example/{number}" for host in "ab" for number in range(3)))
+    yield known
+    store.close()
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    worker = Worker(store, timeout_s=1000)
+    yield worker
+    store.close()
+
+
+def take(worker: Worker, *, new: int, number: int | None = None, **refill: int) -> list[int]:
+    """Take new sites with one URL each, and more of others; return the ids."""
+    more = {f"{host}.example:80": many for host, many in refill.items()}
+    taken = worker.take(refill=more, new=new, limit=1, now=NOW, until=NOW + 300, number=number)
+    return [state.id for one in taken.sites for state in one.states]
+
+
+def found(known: Known) -> list[Any]:
+    """What a page comes to that leads to another."""
+    return [known.page("a.example/0", "x", discovered=[new("c.example/1", depth=1)])]
+
+
+CALLS: dict[str, Callable[[Worker, Known], object]] = {
+    "take": lambda worker, _: take(worker, new=1, a=1, number=900),
+    "claim": lambda worker, _: worker.claim(["c.example:80"], now=NOW),
+    "let go": lambda worker, _: worker.let_go([Letting(SITE)]),
+    "release": lambda worker, _: worker.release([1]),
+    "record": lambda worker, known: worker.record(found(known), now=NOW, number=900),
+    "give up": lambda worker, _: worker.give_up(SITE),
+    "wait": lambda worker, _: worker.wait_site(SITE, NOW + 60),
+    "note": lambda worker, _: worker.note_pending(SITE, 400),
+    "robots.txt": lambda worker, _: worker.save_robots(RobotsEntry(SITE, "http", 200, "", NOW)),
+    "beat": lambda worker, _: worker.beat("this", deleted=3),
+    "begin": lambda worker, _: worker.begin("rules"),
+    "ready": lambda worker, _: worker.ready(),
+    "bury": lambda worker, _: worker.bury(["another"]),
+    "leave": lambda worker, _: worker.leave(),
+}
+
+
+@contextmanager
+def cut(worker: Worker) -> Iterator[Callable[[], Any]]:
+    """No call of the worker arrives within the block; yields what hands over the one that was made there."""
+    scripts = worker._scripts
+    run, made = scripts.run, []
+
+    def lost(operation: str, **args: object) -> Any:
+        made.append((operation, args))
+        raise StoreAway("cut")
+
+    def arrives() -> Any:
+        ((operation, args),) = made
+        return run(operation, **args)
+
+    scripts.run = lost  # type: ignore[method-assign]
+    with pytest.raises(StoreAway):
+        yield arrives
+    scripts.run = run  # type: ignore[method-assign]
+
+
+def everything(known: Known) -> dict[bytes, bytes]:
+    """All that the server keeps."""
+    assert isinstance(known.store, RedisStore)
+    client = known.store.scripts.client
+    return {key: client.dump(key) for key in client.keys()}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("is_taken_for_dead", [False, True])
+def test_a_call_that_arrives_after_a_later_one_does_nothing(
+    known: Known, worker: Worker, call: str, *, is_taken_for_dead: bool
+) -> None:
+    worker.begin("rules")
+    worker.ready()
+    take(worker, new=1)
+    with cut(worker) as arrives:
+        CALLS[call](worker, known)
+    if is_taken_for_dead:
+        worker.bury([worker.name])
+        worker.begin_again()
+    else:
+        CALLS[call](worker, known)
+        if call == "leave":
+            worker.begin_again()
+    take(worker, new=1, a=1)
+    before = everything(known)
+    with pytest.raises(StoreError, match="LATE"):
+        arrives()
+    assert everything(known) == before
+
+
+def test_a_call_that_arrives_twice_in_a_row_is_one(known: Known, worker: Worker) -> None:
+    """The client makes a call again by itself when the connection was closed."""
+    worker.begin("rules")
+    with cut(worker) as arrives:
+        CALLS["take"](worker, known)
+    arrives()
+    before = everything(known)
+    arrives()
+    assert {key for key, dumped in everything(known).items() if before[key] != dumped} <= {b"{shared}:n"}, "but for counts of calls"
