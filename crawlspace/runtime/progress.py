@@ -22,10 +22,13 @@ logger = logging.getLogger(__name__)
 
 TERMINAL_PERIOD_S = 0.25
 LOG_PERIOD_S = 10.0
+MARKS = 41
+SHORTEST_S = 0.1
+"""Between two marks: the event loop wakes up to a millisecond early, and a looping call is then made several times in a row."""
 
 
 class Progress:
-    """Pages fetched, rate, what is pending, and errors. The rate is that of the last few seconds."""
+    """Pages fetched, rate, what is pending, and errors. The rate is that of the last ten seconds on a terminal, of the last minutes in a log."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -82,7 +85,8 @@ class Progress:
     def _rate(self) -> float:
         now = monotonic()
         fetched = self._engine.progress.fetched
-        self._marks = [*self._marks[-40:], (now, fetched)]
+        if now - self._marks[-1][0] >= SHORTEST_S:
+            self._marks = [*self._marks[1 - MARKS :], (now, fetched)]
         since, before = self._marks[0]
         return (fetched - before) / (now - since) if now > since else 0.0
 
