@@ -28,6 +28,10 @@ from http import HTTPStatus
 from http.client import responses
 from typing import Protocol
 
+TOLD: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
+LAST_DATA = slice(52, 56)
+"""Where tcpi_last_data_recv stands in the struct tcp_info of linux/tcp.h: milliseconds since data came in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -38,7 +42,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     at: float
-    """Monotonic seconds."""
+    """Monotonic seconds: when its last bytes came to the machine, however late this process was to read them."""
 
 
 class Reply(Protocol):
@@ -54,16 +58,24 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
+        self._raw: socket.socket = writer.get_extra_info("socket")
 
     async def write(self, data: bytes) -> None:
         self.writer.write(data)
         await self.writer.drain()
 
+    @property
+    def waited_s(self) -> float:
+        """How long ago the last data came in, to the tick of the system's clock (1 to 10 ms); 0.0 where the system does not tell (only Linux)."""
+        if TOLD is None:
+            return 0.0
+        told = self._raw.getsockopt(socket.IPPROTO_TCP, TOLD, LAST_DATA.stop)
+        return int.from_bytes(told[LAST_DATA], sys.byteorder) / 1000
+
     def reset(self) -> None:
         """Close so that the client sees a reset and not an orderly end."""
-        raw: socket.socket = self.writer.get_extra_info("socket")
         with suppress(OSError):
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 
@@ -372,7 +384,7 @@ async def _read_request(connection: Connection) -> Request | None:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
     body = await connection.reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(method, path, headers, body, time.monotonic())
+    return Request(method, path, headers, body, time.monotonic() - connection.waited_s)
 
 
 def _head(code: int, headers: Mapping[str, str]) -> bytes:

@@ -6,7 +6,9 @@ import gzip
 import http.client
 import socket
 import ssl
+import sys
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -150,6 +152,30 @@ def test_a_request_is_recorded_whole() -> None:
         assert (request.method, request.path, request.body, request.headers["x-thing"]) == ("POST", "/in?x=1", b"line\n", "a: b")
         server.forget()
         assert (server.requests, server.connections) == ([], 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell when data came in")
+def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
+    came, go_on = threading.Event(), threading.Event()
+
+    def block(_: Request) -> Answer:
+        came.set()
+        go_on.wait(10)
+        return status(200)
+
+    with serve(Site({"/block": block})) as server:
+        blocked = threading.Thread(target=ask, args=(server, "/block"))
+        blocked.start()
+        came.wait(10)
+        before = time.monotonic()
+        with socket.create_connection((server.host, server.port), timeout=10) as client:
+            client.sendall(b"GET /late HTTP/1.1\r\n\r\n")
+            after = time.monotonic()
+            threading.Event().wait(0.2)
+            go_on.set()
+            client.recv(100)
+        blocked.join(10)
+        assert before - 0.02 < server.requests[1].at < after + 0.02
 
 
 def test_a_sequence_ends_with_its_last() -> None:
