@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.store import Change, Effects, Store
+
+Singly = Generator[Sequence[Change], Effects | Exception, Effects]
+"""Yields changes to be recorded, and is to be sent what came of it (see `recorded`); returns what came of all."""
+
+
+def recorded(store: Store, changes: Sequence[Change], *, now: int) -> Effects | Exception:
+    """Record changes; return what is wrong with them where that breaks it. Raises StoreError."""
+    try:
+        return store.record(changes, now=now)
+    except CrawlspaceError:
+        raise
+    except Exception as error:  # noqa: BLE001 - logged by the caller; whatever is wrong with one must not stop the others
+        return error
+
+
+def all_recorded(singly: Singly, record: Callable[[Sequence[Change]], Effects | Exception]) -> Effects:
+    """Record them one after the other."""
+    try:
+        changes = next(singly)
+        while True:
+            changes = singly.send(record(changes))
+    except StopIteration as end:
+        effects: Effects = end.value
+        return effects
 
 
 @dataclass(slots=True)
@@ -56,19 +80,20 @@ class Commits:
                     change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
         return store.record(batch.changes, now=now, health=batch.health)
 
-    def write_singly(self, store: Store, *, now: int, broken: Callable[[UrlState, Outcome], UrlState]) -> Effects:
-        """Write change by change; for one that breaks, what `broken` makes of an unexpected error. Raises StoreError."""
-        batch = self._set_apart
-        total = Effects()
+    def singly(self, broken: Callable[[UrlState, Outcome], UrlState]) -> Singly:
+        """Go through what was set apart, change by change; for one that breaks, what `broken` makes of an unexpected error.
+
+        Raises what breaks that as well.
+        """
+        batch, total = self._set_apart, Effects()
         for number, change in enumerate(batch.changes):
-            try:
-                effects = store.record([change], now=now)
-            except CrawlspaceError:
-                raise
-            except Exception:  # noqa: BLE001 - logged by the caller; whatever is wrong with this one must not stop the others
+            effects = yield [change]
+            if isinstance(effects, Exception):
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
                 batch.changes[number] = Change(broken(change.state, lost))
-                effects = store.record([batch.changes[number]], now=now)
+                effects = yield [batch.changes[number]]
+                if isinstance(effects, Exception):
+                    raise effects
             total.discovered += effects.discovered
             total.pushes += effects.pushes
             total.deletes += effects.deletes

@@ -16,7 +16,7 @@ from crawlspace.admission import Admission, check_start_urls, start_candidates
 from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
-from crawlspace.commits import Commits
+from crawlspace.commits import Commits, Singly, all_recorded, recorded
 from crawlspace.config import Collection
 from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
@@ -230,13 +230,11 @@ class Engine:
         """What was set apart could not be written; it is to be tried again."""
         self.brakes.give_back(self._commits.give_up())
 
-    def write_singly(self) -> Effects:
-        """Write what can be of what was set apart; a change that breaks becomes an unexpected error (699) of its URL."""
+    def singly(self) -> Singly:
+        """Go through what was set apart, change by change; one that breaks becomes an unexpected error (699) of its URL."""
         # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
         policy = replace(self.policy, retry_times=0)
-        return self._commits.write_singly(
-            self.store, now=self._now(), broken=lambda state, lost: self.brakes.follow(state, lost, policy=policy).state
-        )
+        return self._commits.singly(lambda state, lost: self.brakes.follow(state, lost, policy=policy).state)
 
     def end_commit(self, effects: Effects) -> None:
         """What was set apart has been written: tell the frontier. Raises StoreError."""
@@ -389,7 +387,7 @@ class Engine:
             raise
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            return self.write_singly()
+            return all_recorded(self.singly(), lambda changes: recorded(self.store, changes, now=self._now()))
 
     def _revised(self, changes: Sequence[Change]) -> Effects:
         """Record changes of URLs that are not leased."""

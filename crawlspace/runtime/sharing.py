@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
 
+from crawlspace.commits import recorded
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.runtime.start_key import StartKey, admitted
 from crawlspace.runtime.stores import index_place
@@ -16,10 +17,11 @@ from crawlspace.state.redis_workers import workers
 from crawlspace.supply import BEAT_S
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from scrapy.crawler import Crawler
 
+    from crawlspace.commits import Singly
     from crawlspace.holdings import Needs
     from crawlspace.index.outbox import Drained
     from crawlspace.model import NewUrl
@@ -85,19 +87,11 @@ class Sharing:
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""
 
-        def failed(error: BaseException) -> None:
-            if isinstance(error, CrawlspaceError):
-                self._session.fail(error, crawler)
-                return
-            logger.error("the store failed", exc_info=error)
-            fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
-            self._session.fail(StoreError(f"{fault}: the log tells more, please report it"), crawler)
-
         def changed() -> None:
             self._engine.discovery.forget_known()
 
         self._wake, self._crawler = wake, crawler
-        self._behind.begin(failed)
+        self._behind.begin(self._failed)
         self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
         self._supply.told = self._told
         self._supply.is_idle = self._engine.is_idle
@@ -112,8 +106,11 @@ class Sharing:
             return
 
         def done(effects: Effects | None) -> None:
+            if effects is None:
+                self._write_singly(self._engine.singly(), None, done)
+                return
             try:
-                self._engine.end_commit(effects if effects is not None else self._engine.write_singly())
+                self._engine.end_commit(effects)
             except CrawlspaceError as error:
                 self._session.fail(error, crawler)
                 return
@@ -178,6 +175,15 @@ class Sharing:
         if self._session.error is None:
             self.others = sum(other.silent_s < 2 * BEAT_S for other in workers(self._store))
 
+    def _failed(self, error: BaseException) -> None:
+        """Stop the crawl."""
+        if isinstance(error, CrawlspaceError):
+            self._session.fail(error, self._crawler)
+            return
+        logger.error("the store failed", exc_info=error)
+        fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
+        self._session.fail(StoreError(f"{fault}: the log tells more, please report it"), self._crawler)
+
     def _write(self) -> Effects | None:
         try:
             return self._engine.write_commit()
@@ -186,6 +192,20 @@ class Sharing:
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return None
+
+    def _write_singly(self, singly: Singly, before: Effects | Exception | None, done: Callable[[Effects], None]) -> None:
+        """Write change by change, each behind the crawl like all else: calls of a worker come one after the other."""
+        try:
+            changes = next(singly) if before is None else singly.send(before)
+        except StopIteration as end:
+            done(end.value)
+        except Exception as error:  # noqa: BLE001 - not even the word that one has failed can be written
+            self._failed(error)
+        else:
+            now = int(self._engine.clock.now())
+            self._behind.do(
+                lambda: recorded(self._store, changes, now=now), lambda effects: self._write_singly(singly, effects, done)
+            )
 
     def _tick(self) -> None:
         if self._session.error is None:

@@ -257,6 +257,25 @@ def test_the_index_moves_to_another_machine(team: MakeTeam, four: list[Server]) 
     assert shared.indexed(0) == sent
 
 
+def test_a_document_that_cannot_be_stored_costs_no_other(team: MakeTeam, four: list[Server]) -> None:
+    """Those of its transaction are recorded one by one, while the worker says that it is alive, and takes and lets go of sites."""
+    odd = ("/3", "/17", "/30", "/44")
+    for server in four:
+        for path in odd:
+            server.site[path] = page("breaks", text=f"{path} of {server.netloc}")
+    shared = team(
+        *(server.url("/") for server in four),
+        settings="EXTENSIONS = {'tests.integration.own_spiders.spiders.Picky': 0}\n",
+    )
+    shared.start()
+    shared.start()
+    shared.wait()
+    assert "recorded one by one" in shared.output(0) + shared.output(1)
+    reached = {url for url in all_of(four) if urlsplit(url).path not in ("/19", "/20", "/21", "/22", "/23", "/24")}
+    states = {url: (state.state, state.status) for url, state in shared.states().items()}
+    assert states == {url: (State.FAILED, 699) if urlsplit(url).path in odd else (State.DONE, 200) for url in reached}
+
+
 def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     shared = team(*(server.url("/") for server in four))
     shared.start()

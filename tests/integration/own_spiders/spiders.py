@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from threading import current_thread, main_thread
+from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Response
 
 from crawlspace.content.page import Page
+from crawlspace.errors import StoreError
+from crawlspace.state.store import Change
 from spiders.collection import CollectionSpider
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 
 class Extra(CollectionSpider):
@@ -57,3 +63,22 @@ class DropAll:
         from scrapy.exceptions import DropItem
 
         raise DropItem("not wanted")
+
+
+class Picky:
+    """An extension that has a shared store break on documents with the title "breaks", and refuse to be used on the crawl's thread."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Picky:
+        store = crawler.spider.session.engine.store  # type: ignore[union-attr]
+        record = store.record
+
+        def picky(changes: Sequence[Change], **given: Any) -> Any:
+            if current_thread() is main_thread():
+                raise StoreError("recorded beside the other calls of the worker")
+            if any(change.document is not None and change.document.title == "breaks" for change in changes):
+                raise TypeError("it cannot be packed")
+            return record(changes, **given)
+
+        store.record = picky
+        return cls()
