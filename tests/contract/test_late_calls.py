@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.errors import StoreAway, StoreError
 from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Letting, Worker
+from crawlspace.state.redis_workers import Letting, Worker, workers
 from crawlspace.state.store import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new
 from tests.servers import another_client, emptied
@@ -95,6 +95,41 @@ def everything(known: Known) -> dict[bytes, bytes | None]:
 
 
 @pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_a_call_that_arrives_after_the_worker_was_buried_does_nothing(
+    known: Known, worker: Worker, call: str, *, is_dead: bool
+) -> None:
+    """Whether by the others or by itself at its end: it is not alive again."""
+    worker.begin("rules")
+    worker.ready()
+    take(worker, new=1)
+    with cut(worker) as arrives:
+        CALLS[call](worker, known)
+    CALLS[call](worker, known)
+    if is_dead:
+        Worker(known.store, timeout_s=1000).bury([worker.name])  # type: ignore[arg-type]
+    else:
+        worker.leave()
+    before = everything(known)
+    with pytest.raises(StoreError, match="LATE"):
+        arrives()
+    assert everything(known) == before
+    assert workers(known.store) == []  # type: ignore[arg-type]
+
+
+def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(known: Known, worker: Worker) -> None:
+    def left_s() -> int:
+        return int(known.store.scripts.command("TTL", f"worker:{worker.name}"))  # type: ignore[attr-defined]
+
+    worker.begin("rules")
+    worker.ready()
+    worker.bury([worker.name])
+    assert 3500 < left_s() <= 3600
+    worker.begin_again()
+    assert left_s() == -1, "it is alive"
+
+
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("is_taken_for_dead", [False, True])
 def test_a_call_that_arrives_after_a_later_one_does_nothing(
     known: Known, worker: Worker, call: str, *, is_taken_for_dead: bool
@@ -116,6 +151,21 @@ def test_a_call_that_arrives_after_a_later_one_does_nothing(
     with pytest.raises(StoreError, match="LATE"):
         arrives()
     assert everything(known) == before
+
+
+def test_joining_that_arrives_after_joining_does_nothing(known: Known, worker: Worker) -> None:
+    with cut(worker) as arrives:
+        worker.begin("rules")
+    worker.begin("rules")
+    before = everything(known)
+    with pytest.raises(StoreError, match="LATE"):
+        arrives()
+    assert everything(known) == before
+
+
+def test_of_who_has_not_joined_nothing_is_kept(known: Known, worker: Worker) -> None:
+    worker.bury(["another"])
+    assert not [key for key in everything(known) if worker.name.encode() in key]
 
 
 def test_a_call_that_arrives_twice_in_a_row_is_one(known: Known, worker: Worker) -> None:

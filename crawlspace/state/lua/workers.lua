@@ -45,7 +45,12 @@ local function bury(worker, now)
     if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
   end
   for first = 1, #ids, 500 do end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
+  local at = call("HGET", worker_key(worker), "at")
   call("DEL", owned_key(worker), worker_key(worker))
+  if at then  -- what it has on the way to here is refused all the same, as long as any network may keep it
+    call("HSET", worker_key(worker), "at", at)
+    call("EXPIRE", worker_key(worker), 3600)
+  end
   call("ZREM", P .. "workers", worker)
 end
 
@@ -75,6 +80,7 @@ function ops.begin(args)
   call("ZADD", P .. "workers", now, args.worker)
   call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
     "number", call("HINCRBY", P .. "n", "workers", 1), "at", args.at)
+  call("PERSIST", worker_key(args.worker))
   if first then
     if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
@@ -95,7 +101,9 @@ function ops.begin(args)
   return {first and "first" or "joined"}
 end
 
-function ops.ready(args) call("HSET", worker_key(args.worker), "ready", 1) end
+function ops.ready(args)
+  if is_alive(args.worker) then call("HSET", worker_key(args.worker), "ready", 1) end
+end
 
 -- Say that a worker is alive, and what it has done; false where it was taken for dead meanwhile.
 function ops.beat(args)
