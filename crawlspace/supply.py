@@ -95,6 +95,8 @@ class Supply:
         self.around: Surroundings | None = None
         self.is_idle: Callable[[], bool] = lambda: True
         """This worker itself has nothing under way."""
+        self.is_under_way: Callable[[int], bool] = lambda _: False
+        """The URL with that id is being fetched by this worker."""
         self._idle_s = 0.0
         """The pause to the next beat of a worker that has nothing to do; 0.0 where it has."""
         self._was_nothing = False
@@ -190,8 +192,7 @@ class Supply:
         refill, new = self._wants, self._wanted_new()
         if not refill and not new:
             return
-        self._wants = {}
-        self._taking = True
+        self._wants, self._taking = {}, True
         number, now = self._worker.next_number(), int(self._clock.now())
 
         def take() -> Taken:
@@ -234,7 +235,8 @@ class Supply:
         is_new = one.site not in self._held
         if is_new:
             self.needs.begin(one.site)
-        lanes = self._held.put(one.site, one.states)
+        # What was begun before this worker was taken for dead stands for its URL, which is leased anew.
+        lanes = self._held.put(one.site, [state for state in one.states if not self.is_under_way(state.id)])
         self._arrived(one)
         asked_ago_s, wait_s = None, 0.0
         if one.known is not None:
@@ -361,9 +363,8 @@ class Supply:
         going = []
         for site in sites:
             ids = self._held.drop(site)
-            self._wants.pop(site, None)
-            self._leaving.pop(site, None)
-            self._staying.pop(site, None)
+            for noted in (self._wants, self._leaving, self._staying):
+                noted.pop(site, None)
             going.append(Letting(site, *self._frontier.part(site), ids))
         self._behind.do(lambda: self._worker.let_go(going))
 
@@ -377,9 +378,8 @@ class Supply:
             self._frontier.part(site)
         self._held.lose_all()
         self.lives += 1
-        self._wants.clear()
-        self._leaving.clear()
-        self._staying.clear()
+        for noted in (self._wants, self._leaving, self._staying):
+            noted.clear()
         self._behind.do(self._join_again, self._returned)
 
     def _returned(self, _: None) -> None:

@@ -42,7 +42,7 @@ class Request:
     headers: Mapping[str, str]
     body: bytes
     at: float
-    """Monotonic seconds: when its last bytes came to the machine, however late this process was to read them."""
+    """Monotonic seconds: when its last bytes came to the machine (on Linux; elsewhere, when this process has read them)."""
 
 
 class Reply(Protocol):

@@ -95,6 +95,7 @@ class Sharing:
         self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
         self._supply.told = self._told
         self._supply.is_idle = self._engine.is_idle
+        self._supply.is_under_way = self._engine.is_awaited
         self._supply.deleted = lambda: self._engine.brakes.deleted
         self._began, self._began_at = True, monotonic()
         self._loop = create_looping_call(self._tick)

@@ -6,7 +6,8 @@ A worker that comes back after that finds that it holds nothing, and what it rec
 
 Each call that hands out or records has a number, and one that is repeated because its answer was lost returns the same again. Each try of
 a call has a number as well: a network that was cut may hand over a try when it is back that was given up long before, and the server
-refuses one that comes after a later one. Else URLs would be leased, or sites let go, without the worker knowing.
+refuses one that comes after a later one. Else URLs would be leased, or sites let go, without the worker knowing. So the calls of a worker
+come one after the other, from one thread; but for those that only ask who sends an index its orders.
 """
 
 from __future__ import annotations
@@ -299,7 +300,7 @@ class Worker:
         self._run("leave", timeout_ms=self._timeout_ms)
 
     def _run(self, operation: str, **args: object) -> Any:
-        """Make a call that the server does not take after a later one of this worker. Only one of them at a time."""
+        """Make a call, which the server refuses after a later one of this worker."""
         return self._scripts.run(operation, worker=self.name, at=next(self._tries), **args)
 
 

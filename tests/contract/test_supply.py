@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
@@ -65,6 +65,7 @@ class Crawler:
         brakes = Brakes(self.store, clock=clock, brake=Brake(100, 100))
         self.store.begin(self.frontier, brakes, changed=self._changed, wake=lambda: None)
         self.under_way: list[UrlState] = []
+        self.store.supply.is_under_way = lambda id: id in {state.id for state in self.under_way}
         self.changes = 0
         """How often the store may have come to know less."""
 
@@ -91,6 +92,15 @@ class Crawler:
             self.under_way.append(state)
             began.append(state.site.partition(".")[0])
         return began
+
+    def not_asked(self) -> None:
+        """Nothing that is under way was asked for after all, as Engine.not_asked has it."""
+        began, self.under_way = self.under_way, []
+        for state in began:
+            self.store.release([state.id])
+            self.frontier.recorded([state.id])
+            self.frontier.finished(state)
+            self.frontier.discovered([(state.site, state.queue)])
 
     def answered(self, *hosts: str) -> None:
         """What is under way at these hosts is over, and nothing follows it."""
@@ -179,6 +189,7 @@ def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawle
         clock.advance(60)
         worker.tick()
     assert (one.changes, two.changes) == (0, 1)
+    assert (one.store.supply.lives, two.store.supply.lives) == (0, 1)
 
 
 def taken_for_dead(worker: Crawler, by: Crawler) -> None:
@@ -217,6 +228,32 @@ def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], 
         alone.ask()
     assert held(site) > 27, "it is this worker's again"
     alone.store.close()
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside_it(
+    crawlers: tuple[Crawler, Crawler], clock: FakeClock, *, is_asked: bool
+) -> None:
+    """The worker has the URLs again, and the requests of before are not over yet. They may be answered, or not have been sent."""
+    one, two = crawlers
+    one.store.keep()
+    taken_for_dead(one, by=one)
+    taken_for_dead(two, by=one)
+    before = [state.id for state in one.under_way]
+    for _ in range(3):
+        clock.advance(2)
+        one.tick()
+    assert [state.id for state in one.under_way] == before
+    one.answered(*"abcd") if is_asked else one.not_asked()
+    begun: Counter[int] = Counter()
+    for _ in range(4 * PAGES):
+        clock.advance(2)
+        one.tick()
+        one.ask()
+        begun.update(state.id for state in one.under_way)
+        one.answered(*"abcd")
+    assert set(begun.values()) == {1}
+    assert len(begun) == 4 * PAGES - (len(before) if is_asked else 0)
 
 
 def test_who_was_taken_for_dead_asks_again_what_it_gave_up_afterwards(

@@ -226,16 +226,21 @@ def test_a_request_that_may_not_be_sent_any_more_is_not(
     assert not network.is_open, "nothing else would ever close it"
 
 
-@pytest.mark.parametrize(("holds_for_s", "sent"), [(0.0, 0), (20.0, 1)])
-def test_scrapys_handler_asks_the_session(monkeypatch: pytest.MonkeyPatch, holds_for_s: float, sent: int) -> None:
+@pytest.mark.parametrize(("holds_for_s", "is_taken_for_dead", "sent"), [(0.0, False, 0), (20.0, False, 1), (20.0, True, 0)])
+def test_scrapys_handler_asks_the_session(
+    monkeypatch: pytest.MonkeyPatch, holds_for_s: float, sent: int, *, is_taken_for_dead: bool
+) -> None:
     network = Network(monkeypatch)
     reactor: Any = network.time
     network.pool = HTTPConnectionPool(reactor)
     monkeypatch.setattr(HTTP11DownloadHandler, "__init__", lambda handler, _: setattr(handler, "_pool", network.pool))
-    session = SimpleNamespace(sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s, life=lambda: 0)
+    session = SimpleNamespace(
+        sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s, life=lambda: network.life
+    )
     crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session))
     TimingHandler(crawler)
     network.ask()
+    network.life += is_taken_for_dead
     network.write()
     assert network.sent == sent
     assert [failure.type for failure in network.errors] == [NotAsked] * (1 - sent)
