@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import redis
+    from redis.retry import Retry
     from scrapy.settings import Settings
 
 OLDEST = (7, 0)
@@ -54,14 +55,19 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
 
 def _impatience(settings: Settings) -> dict[str, object]:
     """What a worker asks of the client where REDIS_PARAMS says nothing else: that it does not repeat what got no answer."""
+    asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
+    if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
+        asked["retry"] = _once_more()
+    return asked
+
+
+def _once_more() -> Retry:
+    """Have a call repeated once, at once, where the connection is closed: it may have been idle for too long."""
     import redis  # noqa: PLC0415 - as above
     from redis.backoff import NoBackoff  # noqa: PLC0415
     from redis.retry import Retry  # noqa: PLC0415
 
-    asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
-    if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
-        asked["retry"] = Retry(NoBackoff(), 1, (redis.ConnectionError,))
-    return asked
+    return Retry(NoBackoff(), 1, (redis.ConnectionError,))
 
 
 def _by_settings(settings: Settings) -> redis.Redis:
@@ -91,7 +97,8 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     if who:
         user, _, password = map(unquote, who.partition(":"))
         params |= {"username": user or None, "password": password}
-    of_sentinels = params.pop("sentinel_kwargs", None)
+    asked = {name: value for name, value in params.items() if name.startswith("socket_")}
+    of_sentinels = {**asked, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
     client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
     return client
 
