@@ -145,8 +145,7 @@ class Supply:
         return got
 
     def release(self, ids: Iterable[int]) -> None:
-        given = list(ids)
-        if given:
+        if given := list(ids):
             self._behind.do(lambda: self._worker.release(given))
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
@@ -200,15 +199,18 @@ class Supply:
                 refill=refill, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
             )
 
-        self._behind.do(lambda: _unless_dead(take), self._taken)
+        self._behind.do(lambda: _unless_dead(take), lambda taken: self._taken(taken, asked_new=new > 0))
 
     def _wanted_new(self) -> int:
         assert self._frontier is not None
-        if self._clock.monotonic() < self._next_take or self._held.ready >= MOST_READY or self._frontier.wake_in() == 0.0:
+        has_enough = self._frontier.wake_in() == 0.0 and not (
+            self.around and self.around.free
+        )  # a free site is to have its turns, too
+        if has_enough or self._clock.monotonic() < self._next_take or self._held.ready >= MOST_READY:
             return 0
         return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._held)))
 
-    def _taken(self, taken: Taken | None) -> None:
+    def _taken(self, taken: Taken | None, *, asked_new: bool) -> None:
         self._taking = False
         if self._frontier is None or taken is None:
             self._come_back()
@@ -221,8 +223,9 @@ class Supply:
             if one.site not in self._held:
                 self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
             new += self._hold(one)
-        self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
-        self._next_take = self._clock.monotonic() + self._pause_s
+        if asked_new:
+            self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+            self._next_take = self._clock.monotonic() + self._pause_s
         if taken.share is not None:
             self._share(taken.share)
         self._part(self._clock.monotonic())
@@ -251,7 +254,6 @@ class Supply:
         if not sites or self._claiming or now < self._next_claim or self._frontier is None:
             return
         self._next_claim, self._claiming = now + CLAIM_PAUSE_S, True
-
         self._behind.do(lambda: _unless_dead(lambda: self._worker.claim(sites, now=int(self._clock.now()))), self._claimed)
 
     def _claimed(self, taken: list[TakenSite] | None) -> None:
@@ -306,14 +308,13 @@ class Supply:
 
     def _share(self, fair: int) -> None:
         """Let sites go for others, beyond a fair share: those first that are asked for the fewest pages at this moment."""
-        frontier = self._frontier
-        assert frontier is not None
+        assert self._frontier is not None
         many = len(self._held) - len(self._leaving) - fair
         if many <= 0:
             return
         now = self._clock.monotonic()
         may_go = [site for site in reversed(self._held) if self._may_go(site, now) and site not in self._needed]
-        for site in sorted(may_go, key=frontier.asking)[:many]:
+        for site in sorted(may_go, key=self._frontier.asking)[:many]:
             self._dismiss(site, now)
 
     def _may_go(self, site: str, now: float) -> bool:
@@ -340,7 +341,6 @@ class Supply:
     def _sweep(self) -> None:
         """Let go of the sites that have nothing more to do here."""
         assert self._frontier is not None
-        frontier = self._frontier
         done = [
             site
             for site in self._held
@@ -350,9 +350,9 @@ class Supply:
                 or site in self._wants
                 or site in self._leaving
                 or site in self._needed
-                or frontier.asking(site)
+                or self._frontier.asking(site)
             )
-            and (not self._held.has_any(site) or site in frontier.silent or frontier.next_turn_in(site) > FAR_S)
+            and (not self._held.has_any(site) or site in self._frontier.silent or self._frontier.next_turn_in(site) > FAR_S)
         ]
         self._let_go(done)
 

@@ -148,6 +148,21 @@ def test_a_site_goes_to_a_newcomer_as_soon_as_nothing_is_under_way_there(
     assert not {state.id for state in one.under_way} & {state.id for state in two.under_way}
 
 
+def test_a_site_that_nobody_holds_does_not_wait_until_a_busy_worker_has_nothing_left(
+    crawlers: tuple[Crawler, Crawler], clock: FakeClock
+) -> None:
+    one, two = crawlers
+    taken_for_dead(two, by=one)
+    two.store.discover([new("e.example/0")], now=NOW)
+    one.answered(*"abcd")
+    assert one.frontier.wake_in() == 0.0, "it has more than enough to ask"
+    for _ in range(2):
+        clock.advance(2)
+        one.tick()
+    assert one.store.supply.holds("e.example:80")
+    assert "e" in one.ask()
+
+
 def test_a_site_that_is_to_go_and_answers_late_stays_and_others_go(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     one, two = crawlers
     clock.advance(2)
