@@ -54,6 +54,8 @@ class Sharing:
         self._start_key = StartKey(store.scripts.client, session.collection.name, settings)
         self._feeds = False
         self._next_feed = 0.0
+        self._has_looked = False
+        """Since nothing was left to do, nothing was found that has been fed."""
         self.others = 0
         """Workers that go on when this one has ended."""
         self._place = index_place(session.collection.index_file)
@@ -61,7 +63,7 @@ class Sharing:
     @property
     def is_over(self) -> bool:
         """Nothing is left to do in this run, for any worker."""
-        return self._supply.is_over and not self._feeds
+        return self._supply.is_over and self._has_looked and not self._feeds
 
     @property
     def waits(self) -> bool:
@@ -219,8 +221,9 @@ class Sharing:
 
     def _feed(self) -> None:
         """Enter what has been fed."""
-        now = monotonic()
-        if self._feeds or now < self._next_feed:
+        is_over = self._supply.is_over
+        self._has_looked = self._has_looked and is_over
+        if self._feeds or (monotonic() < self._next_feed and (self._has_looked or not is_over)):
             return
         key = self._start_key
         self._feeds = True
@@ -229,6 +232,9 @@ class Sharing:
             self._next_feed = monotonic() + (0.0 if messages else FEED_S)
             if not messages:
                 self._feeds = False
+                if is_over and not self._has_looked:
+                    self._has_looked = True
+                    self._wake()
                 return
             new = admitted(messages, self._engine.admission, key=key.key)
             self._behind.do(lambda: enter(new, messages), entered)
@@ -238,7 +244,7 @@ class Sharing:
             key.remove(messages)
 
         def entered(_: None) -> None:
-            self._feeds = False
+            self._feeds = self._supply.is_over = False  # there may be more to do; the next beat tells
 
         self._behind.do(key.read, read)
 

@@ -25,7 +25,7 @@ from tests.integration import stored
 from tests.quick_start import Running
 from tests.servers import Server as RedisServer
 from tests.servers import another_client, emptied, redis_server
-from tests.sites import Server, Site, page, redirect, serve, slow, status, text
+from tests.sites import Reply, Request, Server, Site, page, redirect, serve, slow, status, text
 
 HOST = socket.gethostname()
 FAST = f"{stored.FAST}CRAWLSPACE_WORKER_TIMEOUT = 5\n"
@@ -382,6 +382,25 @@ def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> N
     assert "demo:start_urls: http://elsewhere.example/ is refused" in said
     assert said.count("message without a URL") == 3
     assert "Traceback" not in said
+
+
+def test_what_is_fed_when_all_else_is_done(team: MakeTeam) -> None:
+    """In the last moment, between two looks at what is fed."""
+    client = another_client()
+    with serve(Site({"/": page("Home", text="home"), "/fed": page("Fed", text="fed")})) as server:
+
+        def last(_: Request) -> Reply:
+            client.lpush("demo:start_urls", server.url("/fed"))
+            return page("Last", text="last")
+
+        server.site["/last"] = last
+        server.site["/"] = page("Home", text="home", links=["/last"])
+        shared = team(server.url("/"))
+        shared.start()
+        shared.wait()
+        assert client.llen("demo:start_urls") == 0
+        assert server.counts()["/fed"] == 1
+    client.close()
 
 
 def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Server]) -> None:
