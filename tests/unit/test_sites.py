@@ -154,7 +154,6 @@ def test_a_request_is_recorded_whole() -> None:
         assert (server.requests, server.connections) == ([], 0)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell when data came in")
 def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
     came, go_on = threading.Event(), threading.Event()
 
@@ -175,7 +174,8 @@ def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
             go_on.set()
             client.recv(100)
         blocked.join(10)
-        assert before - 0.02 < server.requests[1].at < after + 0.02
+        late_s = 0.02 if sys.platform == "linux" else 5.0  # other systems do not tell when data came in
+        assert before - 0.02 < server.requests[1].at < after + late_s
 
 
 def test_a_sequence_ends_with_its_last() -> None:
