@@ -24,12 +24,12 @@ def recorded(store: Store, changes: Sequence[Change], *, now: int) -> Effects | 
         return error
 
 
-def all_recorded(singly: Singly, record: Callable[[Sequence[Change]], Effects | Exception]) -> Effects:
-    """Record them one after the other."""
+def all_recorded(singly: Singly, store: Store, *, now: int) -> Effects:
+    """Record them one after the other. Raises StoreError."""
     try:
         changes = next(singly)
         while True:
-            changes = singly.send(record(changes))
+            changes = singly.send(recorded(store, changes, now=now))
     except StopIteration as end:
         effects: Effects = end.value
         return effects

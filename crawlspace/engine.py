@@ -16,7 +16,7 @@ from crawlspace.admission import Admission, check_start_urls, start_candidates
 from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
-from crawlspace.commits import Commits, Singly, all_recorded, recorded
+from crawlspace.commits import Commits, Singly, all_recorded
 from crawlspace.config import Collection
 from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
@@ -387,7 +387,7 @@ class Engine:
             raise
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            return all_recorded(self.singly(), lambda changes: recorded(self.store, changes, now=self._now()))
+            return all_recorded(self.singly(), self.store, now=self._now())
 
     def _revised(self, changes: Sequence[Change]) -> Effects:
         """Record changes of URLs that are not leased."""

@@ -203,9 +203,8 @@ class Supply:
 
     def _wanted_new(self) -> int:
         assert self._frontier is not None
-        has_enough = self._frontier.wake_in() == 0.0 and not (
-            self.around and self.around.free
-        )  # a free site is to have its turns, too
+        is_any_free = self.around is not None and self.around.free > 0  # it is to have its turns, also where all are busy
+        has_enough = self._frontier.wake_in() == 0.0 and not is_any_free
         if has_enough or self._clock.monotonic() < self._next_take or self._held.ready >= MOST_READY:
             return 0
         return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._held)))

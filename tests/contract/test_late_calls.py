@@ -19,14 +19,19 @@ SITE = "a.example:80"
 
 
 @pytest.fixture
-def known() -> Iterator[Known]:
-    """Two sites with three URLs each."""
+def store() -> Iterator[RedisStore]:
     emptied().close()
     store = RedisStore(another_client(), "shared", sinks=SINKS)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def known(store: RedisStore) -> Known:
+    """Two sites with three URLs each."""
     known = Known(store)
     known.discover(*(f"{host}.example/{number}" for host in "ab" for number in range(3)))
-    yield known
-    store.close()
+    return known
 
 
 @pytest.fixture
@@ -87,39 +92,49 @@ def cut(worker: Worker) -> Iterator[Callable[[], Any]]:
     scripts.run = run  # type: ignore[method-assign]
 
 
-def everything(known: Known) -> dict[bytes, bytes | None]:
+def given_up(call: str, worker: Worker, known: Known) -> Callable[[], Any]:
+    """Have a worker join, take a site and make a call that does not arrive; return what hands it over."""
+    worker.begin("rules")
+    worker.ready()
+    take(worker, new=1)
+    with cut(worker) as arrives:
+        CALLS[call](worker, known)
+    return arrives
+
+
+def does_nothing(arrives: Callable[[], Any], store: RedisStore) -> None:
+    """Hand a call over; it must be refused, and change nothing."""
+    before = everything(store)
+    with pytest.raises(StoreError, match="LATE"):
+        arrives()
+    assert everything(store) == before
+
+
+def everything(store: RedisStore) -> dict[bytes, bytes | None]:
     """All that the server keeps."""
-    assert isinstance(known.store, RedisStore)
-    client = known.store.scripts.client
+    client = store.scripts.client
     return {key: client.dump(key) for key in client.scan_iter()}
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("is_dead", [False, True])
 def test_a_call_that_arrives_after_the_worker_was_buried_does_nothing(
-    known: Known, worker: Worker, call: str, *, is_dead: bool
+    store: RedisStore, known: Known, worker: Worker, call: str, *, is_dead: bool
 ) -> None:
     """Whether by the others or by itself at its end: it is not alive again."""
-    worker.begin("rules")
-    worker.ready()
-    take(worker, new=1)
-    with cut(worker) as arrives:
-        CALLS[call](worker, known)
+    arrives = given_up(call, worker, known)
     CALLS[call](worker, known)
     if is_dead:
-        Worker(known.store, timeout_s=1000).bury([worker.name])  # type: ignore[arg-type]
+        Worker(store, timeout_s=1000).bury([worker.name])
     else:
         worker.leave()
-    before = everything(known)
-    with pytest.raises(StoreError, match="LATE"):
-        arrives()
-    assert everything(known) == before
-    assert workers(known.store) == []  # type: ignore[arg-type]
+    does_nothing(arrives, store)
+    assert workers(store) == []
 
 
-def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(known: Known, worker: Worker) -> None:
+def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(store: RedisStore, worker: Worker) -> None:
     def left_s() -> int:
-        return int(known.store.scripts.command("TTL", f"worker:{worker.name}"))  # type: ignore[attr-defined]
+        return int(store.scripts.command("TTL", f"worker:{worker.name}"))
 
     worker.begin("rules")
     worker.ready()
@@ -132,13 +147,9 @@ def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(known: Known, worker
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("is_taken_for_dead", [False, True])
 def test_a_call_that_arrives_after_a_later_one_does_nothing(
-    known: Known, worker: Worker, call: str, *, is_taken_for_dead: bool
+    store: RedisStore, known: Known, worker: Worker, call: str, *, is_taken_for_dead: bool
 ) -> None:
-    worker.begin("rules")
-    worker.ready()
-    take(worker, new=1)
-    with cut(worker) as arrives:
-        CALLS[call](worker, known)
+    arrives = given_up(call, worker, known)
     if is_taken_for_dead:
         worker.bury([worker.name])
         worker.begin_again()
@@ -147,34 +158,28 @@ def test_a_call_that_arrives_after_a_later_one_does_nothing(
         if call == "leave":
             worker.begin_again()
     take(worker, new=1, a=1)
-    before = everything(known)
-    with pytest.raises(StoreError, match="LATE"):
-        arrives()
-    assert everything(known) == before
+    does_nothing(arrives, store)
 
 
-def test_joining_that_arrives_after_joining_does_nothing(known: Known, worker: Worker) -> None:
+def test_joining_that_arrives_after_joining_does_nothing(store: RedisStore, worker: Worker) -> None:
     with cut(worker) as arrives:
         worker.begin("rules")
     worker.begin("rules")
-    before = everything(known)
-    with pytest.raises(StoreError, match="LATE"):
-        arrives()
-    assert everything(known) == before
+    does_nothing(arrives, store)
 
 
-def test_of_who_has_not_joined_nothing_is_kept(known: Known, worker: Worker) -> None:
+def test_of_who_has_not_joined_nothing_is_kept(store: RedisStore, worker: Worker) -> None:
     worker.bury(["another"])
-    assert not [key for key in everything(known) if worker.name.encode() in key]
+    assert not [key for key in everything(store) if worker.name.encode() in key]
 
 
-def test_a_call_that_arrives_twice_in_a_row_is_one(known: Known, worker: Worker) -> None:
+def test_a_call_that_arrives_twice_in_a_row_is_one(store: RedisStore, known: Known, worker: Worker) -> None:
     """The client makes a call again by itself when the connection was closed."""
     worker.begin("rules")
     with cut(worker) as arrives:
         CALLS["take"](worker, known)
     arrives()
-    before = everything(known)
+    before = everything(store)
     arrives()
-    changed = {key for key, dumped in everything(known).items() if before[key] != dumped}
+    changed = {key for key, dumped in everything(store).items() if before[key] != dumped}
     assert changed <= {b"{shared}:n"}, "how many calls were made is counted there"
