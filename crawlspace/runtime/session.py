@@ -20,7 +20,7 @@ from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.resolver import GuardedResolver
-from crawlspace.runtime.stores import check_index, check_server, open_store
+from crawlspace.runtime.stores import abandon, check_index, check_server, open_store
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Session:
             check_index(collection, store)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
-            store.close()
+            abandon(store)
             raise
         try:
             check_server(collection, store, index)
@@ -91,7 +91,7 @@ class Session:
             session = cls(collection, opening, store=store, index=index, settings=settings)
         except BaseException:
             index.close()
-            store.close()
+            abandon(store)
             raise
         return session
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,14 @@ def _join(store: SharedStore, rules: str, place: str) -> None:
                 f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or is silent\n"
             )
         Event().wait(PAUSE_S)
+
+
+def abandon(store: SqliteStore | SharedStore) -> None:
+    """Close a store whose crawl could not begin; the others need not wait for its worker."""
+    if not isinstance(store, SqliteStore):
+        with suppress(StoreError):
+            store.worker.leave()
+    store.close()
 
 
 def index_place(file: Path) -> str:

@@ -287,6 +287,14 @@ def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     assert "Traceback" not in shared.output(1)
 
 
+def test_a_crawl_that_cannot_begin_leaves_no_worker_behind(team: MakeTeam) -> None:
+    """On another machine one would wait for it."""
+    shared = team("http://localhost/", rules="forbid domain *\n")
+    assert shared.start().wait(timeout=30) == 1
+    assert "no start URL is in the crawl space" in shared.output()
+    assert shared.store.scripts.command("ZCARD", "workers") == 0
+
+
 def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
     shared = team("http://localhost/", settings="SCHEDULER = 'scrapy_redis.scheduler.Scheduler'\n")
     assert shared.start().wait(timeout=30) == 1
