@@ -36,6 +36,13 @@ class NotAsked(Exception):
         super().__init__("others may have the site")
 
 
+class HeadersTooLarge(Exception):
+    """The headers of an answer are over the bounds."""
+
+    def __init__(self) -> None:
+        super().__init__("more than 1,000 header lines, or 256 KiB of headers")
+
+
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """`host_failure`: the failure may be the host's and not the page's."""
@@ -66,6 +73,8 @@ def meaning_of(error: BaseException, *, url: str, resolver: GuardedResolver | No
         return _unresolved(url, resolver)
     if isinstance(error, IgnoreRequest):  # the decompression names the limit it met; other middlewares just leave a URL out
         return TOO_LARGE if "DOWNLOAD_MAXSIZE" in str(error) else IGNORED
+    if any(isinstance(cause, HeadersTooLarge) for cause in _causes(error)):
+        return TOO_LARGE
     for kind, meaning in _MEANINGS:
         if isinstance(error, kind):
             return meaning

@@ -24,6 +24,7 @@ from twisted.web.client import URI
 
 from crawlspace.recent import Recent
 from crawlspace.runtime.failures import NotAsked
+from crawlspace.runtime.header_limits import LimitedFactory, limit_connect_answer
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -59,6 +60,7 @@ class TimingHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._pool._factory = LimitedFactory
         session = getattr(crawler.spider, "session", None)
         if session is None:
             return
@@ -94,6 +96,7 @@ def watch_connections(
             Watch(connection, holds_for_s, sending.sent, life, began)
             return connection
 
+        limit_connect_answer(endpoint)
         with connecting():  # the endpoint asks for the addresses before it returns
             connected = connect(key, endpoint)
         return connected.addCallback(watch)

@@ -24,7 +24,7 @@ from twisted.web._newclient import ParseError, ResponseFailed
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status, UrlState
 from crawlspace.run import FetchRobots
-from crawlspace.runtime.failures import NotAsked, meaning_of
+from crawlspace.runtime.failures import HeadersTooLarge, NotAsked, meaning_of
 from crawlspace.runtime.requests import ROBOTS, STATE
 from spiders.collection import CollectionSpider
 
@@ -73,6 +73,7 @@ TABLE = [
     ("fewer bytes than announced",          ResponseDataLossError("x"),                          None,                                     Status.CUT_SHORT,          PERMANENT, True),
     ("more bytes than DOWNLOAD_MAXSIZE",    DownloadCancelledError("x"),                         None,                                     Status.CUT_SHORT,          PERMANENT, False),
     ("more bytes when decompressed",        IgnoreRequest("exceeded DOWNLOAD_MAXSIZE"),          None,                                     Status.CUT_SHORT,          PERMANENT, False),
+    ("more headers than are read",          within(HeadersTooLarge()),                           None,                                     Status.CUT_SHORT,          PERMANENT, False),
     ("there is no such host",               CannotResolveHostError("x"),                         Resolver(exists=False),                   Status.NO_SUCH_HOST,       PERMANENT, True),
     ("the look-up gives no answer",         CannotResolveHostError("x"),                         Resolver(),                               Status.NO_DNS_ANSWER,      TEMPORARY, True),
     ("no address of the host is allowed",   CannotResolveHostError("x"),                         Resolver(refused=Reason.ADDRESS),         Status.EXCLUDED,           KEPT_OUT,  False),
