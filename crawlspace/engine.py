@@ -21,11 +21,12 @@ from crawlspace.config import Collection
 from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
+from crawlspace.document_mark import document_mark, has_other_fields
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.generation import generation
-from crawlspace.handing import lacks_fields, mark_of
+from crawlspace.handing import lacks_fields
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.locating import Locating
@@ -358,8 +359,8 @@ class Engine:
             after.canonical = self.admission.canonical_key(state, outcome)
         wanted = transition.order is not None or after.canonical != state.canonical
         if outcome.document is not None and after.checksum is not None:
-            after.fields_mark = mark_of(outcome.added)
-            wanted = wanted or after.fields_mark != state.fields_mark
+            after.fields_mark = document_mark(outcome)
+            wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._commits.batch.unchanged.append(state.id)

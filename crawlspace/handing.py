@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from hashlib import blake2b
 
 from crawlspace.decision import Actions
+from crawlspace.document_mark import rules_mark, rules_mark_of
 from crawlspace.model import UrlState
 
 SOURCE = "source"
@@ -54,15 +54,7 @@ def fitting(handed: str) -> tuple[str | None, list[str]]:
 
 def lacks_fields(state: UrlState, said: Actions) -> bool:
     """Whether rules add other fields to a document by now than it was stored with: then it is to be fetched, changed or not."""
-    return state.checksum is not None and state.fields_mark != mark_of(added_by(said, state.handed))
-
-
-def mark_of(added: Mapping[str, str]) -> int:
-    """Return a number that differs where the fields do, in 63 bits; 0 for none."""
-    if not added:
-        return 0
-    digest = blake2b(repr(sorted(added.items())).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1 or 1
+    return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(said, state.handed))
 
 
 def _written(fields: Mapping[str, str]) -> str:

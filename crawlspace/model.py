@@ -255,7 +255,7 @@ class UrlState(Struct, gc=False):
     handed: str | None = None
     """Fields for its document that the page hands over which is heard there, as a JSON object."""
     fields_mark: int = 0
-    """Differs where the fields differ that rules added to its document when that was stored; 0: none."""
+    """What its document came with beside its text when it was stored, see `document_mark`; 0: nothing."""
 
     @property
     def queue(self) -> Queue:
@@ -334,7 +334,11 @@ class Outcome:
     """Fields that the page hands to those it leads to."""
     etag: str | None = None
     last_modified: str | None = None
+    declared_type: str | None = None
+    """The Content-Type header of the document, as sent."""
     conditional: bool = False
+    needs_body: bool = False
+    """A 304 whose headers say what only the whole page can answer: it is fetched unconditionally, in the same run."""
     sent_ago_s: float = 0.0
     """How long ago the request was sent, as far as known."""
     fetched_at: int = 0

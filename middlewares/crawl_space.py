@@ -13,6 +13,7 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 
 from crawlspace.decision import Reason
 from crawlspace.frontier.robots import Answer
+from crawlspace.runtime.headers import declared_type
 from crawlspace.runtime.requests import ROBOTS, STATE, LeasedRequest
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ class CrawlSpaceGuard:
         """Stop before the body where the header decides; the spider sees the response without a body and refuses it."""
         if STATE not in request.meta or ROBOTS in request.meta:
             return
-        declared = headers.get(b"Content-Type")
-        if declared is not None and not self._space.at_headers(declared.decode("latin-1")).admitted:
+        if not self._space.at_headers(declared_type(headers)).admitted:
             raise StopDownload(fail=False)
 
     @property

@@ -12,6 +12,7 @@ A collection with its own parsing has a class here with its name:
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -20,16 +21,20 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.content.charset import charset_parameter
+from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import extract
-from crawlspace.content.mime import sniff
+from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
-from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
+from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
+from crawlspace.content_type import essence
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.revalidation import not_modified
 from crawlspace.runtime.failures import NotAsked, meaning_of
+from crawlspace.runtime.headers import header_values
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
+STOPPED = "download_stopped"
+"""Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -202,24 +209,25 @@ class CollectionSpider(scrapy.Spider):
             session.fail(error, self.crawler)
 
     def _answered(self, response: Response, state: UrlState) -> Fetched:
-        headers = response.headers
         session = self.session
         assert session is not None
-        if b"Location" in headers:
+        if b"Location" in response.headers:
             return Fetched(self._redirected(response, state, int(Status.SOFT_REDIRECT)))
-        declared = headers.get(b"Content-Type")
-        declared_text = declared.decode("latin-1") if declared is not None else None
-        body = response.body
-        mime = sniff(declared_text, body[:1445])
-        verdict = self._space.at_headers(mime, conclusive=True)
-        if not verdict.admitted:
+        headers = self._headers(response, state)
+        declared = headers.content_type
+        if not self._space.at_headers(declared).admitted:
+            return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=essence(declared)))
+        if STOPPED in response.flags:
+            return Fetched(_stopped(state))
+        mime = sniff(declared, response.body[:SNIFFED_BYTES])
+        if not self._space.at_headers(mime, conclusive=True).admitted:
             return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
-        page = self._extract(response, state, mime=mime, declared=declared_text)
+        page = self._extract(response, state, mime=mime, declared=declared)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
             if code is not None:
                 return Fetched(_error(state, code, detail="a soft error page"))
-        directives = self._directives(response, page)
+        directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
         decision = session.engine.discovery.recheck(state)
         index = directives.index and decision.index
         follow = directives.follow and decision.follow
@@ -233,10 +241,11 @@ class CollectionSpider(scrapy.Spider):
             document=None,
             links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
             base=page.base if page.base != state.url else "",
-            canonical=page.canonical,
-            etag=_header(response, b"ETag"),
-            last_modified=_header(response, b"Last-Modified"),
+            canonical=page.canonical or headers.canonical,
+            declared_type=declared,
         )
+        if not headers.concern_the_document:  # else it is to be asked for whole each time
+            outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
         said = decision.said
         if said.fields and session.collection.metadata_along_links:
             outcome.hands = said.fields
@@ -248,7 +257,7 @@ class CollectionSpider(scrapy.Spider):
             outcome.reason = Reason.NOINDEX
         elif isinstance(item, Document):
             item.content_type = item.content_type or mime
-            item.modified = item.modified or outcome.last_modified or ""
+            item.modified = item.modified or headers.last_modified or ""
         return Fetched(outcome, item, collapsed=isinstance(item, Document) and item.text is page.text)
 
     def _extract(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
@@ -265,13 +274,13 @@ class CollectionSpider(scrapy.Spider):
             xhtml=mime != "text/html",
         )
 
-    def _directives(self, response: Response, page: Page) -> RobotsDirectives:
-        if not self._obey_meta_robots:
-            return NO_LIMITS
-        values = response.headers.getlist(b"X-Robots-Tag")
-        if not values:
-            return page.robots
-        return page.robots & parse_robots_headers([value.decode("latin-1") for value in values], self._agent_names)
+    def _headers(self, response: Response, state: UrlState) -> PageHeaders:
+        return read_headers(
+            partial(header_values, response.headers),
+            url=state.url,
+            agent_names=self._agent_names,
+            obey_robots=self._obey_meta_robots,
+        )
 
     def _redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         location = response.headers.get(b"Location")
@@ -284,7 +293,7 @@ class CollectionSpider(scrapy.Spider):
 
     def _error(self, response: Response, state: UrlState, status: int) -> Outcome:
         if status == 304:
-            return Outcome(state.id, state.url, OutcomeKind.UNCHANGED, status, conditional=is_conditional(response.request))
+            return not_modified(state, self._headers(response, state), conditional=is_conditional(response.request))
         wait = _header(response, b"Retry-After")
         wait_s = retry_after_s(wait, now=self.session.engine.clock.now()) if wait is not None and self.session else None
         return _error(state, status, wait_s=wait_s)
@@ -306,6 +315,11 @@ def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail:
     if status == 429 or (status == 503 and wait_s is not None):
         return Outcome(state.id, state.url, OutcomeKind.FAILED, status, retry_after_s=wait_s, detail=detail)
     return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500, detail=detail)
+
+
+def _stopped(state: UrlState) -> Outcome:
+    """The outcome of a page of which only a part was read: nothing can be said of it, so it never becomes a document."""
+    return Outcome(state.id, state.url, OutcomeKind.GONE, Status.CUT_SHORT, detail="the download was stopped")
 
 
 def _excluded(state: UrlState, status: Status, reason: Reason, *, detail: str = "") -> Outcome:

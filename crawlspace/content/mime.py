@@ -11,23 +11,13 @@ import re
 
 import xtractmime
 
+from crawlspace.content_type import essence, is_generic
+
 SNIFFED_BYTES = 1445
 """How many of the first bytes are looked at (MIME Sniffing, section 5.2)."""
 
-_GENERIC = frozenset(
-    {
-        "",
-        "application/octet-stream",
-        "binary/octet-stream",
-        "application/unknown",
-        "unknown/unknown",
-        "application/x-unknown",
-        "*/*",
-    }
-)
 _UNKNOWN = "application/octet-stream"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_TYPE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+)\s*(?:;|,|$)")
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OFFICE_FOLDERS = (
     (b"word/", _OFFICE + "wordprocessingml.document"),
@@ -37,17 +27,11 @@ _OFFICE_FOLDERS = (
 _ENTRY_TYPE = re.compile(rb"[a-z]+/[a-z0-9.+-]+")
 
 
-def essence(declared: str | None) -> str:
-    """Return the type of a Content-Type header without parameters, in lower case; empty if it is none."""
-    match = _TYPE.match((declared or "").lower())
-    return match[1] if match else ""
-
-
 def sniff(declared: str | None, body_start: bytes) -> str:
     """Return the type of a body (`text/html`), given its Content-Type header and its first bytes (SNIFFED_BYTES are enough)."""
-    kind = essence(declared)
-    if kind in _GENERIC:
+    if is_generic(declared):
         return _by_bytes(body_start[:SNIFFED_BYTES])
+    kind = essence(declared)
     if not kind.startswith("text/"):
         return kind
     start = body_start[:SNIFFED_BYTES]

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 from crawlspace.content.charset import decode
 from crawlspace.content.markup import collapsed, resolved_text, xml_tokens
-from crawlspace.content.mime import essence
 from crawlspace.content.page import Page
+from crawlspace.content_type import essence
 
 
 def extract_text_document(

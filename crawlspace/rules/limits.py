@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from crawlspace.content_type import essence
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
@@ -51,10 +52,6 @@ DEFAULT_MIME_TYPES = (
 DEFAULT_SCHEMES = frozenset(DEFAULT_PORTS)
 DEFAULT_MAX_URL_LENGTH = 2083
 DEFAULT_MAX_REPEATED_SEGMENTS = 3
-
-_GENERIC_TYPES = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "*/*"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +121,6 @@ def in_folders(url: Url, allowed: frozenset[str]) -> bool:
             return True
         end = path.find("/", end) + 1
     return False
-
-
-def essence(declared: str | None) -> str:
-    """Return the MIME type of a Content-Type header without parameters, in lower case."""
-    return (declared or "").partition(";")[0].strip().lower()
-
-
-def is_generic(declared: str | None) -> bool:
-    """Return whether a header says nothing about the type, so that the first bytes must decide."""
-    return essence(declared) in _GENERIC_TYPES
 
 
 def mime_allowed(mime_types: Collection[str], declared: str | None) -> bool:

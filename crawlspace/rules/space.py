@@ -15,6 +15,7 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
+from crawlspace.content_type import is_generic
 from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule, Rule
@@ -24,7 +25,6 @@ from crawlspace.rules.limits import (
     extension,
     folders,
     in_folders,
-    is_generic,
     mime_allowed,
     path_depth,
     repeats_segments,

@@ -21,6 +21,7 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority, source_of
 from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.headers import declared_type
 from crawlspace.runtime.resolver import GuardedResolver, as_in_urls
 from crawlspace.site_table import SiteTable
 from crawlspace.urls import Url
@@ -220,7 +221,7 @@ class OutsideRefused:
         """Stop before the body where the header says that it is of no use; `process_response` then says why."""
         if _is_free(request) or self._rules.is_robots(request):
             return
-        if not self._rules.space.at_headers(_declared(headers)).admitted:
+        if not self._rules.space.at_headers(declared_type(headers)).admitted:
             request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
             raise StopDownload(fail=False)
 
@@ -228,7 +229,7 @@ class OutsideRefused:
         """Raise IgnoreRequest for a document of a type that is not taken, by its header or else by its first bytes."""
         if not 200 <= response.status < 300 or _is_free(request) or self._rules.is_robots(request):
             return response
-        declared = _declared(response.headers)
+        declared = declared_type(response.headers)
         decision = self._rules.space.at_headers(declared)
         if decision.admitted and response.body:
             decision = self._rules.space.at_headers(sniff(declared, response.body[:SNIFFED_BYTES]), conclusive=True)
@@ -366,8 +367,3 @@ def _for_spiders(decision: Decision) -> dict[str, Any]:
 
 def _source_of(decision: Decision) -> Source:
     return source_of(index=decision.index, follow=decision.follow)
-
-
-def _declared(headers: Headers) -> str | None:
-    declared = headers.get(b"Content-Type")
-    return declared.decode("latin-1") if declared is not None else None

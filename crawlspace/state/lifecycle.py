@@ -42,7 +42,7 @@ def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: in
         case OutcomeKind.DOCUMENT:
             return _document(state, outcome, policy, now)
         case OutcomeKind.UNCHANGED:
-            return _unchanged(state, policy, now)
+            return _unchanged(state, outcome, policy, now)
         case OutcomeKind.REDIRECTED:
             return _left(state, outcome, State.REDIRECTED, policy, now)
         case OutcomeKind.EXCLUDED:
@@ -129,11 +129,18 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
     return Transition(new, Op.PUSH if changed else None)
 
 
-def _unchanged(state: UrlState, policy: RecrawlPolicy, now: int) -> Transition:
-    """As it was; a document that could not be reached for a while is a document again."""
-    if state.checksum is None:
-        return Transition(_finished(state, state.state, state.status, policy, now, changed=False))
-    return Transition(_finished(state, State.DONE, 200, policy, now, changed=False))
+def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
+    """As it was; a document that could not be reached for a while is a document again. New validators replace the old ones."""
+    if outcome.needs_body:  # asked for whole at once, which ends the round; nothing has failed
+        tried = max(1, state.retries)
+        return Transition(
+            structs.replace(state, next_fetch=now, retries=tried, lease_until=None, etag=None, last_modified=None, rules=0),
+            retry=True,
+        )
+    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
+    new = _finished(state, into, status, policy, now, changed=False)
+    new.etag, new.last_modified = outcome.etag or state.etag, outcome.last_modified or state.last_modified
+    return Transition(new)
 
 
 def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy, now: int) -> Transition:

@@ -8,9 +8,10 @@ import pytest
 from msgspec import structs
 
 from crawlspace.decision import Actions
+from crawlspace.document_mark import document_mark
 from crawlspace.generation import generation
-from crawlspace.handing import MOST_HANDED, added_by, fitting, lacks_fields, mark_of, packed
-from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.handing import MOST_HANDED, added_by, fitting, lacks_fields, packed
+from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory import MemoryStore
 from crawlspace.urls import parse
 from tests.unit.test_engine_life import HOME, Web
@@ -85,7 +86,9 @@ LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
 def test_a_document_with_other_fields_than_it_is_to_have(
     stored: dict[str, str], said: Actions, handed: str | None, lacks: bool
 ) -> None:
-    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark_of(stored), handed=handed)
+    outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
+    mark = document_mark(outcome)
+    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, handed=handed)
     assert lacks_fields(state, said) is lacks
     assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
 

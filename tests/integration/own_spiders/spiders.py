@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request, signals
+from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 
 from crawlspace.content.page import Page
@@ -82,3 +84,17 @@ class Picky:
 
         store.record = picky
         return cls()
+
+
+class StopsPage:
+    """An extension that stops the download of /page as soon as its headers are there."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> StopsPage:
+        extension = cls()
+        crawler.signals.connect(extension.headers_received, signal=signals.headers_received)
+        return extension
+
+    def headers_received(self, request: Request) -> None:
+        if request.url.endswith("/page"):
+            raise StopDownload(fail=False)

@@ -10,7 +10,6 @@ from crawlspace.rules.limits import (
     extension,
     folders,
     in_folders,
-    is_generic,
     mime_allowed,
     path_depth,
     repeats_segments,
@@ -114,10 +113,3 @@ def test_folder_of_a_start_url(start: str, url: str, expected: bool) -> None:
 @pytest.mark.parametrize("types,declared,expected", TYPES)
 def test_mime_types(types: tuple[str, ...], declared: str | None, expected: bool) -> None:
     assert mime_allowed(types, declared) is expected
-
-
-@pytest.mark.parametrize(
-    "declared,expected", [(None, True), ("", True), ("Application/Octet-Stream; x=y", True), ("text/plain", False)]
-)
-def test_types_that_say_nothing(declared: str | None, expected: bool) -> None:
-    assert is_generic(declared) is expected

@@ -61,6 +61,7 @@ TABLE: list[Row] = [
     ("an equal document",                        PAGE,    document(b"old"),                      WELL, (State.DONE, 200),       6 * DAY,    None,      None),
     ("304 to a conditional request",             PAGE,    UNCHANGED,                             WELL, (State.DONE, 200),       6 * DAY,    None,      None),
     ("304 of a page that asks not to be indexed", NOINDEX, UNCHANGED,                            WELL, (State.EXCLUDED, 2004),  6 * DAY,    None,      None),
+    ("304 whose headers need the whole page",    PAGE,    replace(UNCHANGED, needs_body=True),   WELL, (State.DONE, 200),       0,          None,      None),
     ("304 to an unconditional request, of a new URL", NEW, outcome(OutcomeKind.UNCHANGED, 304),  WELL, (State.GONE, 304),       15.5 * DAY, None,      None),
     ("304 to an unconditional request, of a page", PAGE,  outcome(OutcomeKind.UNCHANGED, 304),   WELL, FORGOTTEN,               None,       Op.DELETE, None),
     ("a redirect of a new URL",                  NEW,     MOVES,                                 WELL, (State.REDIRECTED, 301), 15.5 * DAY, None,      None),

@@ -1,0 +1,68 @@
+"""What the headers of a page say beside its body: type, robots directives, canonical page, validators.
+
+A 304 brings headers too, and they hold for the page that is kept (RFC 9111, 3.2 and 4.3.4). What they change mostly needs the body, so
+such a page is fetched whole; and a page whose headers restrict it, or name another page as canonical, is never asked for
+conditionally, because a later 304 without them could not be told from one that leaves them out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
+from crawlspace.content_type import declared
+from crawlspace.urls import MalformedUrl, join, parse
+
+_LINK = re.compile(r"""<([^>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")
+_PARAMETER = re.compile(r""";\s*([^\s;,="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]+)))?""")
+_LONGEST_LINKS = 16_384
+"""Characters of Link headers that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeaders:
+    """`content_type` is the Content-Type as sent, several joined by commas; None where there is none."""
+
+    content_type: str | None = None
+    robots: RobotsDirectives = NO_LIMITS
+    canonical: str | None = None
+    """Absolute; None where the headers name no page, or the page itself."""
+    etag: str | None = None
+    last_modified: str | None = None
+
+    @property
+    def concern_the_document(self) -> bool:
+        """Whether they say something that decides about the document or its links."""
+        return self.robots != NO_LIMITS or self.canonical is not None
+
+
+def read_headers(
+    values: Callable[[str], Sequence[str]], *, url: str, agent_names: Collection[str] = (), obey_robots: bool = True
+) -> PageHeaders:
+    """Return what the headers of the page at `url` say; `values` gives all values of a header, `agent_names` are our own."""
+    directives = values("X-Robots-Tag") if obey_robots else ()
+    links = values("Link")
+    etag, last_modified = values("ETag"), values("Last-Modified")
+    return PageHeaders(
+        content_type=declared(values("Content-Type")),
+        robots=parse_robots_headers(directives, agent_names) if directives else NO_LIMITS,
+        canonical=canonical_link(links, url=url) if links else None,
+        etag=etag[-1] if etag else None,
+        last_modified=last_modified[-1] if last_modified else None,
+    )
+
+
+def canonical_link(values: Sequence[str], *, url: str) -> str | None:
+    """Return the other page that Link headers name as canonical (RFC 8288, RFC 6596), absolute; None where there is none."""
+    for target, parameters in _LINK.findall(", ".join(values)[:_LONGEST_LINKS]):
+        relations = (quoted or plain for name, quoted, plain in _PARAMETER.findall(parameters) if name.lower() == "rel")
+        if "canonical" not in next(relations, "").lower().split():
+            continue
+        try:
+            named = join(url, target.strip())
+            return None if parse(named).text == url else named
+        except MalformedUrl:
+            return None
+    return None

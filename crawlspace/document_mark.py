@@ -1,0 +1,62 @@
+"""A number for what a stored document came with beside its text: the fields that rules add, an item's own fields, the declared type.
+
+Three hashes in one number of 63 bits, kept with each URL (`UrlState.fields_mark`): where one of them differs from what it is now, the
+document in the index is not what it would be, though its text is the same. A part is 0 where there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from crawlspace.content_type import essence, is_generic
+from crawlspace.model import Outcome
+
+_TYPE_BITS = 16
+_OWN_BITS = 16
+_RULE_BITS = 31
+_RULE_SHIFT = _TYPE_BITS + _OWN_BITS
+
+
+def document_mark(outcome: Outcome) -> int:
+    """Return the number for the document of an outcome."""
+    own = {}
+    if outcome.document is not None and outcome.document.fields:
+        own = {name: value for name, value in outcome.document.fields.items() if name not in outcome.added}
+    parts = rules_mark(outcome.added) << _OWN_BITS | _hash_of_fields(own, _OWN_BITS)
+    return parts << _TYPE_BITS | type_mark(outcome.declared_type)
+
+
+def rules_mark(fields: Mapping[str, str]) -> int:
+    """Return the part for the fields that rules add."""
+    return _hash_of_fields(fields, _RULE_BITS)
+
+
+def rules_mark_of(mark: int) -> int:
+    """Return the part of a stored number that stands for the fields that rules add."""
+    return mark >> _RULE_SHIFT
+
+
+def has_other_fields(mark: int, stored: int) -> bool:
+    """Whether fields differ; the declared type alone is no reason to send a document again."""
+    return mark >> _TYPE_BITS != stored >> _TYPE_BITS
+
+
+def type_mark(declared: str | None) -> int:
+    """Return the part for a Content-Type header; 0 where it says nothing."""
+    return 0 if is_generic(declared) else _hash(essence(declared), _TYPE_BITS)
+
+
+def has_other_type(declared: str | None, stored: int) -> bool:
+    """Whether a Content-Type header names another type than the stored document was read as; False where either says nothing."""
+    now, then = type_mark(declared), stored & ((1 << _TYPE_BITS) - 1)
+    return bool(now and then) and now != then
+
+
+def _hash_of_fields(fields: Mapping[str, str], bits: int) -> int:
+    return _hash(repr(sorted(fields.items())), bits) if fields else 0
+
+
+def _hash(text: str, bits: int) -> int:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % ((1 << bits) - 1) + 1

@@ -1,0 +1,36 @@
+"""What a Content-Type header says, however it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.content_type import declared, essence, is_generic
+
+TYPES = [
+    # Content-Type headers, the type, whether the bytes decide
+    (["text/html"], "text/html", False),
+    (["Text/HTML; charset=utf-8"], "text/html", False),
+    (["  text/html ;x=y"], "text/html", False),
+    # several, as browsers read them
+    (["text/html, text/html"], "text/html", False),
+    (["text/html", "text/html"], "text/html", False),
+    (["text/html; charset=utf-8, image/png"], "image/png", False),
+    (["text/html, */*"], "text/html", False),
+    (["text/html", "nonsense"], "text/html", False),
+    (["text/html;x=a, text/plain;y=b, *"], "text/plain", False),
+    # nothing that helps
+    ([], "", True),
+    ([""], "", True),
+    (["nonsense"], "", True),
+    (["*/*"], "", True),
+    (["a/b c"], "", True),
+    (["application/octet-stream"], "application/octet-stream", True),
+    (["application/x-unknown"], "application/x-unknown", True),
+    (["unknown/unknown; charset=utf-8"], "unknown/unknown", True),
+]
+
+
+@pytest.mark.parametrize(("headers", "expected", "generic"), TYPES)
+def test_the_type_of_a_header(headers: list[str], expected: str, generic: bool) -> None:
+    written = declared(headers)
+    assert (essence(written), is_generic(written)) == (expected, generic)
