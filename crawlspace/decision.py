@@ -31,6 +31,9 @@ class Reason(StrEnum):
     LINK_DEPTH = "link_depth"
     URLS_PER_HOST = "urls_per_host"
     REDIRECTS = "redirects"
+    PAGE_LINKS = "page_links"
+    PAGE_TEXT = "page_text"
+    """The one reason that refuses no URL: the rest of a page's text is left out."""
     ADDRESS = "address"
     PRIVATE_ADDRESS = "private_address"
     MIME_TYPE = "mime_type"
@@ -62,6 +65,8 @@ _SENTENCES = {
     Reason.LINK_DEPTH: "the URL is more links away from a start URL than DEPTH_LIMIT",
     Reason.URLS_PER_HOST: "the host already has CRAWLSPACE_MAX_URLS_PER_HOST URLs",
     Reason.REDIRECTS: "it is the target of more redirects in a row than REDIRECT_MAX_TIMES",
+    Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
+    Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
     Reason.ADDRESS: "an address rule forbids every address of the host",
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crawlspace.content.fingerprint import checksum
-from crawlspace.runtime.items import Fetched, document_of
+from crawlspace.runtime.items import Fetched, checksum_of, document_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -27,14 +26,9 @@ class Fingerprint:
             outcome = item.outcome
             if isinstance(item.item, dict):
                 item.item.setdefault("url", outcome.url)  # an export without it would be of little use
-            document = document_of(item.item, url=outcome.url)
+            document = document_of(item)
             if outcome.added:
                 document.fields = {**document.fields, **outcome.added}
             outcome.document = document
-            outcome.checksum = checksum(
-                document.text,
-                title=document.title if content.checksum_title else None,
-                cut_off=content.checksum_cut_off,
-                collapsed=item.collapsed,
-            )
+            outcome.checksum = checksum_of(document, item, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
         return item

@@ -12,10 +12,12 @@ A collection with its own parsing has a class here with its name:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import scrapy
+from itemadapter import is_item
 from scrapy.http import Response
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
@@ -42,7 +44,7 @@ from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator
 
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
@@ -104,8 +106,8 @@ class CollectionSpider(scrapy.Spider):
     def document(self, response: Response, page: Page) -> Any:
         """Return the item for a page: a `Document`, or an item of any type Scrapy knows, or None to keep it out of the index.
 
-        Fields named title, description, language, text, headings, content_type and modified are the document's own;
-        all others are kept as its extra fields.
+        Fields named title, description, language, text, headings, content_type and modified are the document's own; what is
+        missing or empty of them is taken from the page. All others are kept as its extra fields.
         """
         return Document(
             url=response.request.url,  # type: ignore[union-attr]
@@ -223,6 +225,8 @@ class CollectionSpider(scrapy.Spider):
         if not self._space.at_headers(mime, conclusive=True).admitted:
             return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
         page = self._extract(response, state, mime=mime, declared=declared)
+        if page.links_left_out or page.text_left_out:
+            self._report_limits(page, state)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
             if code is not None:
@@ -232,6 +236,8 @@ class CollectionSpider(scrapy.Spider):
         index = directives.index and decision.index
         follow = directives.follow and decision.follow
         item = self.document(response, page) if index else None
+        if item is not None and not isinstance(item, Document) and not is_item(item):
+            return Fetched(self._no_item(state, item))
         outcome = Outcome(
             state.id,
             state.url,
@@ -255,10 +261,7 @@ class CollectionSpider(scrapy.Spider):
             outcome.kind = OutcomeKind.EXCLUDED
             outcome.status = int(Status.NOINDEX)
             outcome.reason = Reason.NOINDEX
-        elif isinstance(item, Document):
-            item.content_type = item.content_type or mime
-            item.modified = item.modified or headers.last_modified or ""
-        return Fetched(outcome, item, collapsed=isinstance(item, Document) and item.text is page.text)
+        return Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
 
     def _extract(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
         charset = charset_parameter(declared) if declared is not None else None
@@ -273,6 +276,36 @@ class CollectionSpider(scrapy.Spider):
             agent_names=self._agent_names,
             xhtml=mime != "text/html",
         )
+
+    def _report_limits(self, page: Page, state: UrlState) -> None:
+        assert self.session is not None
+        refused = self.session.engine.discovery.refused
+        if page.links_left_out:
+            refused[Reason.PAGE_LINKS] += page.links_left_out
+            self.logger.warning(
+                "%s: %d links beyond CRAWLSPACE_MAX_LINKS (%d) are left out; pages that only they lead to are not found",
+                state.url,
+                page.links_left_out,
+                self._max_links,
+            )
+        if page.text_left_out:
+            refused[Reason.PAGE_TEXT] += 1
+            self.logger.warning(
+                "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
+            )
+
+    def _no_item(self, state: UrlState, returned: object) -> Outcome:
+        kind = type(returned)
+        several = " (a page gives one document)" if isinstance(returned, (Iterator, list, tuple)) else ""
+        self.logger.error(
+            "%s: document() of %s returned a %s%s: return a Document, a dict, a Scrapy item, a dataclass, or None (699)",
+            state.url,
+            type(self).__qualname__,
+            kind.__qualname__,
+            several,
+        )
+        detail = f"document() returned a {kind.__qualname__}"
+        return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
 
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(

@@ -73,12 +73,15 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.status:
         yield from ("", "Status")
         yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))
-    if numbers.refused:
+    refused = {reason: count for reason, count in numbers.refused.items() if reason != Reason.PAGE_TEXT}
+    if refused:
         yield from ("", "Links refused")
-        by_count = sorted(numbers.refused.items(), key=lambda row: -row[1])
+        by_count = sorted(refused.items(), key=lambda row: -row[1])
         yield from _table((reason, count, _sentence(reason)) for reason, count in by_count)
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
+    if cut := numbers.refused.get(Reason.PAGE_TEXT):
+        yield from _table([("text left out", cut, "fetches of pages with more text than is kept")])
     if numbers.held:
         held = f"deletions that wait for approval (scrapy deletions {numbers.collection})"
         yield from _table([("held", sum(numbers.held.values()), held)])

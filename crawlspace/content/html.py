@@ -17,7 +17,7 @@ from itertools import repeat
 
 from crawlspace.content.charset import charset_parameter, decode
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
-from crawlspace.content.page import Page
+from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, join
 
@@ -66,7 +66,7 @@ def extract(
     url: str,
     charset: str | None = None,
     max_links: int = 10_000,
-    max_text: int = 10_000_000,
+    max_text: int = MAX_TEXT,
     link_tags: Collection[str] = LINK_TAGS,
     agent_names: Collection[str] = (),
     xhtml: bool = False,
@@ -74,7 +74,7 @@ def extract(
     """Return what a page holds. Never raises, whatever the body is; costs time in proportion to its length.
 
     `charset` is the one of the Content-Type header. `max_links` counts different links, `max_text` characters; what is beyond is left
-    out and flagged. `agent_names` are names of meta elements that speak to us beside `robots`. `xhtml` is for application/xhtml+xml.
+    out and counted. `agent_names` are names of meta elements that speak to us beside `robots`. `xhtml` is for application/xhtml+xml.
     """
     html, codec = decode(body, charset)
     if "\0" in html:
@@ -97,8 +97,8 @@ def extract(
         robots=reader.robots,
         meta_refresh=reader.refresh,
         charset=codec,
-        links_truncated=len(reader.links) > max_links,
-        text_truncated=len(whole) > max_text,
+        links_left_out=max(0, len(reader.links) - max_links),
+        text_left_out=max(0, len(whole) - max_text),
     )
 
 

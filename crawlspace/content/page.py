@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives
 from crawlspace.model import Link
 
+MAX_TEXT = 10_000_000
+"""Characters of a page's text that are kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -34,8 +37,10 @@ class Page:
     """Seconds, URL."""
     charset: str = "utf-8"
     """Python's name of the codec the body was read with."""
-    links_truncated: bool = False
-    text_truncated: bool = False
+    links_left_out: int = 0
+    """Links beyond the limit."""
+    text_left_out: int = 0
+    """Characters of text beyond the limit."""
 
     @property
     def links(self) -> tuple[Link, ...]:

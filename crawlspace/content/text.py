@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from crawlspace.content.charset import decode
 from crawlspace.content.markup import collapsed, resolved_text, xml_tokens
-from crawlspace.content.page import Page
+from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content_type import essence
 
 
@@ -16,7 +16,7 @@ def extract_text_document(
     url: str,
     content_type: str,
     charset: str | None = None,
-    max_text: int = 10_000_000,
+    max_text: int = MAX_TEXT,
 ) -> Page:
     """Return a text or XML document as a page without links; its title is the last segment of the URL's path. Never raises.
 
@@ -26,7 +26,9 @@ def extract_text_document(
     if is_xml(content_type):
         text = resolved_text(" ".join(before for before, _, _ in xml_tokens(text)))
     words = collapsed(text.replace("\0", " "))
-    return Page(base=url, title=_last_segment(url), text=words[:max_text], charset=codec, text_truncated=len(words) > max_text)
+    return Page(
+        base=url, title=_last_segment(url), text=words[:max_text], charset=codec, text_left_out=max(0, len(words) - max_text)
+    )
 
 
 def is_xml(content_type: str) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
 from typing import Any
 
-from itemadapter import ItemAdapter
+from itemadapter import ItemAdapter, is_item
 
+from crawlspace.content.fingerprint import checksum, checksum_of_bytes
+from crawlspace.content.page import Page
 from crawlspace.model import Document, Outcome
 
 
@@ -16,29 +19,69 @@ class Fetched:
 
     outcome: Outcome
     item: Any = None
-    collapsed: bool = False
-    """The item's text is as the page's was read: words apart by single spaces."""
+    page: Page | None = None
+    """What was read from the response; the document has from it what the item leaves out."""
+    body: bytes = b""
+    """Of the response, as are its type and the Last-Modified header."""
+    content_type: str = ""
+    modified: str = ""
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")
+_OF_THE_PAGE = ("title", "description", "language", "text")
 _OWN_FIELDS = {field.name for field in fields(Document)} - {"fields", "duplicates"}
 
 
-def document_of(item: Any, *, url: str) -> Document:
-    """Return an item of any type as a document: fields of a document's names are its own, all others become its `fields`."""
-    if isinstance(item, Document):
-        return _storable(item)
+def document_of(fetched: Fetched) -> Document:
+    """Return the item of a fetch, whatever its type, as a document.
+
+    Fields of a document's names are its own, all others become its `fields`: text as it is, anything else as JSON. What is missing or
+    empty of the document's own is taken from the page.
+    """
+    item, page = fetched.item, fetched.page
+    document = item if isinstance(item, Document) else _from_fields(item, fetched.outcome.url)
+    if page is not None:
+        for name in _OF_THE_PAGE:
+            if not getattr(document, name):
+                setattr(document, name, getattr(page, name))
+        document.headings = document.headings or list(page.headings)
+    document.content_type = document.content_type or fetched.content_type
+    document.modified = document.modified or fetched.modified
+    return _storable(document)
+
+
+def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
+    """Return by what a document is known to be equal to others: its text, and where it has none the bytes of the response."""
+    if not document.text.strip():
+        return checksum_of_bytes(fetched.body or document.url.encode("utf-8", "replace"))
+    of_the_page = fetched.page is not None and document.text is fetched.page.text and document.title is fetched.page.title
+    return checksum(document.text, title=document.title if with_title else None, cut_off=cut_off, collapsed=of_the_page)
+
+
+def _from_fields(item: Any, url: str) -> Document:
     document = Document(url)
     for name, value in ItemAdapter(item).items():
         if value is None or name == "url":
             continue
         if name == "headings":
-            document.headings = [str(heading) for heading in value]
+            document.headings = [value] if isinstance(value, str) else [str(heading) for heading in value]
         elif name in _OWN_FIELDS:
-            setattr(document, name, str(value))
+            setattr(document, name, _joined(value))
         else:
-            document.fields[str(name)] = value if isinstance(value, str) else repr(value)
-    return _storable(document)
+            document.fields[str(name)] = (
+                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
+            )
+    return document
+
+
+def _joined(value: Any) -> str:
+    """A list of texts, as selectors give it, is one text."""
+    return " ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON doesn't know: an item within an item, or anything else as text."""
+    return ItemAdapter(value).asdict() if is_item(value) else str(value)
 
 
 def _storable(document: Document) -> Document:
@@ -55,4 +98,9 @@ def _storable(document: Document) -> Document:
 
 
 def _text(value: Any) -> str:
-    return str(value).encode("utf-8", "replace").decode()
+    text = str(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text

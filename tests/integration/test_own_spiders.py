@@ -8,8 +8,8 @@ import pytest
 
 from crawlspace.model import State
 from tests.conftest import MakeProject, Project
-from tests.integration.stored import FAST, indexed, states
-from tests.sites import Site, page, redirect, serve, status, text
+from tests.integration.stored import FAST, indexed, make_due, states
+from tests.sites import Site, html, page, redirect, serve, status, text
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.own_spiders")
 SITE = {"/": page("Home", text="words", links=["/a"]), "/a": page("A", text="more words"), "/next": page("Next")}
@@ -118,3 +118,50 @@ def test_a_chain_of_pages_does_not_wait_between_them(project: MakeProject) -> No
         pages = [request for request in server.requests if request.path != "/robots.txt"]
         assert pages[-1].at - pages[0].at < 15  # it took 5 s a page when nothing woke the engine
     assert len(indexed(made, "chain")) == 21
+
+
+KINDS = ["dict", "item", "dataclass", "attrs"]
+
+
+def test_items_of_any_kind_are_found_and_keep_all_their_fields(project: MakeProject) -> None:
+    pages = {f"/{kind}": page(f"Product {kind}", text=f"a lamp as {kind}") for kind in KINDS}
+    made, _ = crawled(project, "catalogue", Site({"/": page("Home", links=list(pages)), **pages}))
+    assert indexed(made, "catalogue") == sorted(pages)
+    for kind in KINDS:
+        found = json.loads(made.scrapy("search", "catalogue", kind, "--json").stdout)["hits"][0]
+        assert found["title"] == f"Product {kind}"
+        assert found["fields"] == {"sku": kind, "price": "9.5", "sizes": '["S", "M"]', "maker": '{"name": "Müller"}'}
+
+
+def test_documents_without_any_text_are_equal_only_if_their_bytes_are(project: MakeProject) -> None:
+    bodies = {"/a": "<img src=1>", "/b": "<img src=2>", "/c": "<img src=1>"}
+    site = Site({"/": page("Home", text="home", links=list(bodies)), **{path: html(body) for path, body in bodies.items()}})
+    made, _ = crawled(project, "plain", site)
+    assert indexed(made, "plain") == ["/", "/a", "/b"]
+
+
+def test_what_is_no_item_is_reported_in_one_sentence(project: MakeProject) -> None:
+    made, said = crawled(project, "wrongkind", Site({"/": page("Home", text="words")}))
+    assert states(made, "wrongkind")["/"].status == 699
+    assert "document() of WrongKind returned a generator (a page gives one document): return a Document, a dict" in said
+    assert "Traceback" not in said
+
+
+def test_a_field_that_changes_while_the_text_stays_reaches_the_index(project: MakeProject) -> None:
+    site = Site({"/": page("Lamp", text="a lamp", headers={"X-Price": "7"})})
+    with serve(site) as server:
+        made = project({"repriced/start_urls.txt": server.url("/"), "repriced/settings.py": FAST})
+        for price in ("7", "8"):
+            site["/"] = page("Lamp", text="a lamp", headers={"X-Price": price})
+            made.crawl("repriced", *OWN).succeeded()
+            make_due(made, "repriced")
+            assert price in made.scrapy("search", "repriced", "lamp", "--json").stdout
+
+
+def test_links_beyond_the_limit_are_counted_and_logged_once_a_page(project: MakeProject) -> None:
+    site = Site({"/": page("Home", links=[f"/{n}" for n in range(5)])}, otherwise=page("Any", text="any"))
+    made, said = crawled(project, "plain", site, "CRAWLSPACE_MAX_LINKS = 3\n")
+    assert said.count("2 links beyond CRAWLSPACE_MAX_LINKS (3) are left out") == 1
+    shown = made.scrapy("status", "plain").stdout
+    assert "page_links" in shown
+    assert "its page has more links than CRAWLSPACE_MAX_LINKS" in shown

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Request, signals
+import attrs
+from scrapy import Field, Item, Request, signals
 from scrapy.exceptions import StopDownload
 from scrapy.http import Response
 
@@ -98,3 +100,59 @@ class StopsPage:
     def headers_received(self, request: Request) -> None:
         if request.url.endswith("/page"):
             raise StopDownload(fail=False)
+
+
+class Catalogue(CollectionSpider):
+    """Gives each product as the kind of item that its path names, without title and text."""
+
+    name = "catalogue"
+
+    def document(self, response: Response, page: Page) -> Any:
+        kind = response.url.rpartition("/")[2]
+        if not kind:
+            return None
+        values = {"sku": kind, "price": 9.5, "sizes": ["S", "M"], "maker": {"name": "Müller"}}
+        return {"dict": dict, "item": ScrapyProduct, "dataclass": DataProduct, "attrs": AttrsProduct}[kind](**values)
+
+
+class ScrapyProduct(Item):
+    sku = Field()
+    price = Field()
+    sizes = Field()
+    maker = Field()
+
+
+@dataclass
+class DataProduct:
+    sku: str
+    price: float
+    sizes: list[str]
+    maker: dict[str, str]
+    title: str = ""
+
+
+@attrs.define
+class AttrsProduct:
+    sku: str
+    price: float
+    sizes: list[str]
+    maker: dict[str, str]
+    text: str | None = None
+
+
+class WrongKind(CollectionSpider):
+    """Returns what is no item."""
+
+    name = "wrongkind"
+
+    def document(self, response: Response, page: Page) -> Any:
+        return ({"title": part} for part in page.text.split())
+
+
+class Repriced(CollectionSpider):
+    """Takes a price from a header, so that it changes while the page's text stays."""
+
+    name = "repriced"
+
+    def document(self, response: Response, page: Page) -> Any:
+        return {"price": (response.headers.get("X-Price") or b"").decode()}
