@@ -34,6 +34,7 @@ from crawlspace.readers import (
     one_of,
     optional_boolean,
     optional_integer,
+    seconds,
     text,
     words,
 )
@@ -297,7 +298,7 @@ def _check_scrapys(settings: Mapping[str, object]) -> None:
                 f"{setting} has no {component}, without which nothing is recorded; add to the setting, don't replace it"
             )
     integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
-    integer("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"], low=1)
+    seconds("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"])
     integer("DOWNLOAD_MAXSIZE", settings["DOWNLOAD_MAXSIZE"], low=0)
 
 

@@ -35,6 +35,17 @@ def optional_integer(name: str, value: object, *, low: int | None = None, high: 
     return integer(name, value, low=low, high=high)
 
 
+def seconds(name: str, value: object) -> float:
+    """Return a number of seconds above 0 as Scrapy reads one, without a unit. Raises SettingError."""
+    try:
+        number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else 0.0
+    except (ValueError, OverflowError):
+        number = 0.0
+    if not (isfinite(number) and number > 0):
+        raise SettingError(f"{name} is {value!r}; it must be a number of seconds above 0, without a unit")
+    return number
+
+
 def duration(name: str, value: object, *, low: float | None = None, bare: Literal["s", "m"] = "s") -> float:
     """Return seconds, from a number or from text such as "90s", "30m", "12h", "7d". Raises SettingError.
 

@@ -39,7 +39,7 @@ from crawlspace.runtime.failures import NotAsked, meaning_of
 from crawlspace.runtime.headers import header_values
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
-from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional
+from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional, request_id
 from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
 
@@ -159,11 +159,11 @@ class CollectionSpider(scrapy.Spider):
             yield Fetched(Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
-        """Yield the one outcome of a download that failed; none where its site was not asked at all."""
+        """Yield the one outcome of a download that failed; none where its URL has another turn instead."""
         request = failure.request  # type: ignore[attr-defined]
         state: UrlState = request.meta[STATE]
         session = self.session
-        if session is not None and isinstance(failure.value, NotAsked):
+        if session is not None and _has_another_turn(session, request, failure):
             session.engine.not_asked(state.id)
             return
         resolver = session.resolver() if session is not None else None
@@ -194,7 +194,7 @@ class CollectionSpider(scrapy.Spider):
         """A site's robots.txt could not be fetched. A host that does not exist, or may not be connected to, has none to obey."""
         request = failure.request  # type: ignore[attr-defined]
         session = self.session
-        if session is not None and isinstance(failure.value, NotAsked):
+        if session is not None and _has_another_turn(session, request, failure):
             session.engine.frontier.unhold(request.meta[ROBOTS].site)  # it comes again with the site's next turn
             return
         resolver = session.resolver() if session is not None else None
@@ -335,6 +335,11 @@ class CollectionSpider(scrapy.Spider):
 def _is_of_a_scrapy_command(start: Any) -> bool:
     """`scrapy fetch` and `scrapy parse` put a start of their own into the class; they need no store, and must not enter URLs."""
     return str(getattr(start, "__module__", "")).startswith("scrapy.commands.")
+
+
+def _has_another_turn(session: Session, request: scrapy.Request, failure: Failure) -> bool:
+    """Whether a request was not sent, or only to a kept connection that was being closed."""
+    return isinstance(failure.value, NotAsked) or session.second_turns.may_retry(request_id(request), failure.value)
 
 
 def _error_of(failure: Failure) -> BaseException:

@@ -36,6 +36,13 @@ class NotAsked(Exception):
         super().__init__("others may have the site")
 
 
+class KeptConnectionClosed(DownloadFailedError):
+    """A connection that was kept from an earlier request was closed before a byte of the answer came."""
+
+    def __init__(self) -> None:
+        super().__init__("the server closed a kept connection without an answer")
+
+
 class HeadersTooLarge(Exception):
     """The headers of an answer are over the bounds."""
 
@@ -88,6 +95,7 @@ def meaning_of(error: BaseException, *, url: str, resolver: GuardedResolver | No
 _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (DownloadTimeoutError, TIMEOUT),
     (DownloadConnectionRefusedError, CONNECT),
+    (KeptConnectionClosed, CONNECT),
     (DownloadCancelledError, TOO_LARGE),
     (ResponseDataLossError, CUT_SHORT),
     (UnsupportedURLSchemeError, NOT_FETCHED),

@@ -23,11 +23,15 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI
 
 from crawlspace.recent import Recent
-from crawlspace.runtime.failures import NotAsked
+from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.header_limits import LimitedFactory, limit_connect_answer
+from crawlspace.runtime.kept_connections import ended_before_answer, no_second_sending
+from crawlspace.runtime.requests import request_id
 
 if TYPE_CHECKING:
+    from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
     from twisted.web.client import HTTPConnectionPool
 
 SITES = 50_000
@@ -61,14 +65,21 @@ class TimingHandler(HTTP11DownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._pool._factory = LimitedFactory
-        session = getattr(crawler.spider, "session", None)
+        session = self._session = getattr(crawler.spider, "session", None)
         if session is None:
             return
+        self._take_new_connection = no_second_sending(self._pool)
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
         watch_connections(
             self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, life=session.life
         )
+
+    async def download_request(self, request: Request) -> Response:
+        """Download what is asked for; on a new connection, where a kept one was closed before."""
+        if self._session is not None and self._session.second_turns.begins(request_id(request)):
+            self._take_new_connection()  # the connection is taken before anything is waited for
+        return await super().download_request(request)
 
 
 def watch_connections(
@@ -81,8 +92,7 @@ def watch_connections(
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
-    Also of one that Twisted sends a second time: what gets no answer on a connection that was kept goes out again on a new one,
-    which the pool makes by itself (`retryAutomatically`). The site was then last asked by that.
+    A request on a kept connection that is closed before an answer fails with KeptConnectionClosed.
 
     `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
     is one that was begun in an earlier `life`, before others were given what is held here.
@@ -101,7 +111,7 @@ def watch_connections(
             connected = connect(key, endpoint)
         return connected.addCallback(watch)
 
-    # The pool is where connections are made, for a request and for its second sending; Scrapy has no setting for it.
+    # The pool is where connections are made; Scrapy has no setting for it.
     pool._newConnection = connect_and_watch  # type: ignore[method-assign]
 
 
@@ -132,13 +142,13 @@ class Watch:
         connection.request, wire.writeSomeData = self.request, self.write
         self._site: str | None = None
         """What was asked last on this connection; through a proxy that is not what it is connected with."""
-        self._awaits_answer = self._is_unwritten = self._refused = False
+        self._awaits_answer = self._is_unwritten = self._refused = self._is_kept = False
 
     def request(self, request: Any) -> Any:
         """Send a request, as HTTP11ClientProtocol does."""
         self._site = site_of(request.absoluteURI)
-        began, self._began = self._life() if self._began is None else self._began, None
-        self._life_asked = vars(request).setdefault("life", began)  # Twisted sends the same one a second time
+        self._is_kept = self._began is None
+        self._life_asked, self._began = self._life() if self._began is None else self._began, None
         if not self._may_ask_for_s(self._site):
             self._connection.transport.abortConnection()  # nobody else would close it
             return fail(NotAsked())
@@ -167,7 +177,11 @@ class Watch:
 
     def _over(self, answer: Any) -> Any:
         self._awaits_answer = False
-        return Failure(NotAsked()) if self._refused else answer
+        if self._refused:
+            return Failure(NotAsked())
+        if self._is_kept and isinstance(answer, Failure) and ended_before_answer(answer):
+            return Failure(KeptConnectionClosed())
+        return answer
 
 
 def site_of(url: bytes) -> str:

@@ -41,6 +41,15 @@ def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: b
     )
 
 
+def request_id(request: Request) -> int | str:
+    """Return what a request is for: the id of its URL, the site whose robots.txt it asks for, or the URL of any other."""
+    state = request.meta.get(STATE)
+    if state is not None:
+        return int(state.id)
+    robots = request.meta.get(ROBOTS)
+    return robots.site if robots is not None else request.url
+
+
 def is_conditional(request: Request | None) -> bool:
     """Whether a request asked only for what has changed, whoever made it do so."""
     return request is not None and (b"If-None-Match" in request.headers or b"If-Modified-Since" in request.headers)

@@ -19,6 +19,7 @@ from crawlspace.opening import Opening, open_engine
 from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
+from crawlspace.runtime.kept_connections import SecondTurns
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.runtime.stores import abandon, check_index, check_server, open_store
 from crawlspace.state.sqlite import SqliteStore
@@ -54,6 +55,7 @@ class Session:
         self.final_counts: Counts | None = None
         """How things stood at the end; None where the store could not tell any more."""
         self.sending = SendingTimes()
+        self.second_turns = SecondTurns()
         self._file_number = 0
         self._store = store
         self.shared = None if isinstance(store, SqliteStore) else _sharing(self, store, settings)

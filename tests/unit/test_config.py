@@ -77,6 +77,11 @@ def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
     assert demo.soft_errors.status_of("http://a/x", title="", text="") == 404
 
 
+@pytest.mark.parametrize("value", [0.5, "0.5", 30, "30", 1e-3])
+def test_a_time_out_is_a_number_of_seconds_as_for_scrapy(collections: Path, value: object) -> None:
+    load_collection("demo", settings(collections, DOWNLOAD_TIMEOUT=value))
+
+
 CYCLES = [(0, 0), (30, 1800), ("30", 1800), (0.5, 30), ("90s", 90), ("30m", 1800), ("12h", 43_200)]
 
 
@@ -240,6 +245,10 @@ WRONG = [
     ("CRAWLSPACE_SITES", {"a": {"delay": -1}}, "CRAWLSPACE_SITES['a']['delay'] is -1; it must be at least 0 s"),
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
+    ("DOWNLOAD_TIMEOUT", 0, "DOWNLOAD_TIMEOUT is 0; it must be a number of seconds above 0, without a unit"),
+    ("DOWNLOAD_TIMEOUT", "30s", "DOWNLOAD_TIMEOUT is '30s'; it must be a number of seconds"),
+    ("DOWNLOAD_TIMEOUT", float("inf"), "DOWNLOAD_TIMEOUT is inf; it must be a number of seconds"),
+    ("DOWNLOAD_TIMEOUT", True, "DOWNLOAD_TIMEOUT is True; it must be a number of seconds"),
     ("USER_AGENT", "", "USER_AGENT is ''; it must be a text"),
     ("CRAWLSPACE_HTTP_ERRORS", {"5xx": "RETRY"}, "CRAWLSPACE_HTTP_ERRORS['5xx'] is 'RETRY'; it must be like"),
     ("CRAWLSPACE_SOFT_ERRORS", [("a", 404)], "row 1 of CRAWLSPACE_SOFT_ERRORS is ('a', 404); it must be a URL pattern"),

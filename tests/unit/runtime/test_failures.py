@@ -24,7 +24,8 @@ from twisted.web._newclient import ParseError, ResponseFailed
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status, UrlState
 from crawlspace.run import FetchRobots
-from crawlspace.runtime.failures import HeadersTooLarge, NotAsked, meaning_of
+from crawlspace.runtime.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, meaning_of
+from crawlspace.runtime.kept_connections import SecondTurns
 from crawlspace.runtime.requests import ROBOTS, STATE
 from spiders.collection import CollectionSpider
 
@@ -94,13 +95,22 @@ def test_failures(
     assert (meaning.reason is not None) is (kind is KEPT_OUT)
 
 
-def test_what_was_not_asked_for_has_no_outcome() -> None:
+@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
+def test_what_was_not_asked_for_has_no_outcome(error: Exception) -> None:
     spider = CollectionSpider("demo")
-    spider.session = Mock()
+    spider.session = Mock(second_turns=SecondTurns())
     engine = spider.session.engine
-    page, robots = Failure(NotAsked()), Failure(NotAsked())
+    page, robots = Failure(error), Failure(error)
     page.request = Request(URL, meta={STATE: UrlState(7, 1, URL, "a.example:80")})  # type: ignore[attr-defined]
     robots.request = Request(URL, meta={ROBOTS: FetchRobots("a.example:80", "http", URL)})  # type: ignore[attr-defined]
     assert list(spider.failed(page)) == []
     spider.robots_failed(robots)
     assert engine.method_calls == [call.not_asked(7), call.frontier.unhold("a.example:80")]
+
+
+def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_turn_on_a_new_one() -> None:
+    second = SecondTurns()
+    assert not second.may_retry(7, ValueError("x"))
+    assert not second.begins(7)
+    assert second.may_retry(7, KeptConnectionClosed())
+    assert [second.begins(8), second.begins(7), second.begins(7)] == [False, True, False]

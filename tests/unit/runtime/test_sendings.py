@@ -1,4 +1,4 @@
-"""When a request counts as sent, over Twisted's own pool and connections: on a new one, on one that was kept, a second time, and with TLS."""
+"""When a request counts as sent, over Twisted's own pool and connections: on a new one, on one that was kept, and with TLS."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ from twisted.internet.ssl import CertificateOptions
 from twisted.internet.testing import MemoryReactorClock
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
-from twisted.web._newclient import Request
+from twisted.web._newclient import Request, ResponseFailed, ResponseNeverReceived
 from twisted.web.client import URI, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
 from crawlspace.runtime import handler as module
-from crawlspace.runtime.failures import NotAsked
+from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.handler import SendingTimes, TimingHandler, site_of, watch_connections
+from crawlspace.runtime.kept_connections import no_second_sending
 from crawlspace.urls import parse
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -50,6 +51,8 @@ class Wire(FileDescriptor):
         self.socket = self
         self.options: dict[int, int] = {}
         """Of the connection, as last set."""
+        self.aborts_later = False
+        """As a socket's does, in the loop's next turn; here, never."""
 
     def writeSomeData(self, data: bytes) -> int:
         self.written += data
@@ -71,6 +74,8 @@ class Wire(FileDescriptor):
 
     def abortConnection(self) -> None:
         self.stopWriting()
+        if self.aborts_later:
+            return
         self.connectionLost(Failure(ConnectionDone()))
 
 
@@ -89,6 +94,7 @@ class Network:
         self._known = False
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
+        self.take_new_connection = no_second_sending(self.pool)
         self.life = 0
         self.holds_for_s = inf
         """For a.example:80; other sites are held for ever."""
@@ -124,8 +130,8 @@ class Network:
     def ask(self) -> None:
         request = Request._construct(b"GET", b"/", Headers({b"host": [b"a.example"]}), None, persistent=True, parsedURI=self.url)
         endpoint: Any = self
-        connected: Any = self.pool.getConnection(self.key, endpoint)
-        connected.addCallback(lambda connection: connection.request(request)).addErrback(self.errors.append)
+        self.asked: Any = self.pool.getConnection(self.key, endpoint)
+        self.asked.addCallback(lambda connection: connection.request(request)).addErrback(self.errors.append)
 
     def write(self) -> None:
         """Do what the loop does in its next turn."""
@@ -166,18 +172,10 @@ def on_a_kept_connection(network: Network) -> None:
     network.ask()
 
 
-def a_second_time(network: Network) -> None:
-    on_a_kept_connection(network)
-    network.write()
-    network.time.advance(0.9)
-    network.close()
-
-
 WAYS = [
     # how                 requests that go out, for which crawl the connections are made
     (on_a_new_connection,  1,                   [True]),
     (on_a_kept_connection, 2,                   [True]),
-    (a_second_time,        3,                   [True, True]),
 ]  # fmt: skip
 
 
@@ -258,29 +256,75 @@ def before_the_loop_writes(network: Network) -> None:
     network.life += 1
 
 
-def before_twisted_sends_it_again(network: Network) -> None:
-    on_a_kept_connection(network)
-    network.write()
-    network.life += 1
-    network.close()
-
-
-@pytest.mark.parametrize(
-    ("lose_all", "sent"), [(while_it_is_connected, 0), (before_the_loop_writes, 0), (before_twisted_sends_it_again, 2)]
-)
+@pytest.mark.parametrize("lose_all", [while_it_is_connected, before_the_loop_writes])
 def test_what_was_begun_before_others_had_the_site_is_not_sent_when_it_is_held_again(
-    monkeypatch: pytest.MonkeyPatch, lose_all: Callable[[Network], None], sent: int
+    monkeypatch: pytest.MonkeyPatch, lose_all: Callable[[Network], None]
 ) -> None:
     """As where the network was cut while a connection came about: its delay has been kept by another worker meanwhile."""
     network = Network(monkeypatch)
     lose_all(network)
     network.write()
-    assert network.sent == sent
+    assert network.sent == 0
     assert [failure.type for failure in network.errors] == [NotAsked]
     network.is_slow = False
     network.ask()
     network.write()
-    assert network.sent == sent + 1, "what is begun now is sent"
+    assert network.sent == 1, "what is begun now is sent"
+
+
+def in_order(network: Network) -> None:
+    network.close()
+
+
+def after_a_byte(network: Network) -> None:
+    network.wires[-1].protocol.dataReceived(b"H")
+    network.close()
+
+
+def because_we_have_waited_long_enough(network: Network) -> None:
+    network.wires[-1].aborts_later = True
+    network.asked.cancel()
+
+
+BREAKS = [
+    # on which connection   how it ends                           what the request fails with
+    (on_a_new_connection,  in_order,                           ResponseNeverReceived),
+    (on_a_new_connection,  after_a_byte,                       ResponseFailed),
+    (on_a_kept_connection, in_order,                           KeptConnectionClosed),
+    (on_a_kept_connection, after_a_byte,                       ResponseFailed),
+    (on_a_kept_connection, because_we_have_waited_long_enough, ResponseNeverReceived),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+@pytest.mark.parametrize(("ask", "end", "error"), BREAKS)
+def test_a_connection_that_breaks_is_not_asked_a_second_time_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+    ask: Callable[[Network], None],
+    end: Callable[[Network], None],
+    error: type[Exception],
+    *,
+    is_written: bool,
+) -> None:
+    network = Network(monkeypatch)
+    ask(network)
+    if is_written:
+        network.write()
+    end(network)
+    network.write()
+    assert [failure.type for failure in network.errors] == [error]
+    assert len(network.wires) == 1, "no other is made"
+
+
+def test_a_second_turn_is_on_a_new_connection_though_there_is_another_kept_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(monkeypatch)
+    for takes_new, connections in [(False, 1), (False, 1), (True, 2), (False, 2)]:
+        if takes_new:
+            network.take_new_connection()
+        network.ask()
+        network.write()
+        network.answer()
+        assert len(network.wires) == connections
 
 
 def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
