@@ -185,7 +185,7 @@ class _EndlessQueues:
         del site
         return []
 
-    def wait_site(self, site: str, until: int | None) -> None:
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         del site, until
 
 

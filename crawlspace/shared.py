@@ -21,8 +21,10 @@ from crawlspace.model import Queue, Source, UrlState
 from crawlspace.recent import Recent, RecentByWeight
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_sites import count_sites
 from crawlspace.state.redis_workers import TakenSite, Worker
 from crawlspace.state.store import Change, Effects, RobotsEntry, Site
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.supply import Behind, Supply
 
 BORN = "born"
@@ -86,6 +88,7 @@ class SharedStore(RedisStore):
 
     def keep(self) -> None:
         """Have the server know of the collection from now on."""
+        count_sites(self)
         self.set_meta(BORN, self._born)
 
     def begin(self, frontier: Frontier, brakes: Brakes, *, changed: Callable[[], None], wake: Callable[[], None]) -> None:
@@ -119,8 +122,11 @@ class SharedStore(RedisStore):
     def due(self, site: str) -> list[tuple[Queue, int]]:
         return self.supply.due(site)
 
-    def wait_site(self, site: str, until: int | None) -> None:
-        self.supply.wait_site(site, until)
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        self.supply.wait_site(site, until, wait_s=wait_s)
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        self.behind.do(lambda: self.worker.set_unreachable(site, row))
 
     def give_up(self, site: str) -> None:
         self.supply.give_up(site)

@@ -156,8 +156,8 @@ class Supply:
         """Nothing: the server hands out what has become due."""
         return []
 
-    def wait_site(self, site: str, until: int | None) -> None:
-        self._behind.do(lambda: self._worker.wait_site(site, until))
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        self._behind.do(lambda: self._worker.wait_site(site, until, wait_s=wait_s))
 
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run."""

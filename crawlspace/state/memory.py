@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
-from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.health import Health
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory_groups import Before, MemoryGroups
 from crawlspace.state.memory_handing import MemoryHanding
 from crawlspace.state.memory_outbox import MemoryOutbox
+from crawlspace.state.memory_sites import MemorySites
 from crawlspace.state.queue_order import is_ready, may_be_due, queue_place
-from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, Site
+from crawlspace.state.unreachable import ALL_SCHEMES
 
 
 @dataclass(slots=True)
@@ -32,21 +34,19 @@ class _Batch:
     """Ids whose depth went down, with the depth they had."""
 
 
-class MemoryStore:
+class MemoryStore(MemorySites):
     """A Store that forgets everything when the process ends."""
 
     def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
+        super().__init__()
         self._urls: dict[int, UrlState] = {}
         self._ids: dict[str, int] = {}
         self._keys: defaultdict[int, set[int]] = defaultdict(set)
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
         self._links: dict[int, tuple[int, ...]] = {}
-        self._waits: dict[str, int] = {}
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
         self._handing = MemoryHanding(self._urls, self._with_key, self._links)
-        self._health: dict[str, Health] = {}
-        self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._refusals: Counter[str] = Counter()
         self._meta: dict[str, str] = {}
         self._last_id = 0
@@ -68,7 +68,7 @@ class MemoryStore:
             pending = {row.queue for row in free if row.state is State.PENDING}
             due, wait = self.due(site), self._waits.get(site)
             if pending or due or wait is not None:
-                yield Site(site, tuple(sorted(pending)), tuple(due), wait)
+                yield Site(site, tuple(sorted(pending)), tuple(due), *(wait or ()))
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
@@ -96,12 +96,6 @@ class MemoryStore:
             if row.next_fetch is not None and may_be_due(row):
                 first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
         return sorted(first.items())
-
-    def wait_site(self, site: str, until: int | None) -> None:
-        if until is None:
-            self._waits.pop(site, None)
-        else:
-            self._waits[site] = until
 
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
@@ -169,9 +163,6 @@ class MemoryStore:
         for row in late:
             row.next_fetch = latest
         return len(late)
-
-    def health(self, site: str) -> Health:
-        return self._health.get(site, NEW_SITE)
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}
@@ -246,12 +237,12 @@ class MemoryStore:
     def host_count(self, host: str) -> int:
         return sum(len(ids) for site, ids in self._sites.items() if _host(site) == host)
 
-    # robots.txt
-    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
-        return self._robots.get((site, scheme))
+    # sites that cannot be reached
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        return {site: sum(self._groups.is_indexed(row) for row in self._rows(site)) for site in sites}
 
-    def save_robots(self, entry: RobotsEntry) -> None:
-        self._robots[entry.site, entry.scheme] = entry
+    def schemes(self, site: str) -> frozenset[str]:
+        return frozenset(row.url.partition(":")[0] for row in self._rows(site)) or ALL_SCHEMES
 
     # refusals, counted across runs
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:

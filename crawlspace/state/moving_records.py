@@ -8,8 +8,9 @@ from enum import StrEnum
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.store import RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
 
-NOT_MOVED = frozenset({"moving", "born", "durable", "upgrading"})
+NOT_MOVED = frozenset({"moving", "born", "durable", "upgrading", "sites_counted"})
 """Odds and ends that are about the store and not about what is in it."""
 PARKED = 2
 """The last kind of the orders of a sink, after deletes and pushes that wait."""
@@ -37,6 +38,8 @@ class SiteRecord:
     wait_until: int | None = None
     health: Health | None = None
     robots: list[RobotsEntry] = field(default_factory=list)
+    wait_s: int = 0
+    unreachable: UnreachableSite | None = None
 
     @property
     def place(self) -> Place:

@@ -23,6 +23,7 @@ from crawlspace.state.moving_redis_parts import KINDS, Commands, kept_document, 
 from crawlspace.state.redis import RedisStore, robots_entry
 from crawlspace.state.redis_rows import PART, raw, understood
 from crawlspace.state.redis_scripts import said
+from crawlspace.state.redis_sites import wait_of
 from crawlspace.state.redis_workers import workers
 from crawlspace.state.store import Counts
 
@@ -93,7 +94,8 @@ class RedisSide:
         fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
         for field in self._command("HKEYS", "robots"):
             fields[field.partition(b" ")[2]].append(field)
-        names = sorted({*numbers, *fields, *self._command("HKEYS", "health")})
+        failed = {row.site: row for row in self._store.unreachable()}
+        names = sorted({*numbers, *fields, *self._command("HKEYS", "health"), *(site.encode() for site in failed)})
         for name, health in self._with("health", names):
             site = name.decode()
             wait = waits.get(numbers.get(name, b""))
@@ -103,8 +105,10 @@ class RedisSide:
                 for field, entry in self._with("robots", sorted(fields.get(name, ())))
                 if entry is not None
             ]
-            if wait is not None or how != NEW_SITE or robots:
-                yield SiteRecord(site, None if wait is None else int(wait), None if how == NEW_SITE else how, robots)
+            row = failed.get(site)
+            if wait is not None or how != NEW_SITE or robots or row is not None:
+                until, wait_s = (None, 0) if wait is None else wait_of(wait)
+                yield SiteRecord(site, until, None if how == NEW_SITE else how, robots, wait_s, row)
 
     def _read_urls(self) -> Iterator[UrlRecord]:
         last = int(self._command("HGET", "n", "urls") or 0)
@@ -159,18 +163,17 @@ class RedisSide:
     def write(self, part: Sequence[Record], mark: Mark | None) -> None:
         commands = Commands()
         urls: list[tuple[object, ...]] = []
-        waits: list[tuple[str, int]] = []
+        waits: list[tuple[str, int, int]] = []
         for one in part:
             match one:
                 case SiteRecord():
                     commands.add_site(one)
                     if one.wait_until is not None:
-                        waits.append((one.site, one.wait_until))
+                        waits.append((one.site, one.wait_until, one.wait_s))
                 case UrlRecord():
                     commands.add_url(one)
-                    urls.append(
-                        (one.state.id, row_of(one.state), one.state.site, None if one.aside_in is None else raw(one.aside_in))
-                    )
+                    aside = None if one.aside_in is None else raw(one.aside_in)
+                    urls.append((one.state.id, row_of(one.state), one.state.site, aside, one.state.indexed))
                 case OrderRecord():
                     commands.add_order(one)
                 case RestRecord():

@@ -11,6 +11,7 @@ import msgspec
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.moving_records import OrderRecord, RestRecord, SiteRecord, UrlRecord, bare
 from crawlspace.state.redis_rows import FORMAT, NOTHING, Row, Told, bytes_of, document_of, number, raw, state_told, written
+from crawlspace.state.redis_sites import row_told
 
 KINDS = ("delete", "push", "parked")
 """The lists of a sink's orders."""
@@ -82,6 +83,8 @@ class Commands:
     def add_site(self, one: SiteRecord) -> None:
         if one.health is not None:
             self._hashes["health"] += (one.site, f"{one.health.answers} {one.health.recent}")
+        if one.unreachable is not None:
+            self._hashes["unreachable"] += (one.site, row_told(one.unreachable))
         for entry in one.robots:
             told = written((entry.status, entry.body, entry.fetched_at))
             self._hashes["robots"] += (f"{entry.scheme} {entry.site}", raw(told))

@@ -20,6 +20,7 @@ from crawlspace.state.moving_sqlite_parts import write_orders, write_rest, write
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, is_older, told
 from crawlspace.state.sqlite_rows import integers, unpack_document, unpack_whole
+from crawlspace.state.sqlite_sites import unreachable
 from crawlspace.state.sqlite_tally import Tally, add, read
 from crawlspace.state.store import Counts, RobotsEntry
 
@@ -112,13 +113,15 @@ class SqliteSide:
 
     def _read_sites(self) -> Iterator[SiteRecord]:
         db = self._file.db
+        failed = {row.site: row for row in unreachable(db)}
         for (name,) in db.execute("SELECT site FROM site UNION SELECT site FROM robots ORDER BY 1"):
-            found = db.execute("SELECT wait_until, answers, recent FROM site WHERE site = ?", (name,)).fetchone()
-            wait, *health = found or (None, *_numbers(NEW_SITE))
+            found = db.execute("SELECT wait_until, wait_s, answers, recent FROM site WHERE site = ?", (name,)).fetchone()
+            wait, wait_s, *health = found or (None, 0, *_numbers(NEW_SITE))
             robots = [RobotsEntry(*row) for row in db.execute("SELECT * FROM robots WHERE site = ? ORDER BY scheme", (name,))]
             how = Health(*health)
-            if wait is not None or how != NEW_SITE or robots:
-                yield SiteRecord(name, wait, None if how == NEW_SITE else how, robots)
+            row = failed.get(name)
+            if wait is not None or how != NEW_SITE or robots or row is not None:
+                yield SiteRecord(name, wait, None if how == NEW_SITE else how, robots, 0 if wait is None else wait_s, row)
 
     def _read_urls(self) -> Iterator[UrlRecord]:
         db, after = self._file.db, 0

@@ -16,6 +16,7 @@ from crawlspace.model import Op
 from crawlspace.state.moving_records import NOT_MOVED, OrderRecord, RestRecord, SiteRecord, UrlRecord
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_rows import pack_document, pack_whole
+from crawlspace.state.sqlite_sites import scheme_bit, set_unreachable
 from crawlspace.state.sqlite_tally import Tally
 from crawlspace.urls import url_key
 
@@ -39,11 +40,14 @@ _NAMED_AMONG_THEM = (
 def write_sites(db: apsw.Connection, records: Sequence[SiteRecord], sites: SiteIds) -> None:
     for one in records:
         if one.wait_until is not None:
-            db.execute("UPDATE site SET wait_until = ? WHERE id = ?", (one.wait_until, sites.find_or_add(db, one.site)))
+            wait = one.wait_until, one.wait_s, sites.find_or_add(db, one.site)
+            db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", wait)
         if one.health is not None:
             how = one.health
             place = sites.find_or_add(db, one.site)
             db.execute("UPDATE site SET answers = ?, recent = ? WHERE id = ?", (how.answers, how.recent, place))
+        if one.unreachable is not None:
+            set_unreachable(db, sites.find_or_add(db, one.site), one.unreachable)
     db.executemany(
         "INSERT INTO robots VALUES (?, ?, ?, ?, ?)",
         [
@@ -59,6 +63,8 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
         return
     by_site = Counter(sites.find_or_add(db, one.state.site) for one in records)
     db.executemany("UPDATE site SET urls = urls + ? WHERE id = ?", [(count, site) for site, count in by_site.items()])
+    schemes = {(sites.find_or_add(db, one.state.site), scheme_bit(one.state.url)) for one in records}
+    db.executemany("UPDATE site SET schemes = schemes | ? WHERE id = ?", [(bit, site) for site, bit in schemes])
     db.executemany(_URL, [_row(one, sites.find_or_add(db, one.state.site)) for one in records])
     ids = records[0].state.id, records[-1].state.id
     db.execute(_NAMED_BY_THEM, ids)

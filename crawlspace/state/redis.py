@@ -14,6 +14,7 @@ import msgspec
 import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state import redis_sites
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.redis_rows import (
     all_told,
@@ -35,6 +36,7 @@ from crawlspace.state.redis_rows import (
 )
 from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
 
 _PAGE = 500
@@ -67,10 +69,10 @@ class RedisStore:
                     elif at >= 0:
                         due[site.decode()].append((queue, at))
         waits = {}
-        for site_number, until in self.scripts.hash("wait").items():
-            waits[self._command("HGET", "site_name", site_number).decode()] = int(until)
+        for site_number, wait in self.scripts.hash("wait").items():
+            waits[self._command("HGET", "site_name", site_number).decode()] = redis_sites.wait_of(wait)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
-            yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), waits.get(name))
+            yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         if limit <= 0:
@@ -89,8 +91,8 @@ class RedisStore:
         told = self._read("due", site=site)
         return [(Queue.of_lane(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
 
-    def wait_site(self, site: str, until: int | None) -> None:
-        self._write("wait_site", site=site, until=until)
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        self._write("wait_site", site=site, until=until, wait_s=wait_s)
 
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
@@ -192,6 +194,20 @@ class RedisStore:
         told = self._command("HGET", "host", host)
         with understood(f"the number of URLs of {host}"):
             return int(told or 0)
+
+    # sites that cannot be reached
+    def unreachable(self) -> list[UnreachableSite]:
+        return redis_sites.rows_of(self.scripts.hash("unreachable"))
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        self._write("set_unreachable", site=site, row=redis_sites.row_told(row))
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        names = list(sites)
+        return dict(zip(names, self._read("documents", sites=names), strict=True))
+
+    def schemes(self, site: str) -> frozenset[str]:
+        return redis_sites.schemes_of(site, lambda noted: bool(self._command("SISMEMBER", "schemes", noted)))
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:

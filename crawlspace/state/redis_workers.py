@@ -27,7 +27,9 @@ from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
 from crawlspace.state.redis import RedisStore, counted, effects_of, note_all_pending, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, written
+from crawlspace.state.redis_sites import row_told
 from crawlspace.state.store import Change, Effects, RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
 
 
 class Info(msgspec.Struct):
@@ -283,9 +285,13 @@ class Worker:
         """Nobody is to ask the site for anything more in this run."""
         self._run("give_up", site=site)
 
-    def wait_site(self, site: str, until: int | None) -> None:
-        """Remember that a site asked for silence until then; where it is not this worker's any more, only if that is longer."""
-        self._run("wait_site", site=site, until=until)
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        """As the store does; where the site is not this worker's any more, only if that is longer."""
+        self._run("wait_site", site=site, until=until, wait_s=wait_s)
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        """As the store does, unless the site is another worker's."""
+        self._run("set_unreachable", site=site, row=row_told(row))
 
     def note_pending(self, site: str, status: int | None) -> None:
         """As the store does, if the site is still this worker's."""

@@ -15,7 +15,15 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
-from crawlspace.state import sqlite_look, sqlite_outbox, sqlite_queue, sqlite_reclassify, sqlite_record, sqlite_tally
+from crawlspace.state import (
+    sqlite_look,
+    sqlite_outbox,
+    sqlite_queue,
+    sqlite_reclassify,
+    sqlite_record,
+    sqlite_sites,
+    sqlite_tally,
+)
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.sqlite_discovery import SiteIds, discover
 from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, sign, sign_off
@@ -23,6 +31,7 @@ from crawlspace.state.sqlite_handing import drop_handed
 from crawlspace.state.sqlite_outbox import Outgoing
 from crawlspace.state.sqlite_tally import Tally
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
 
 
@@ -103,9 +112,10 @@ class SqliteStore:
             site_id = self._sites.find(db, site)
             return [] if site_id is None else sqlite_queue.due(db, site_id)
 
-    def wait_site(self, site: str, until: int | None) -> None:
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         with self._writing() as db:
-            db.execute("UPDATE site SET wait_until = ? WHERE id = ?", (until, self._sites.find_or_add(db, site)))
+            place = self._sites.find_or_add(db, site)
+            db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", (until, wait_s, place))
 
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
@@ -201,6 +211,23 @@ class SqliteStore:
     def host_count(self, host: str) -> int:
         with self._file.reading() as db:
             return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+
+    # sites that cannot be reached
+    def unreachable(self) -> list[UnreachableSite]:
+        with self._file.reading() as db:
+            return sqlite_sites.unreachable(db)
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        with self._writing() as db:
+            sqlite_sites.set_unreachable(db, self._sites.find_or_add(db, site), row)
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        with self._file.snapshot() as db:
+            return sqlite_sites.documents(db, sites)
+
+    def schemes(self, site: str) -> frozenset[str]:
+        with self._file.reading() as db:
+            return sqlite_sites.schemes(db, site)
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:

@@ -12,6 +12,7 @@ import apsw
 from crawlspace.model import NewUrl, State
 from crawlspace.state.sqlite_handing import hand_to_all
 from crawlspace.state.sqlite_rows import integers, unpack_keys
+from crawlspace.state.sqlite_sites import scheme_bit
 from crawlspace.state.sqlite_tally import Tally, add, take
 from crawlspace.state.store import Effects
 
@@ -156,6 +157,9 @@ class Discovery:
         rows = list(fresh)
         first = take(self._db, "id", len(rows))
         by_site = Counter(row.new.site for row in rows)
+        schemes: dict[str, int] = {}
+        for row in rows:
+            schemes[row.new.site] = schemes.get(row.new.site, 0) | scheme_bit(row.new.url)
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
             "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"
@@ -178,7 +182,8 @@ class Discovery:
             ],
         )
         self._db.executemany(
-            "UPDATE site SET urls = urls + ? WHERE id = ?", [(count, site_ids[site]) for site, count in by_site.items()]
+            "UPDATE site SET urls = urls + ?, schemes = schemes | ? WHERE id = ?",
+            [(count, schemes[site], site_ids[site]) for site, count in by_site.items()],
         )
         self._tally["state 0"] += len(rows)
         self._effects.discovered += len(rows)

@@ -56,16 +56,18 @@ _BEYOND = 1 << 50
 
 def sites(db: apsw.Connection) -> Iterator[Site]:
     """Every site that has something pending, due or asked to wait."""
-    rows = list(db.execute("SELECT id, site, wait_until FROM site ORDER BY site"))
+    rows = list(db.execute("SELECT id, site, wait_until, wait_s FROM site ORDER BY site"))
     pending: dict[int, tuple[Queue, ...]] = {}
     for site_id, queue in _pending(db):
         pending[site_id] = (*pending.get(site_id, ()), queue)
     later: dict[int, tuple[tuple[Queue, int], ...]] = {}
     for site_id, queue, next_fetch in _due(db):
         later[site_id] = (*later.get(site_id, ()), (queue, next_fetch))
-    for site_id, site, wait_until in rows:
+    for site_id, site, wait_until, wait_s in rows:
         if site_id in pending or site_id in later or wait_until is not None:
-            yield Site(site, pending.get(site_id, ()), later.get(site_id, ()), wait_until)
+            yield Site(
+                site, pending.get(site_id, ()), later.get(site_id, ()), wait_until, wait_s if wait_until is not None else 0
+            )
 
 
 def lease(db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None) -> list[UrlState]:

@@ -173,5 +173,34 @@ ALTER TABLE url ADD COLUMN place INTEGER AS ((site << 8) + (source << 5) + shift
 CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until IS NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH, FIFTH)
+SIXTH = """
+-- Of the URLs of a site: bits of their schemes (1 http, 2 https), and how many documents of theirs are in the index.
+ALTER TABLE site ADD COLUMN schemes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN documents INTEGER NOT NULL DEFAULT 0;
+-- For how many seconds it was to be left alone when `wait_until` was written: a clock that was set back makes it no longer.
+ALTER TABLE site ADD COLUMN wait_s INTEGER NOT NULL DEFAULT 0;
+UPDATE site SET schemes = found.schemes, documents = found.documents FROM (
+    SELECT site, max(url GLOB 'http:*') + 2 * max(url GLOB 'https:*') AS schemes, sum(indexed) AS documents FROM url GROUP BY site
+) AS found WHERE found.site = site.id;
+CREATE TRIGGER url_indexed AFTER UPDATE OF indexed ON url WHEN new.indexed <> old.indexed BEGIN
+    UPDATE site SET documents = documents + new.indexed - old.indexed WHERE id = new.site;
+END;
+CREATE TRIGGER url_inserted AFTER INSERT ON url WHEN new.indexed BEGIN
+    UPDATE site SET documents = documents + 1 WHERE id = new.site;
+END;
+CREATE TRIGGER url_deleted AFTER DELETE ON url WHEN old.indexed BEGIN
+    UPDATE site SET documents = documents - 1 WHERE id = old.site;
+END;
+
+-- Sites that gave no answer in their last runs, see `unreachable.py`.
+CREATE TABLE unreachable (
+    site       INTEGER PRIMARY KEY,
+    status     INTEGER NOT NULL,
+    since      INTEGER NOT NULL,
+    runs       INTEGER NOT NULL,
+    counted_at INTEGER NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH)
 """The n-th one (counted from 1) leads to `PRAGMA user_version` n."""

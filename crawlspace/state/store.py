@@ -21,6 +21,7 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, Source, State, UrlState
 from crawlspace.state.health import Health
+from crawlspace.state.unreachable import UnreachableSite
 
 
 @dataclass(slots=True)
@@ -87,7 +88,9 @@ class Site:
     due: tuple[tuple[Queue, int], ...] = ()
     """The queues in which known URLs are due, now or later, and when the first one is."""
     wait_until: int | None = None
-    """The host asked for silence until then (Retry-After, robots.txt unavailable)."""
+    """It is to be left alone until then (Retry-After, robots.txt unavailable, a long delay)."""
+    wait_s: int = 0
+    """For how many seconds that was when it was written down; 0 where that is not known."""
 
     @property
     def next_due(self) -> int | None:
@@ -205,8 +208,8 @@ class Store(Protocol):
     def due(self, site: str) -> list[tuple[Queue, int]]:
         """The queues of a site in which known URLs that are not leased are due, now or later, and when the first one is."""
 
-    def wait_site(self, site: str, until: int | None) -> None:
-        """Remember that a site asked for silence until then; None ends it."""
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        """Remember that a site is to be left alone until then, which is in so many seconds; None ends it."""
 
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run: for a store that hands sites out to several."""
@@ -282,6 +285,19 @@ class Store(Protocol):
 
     def host_count(self, host: str) -> int:
         """Known URLs of a host, on all its ports."""
+
+    # sites that cannot be reached
+    def unreachable(self) -> list[UnreachableSite]:
+        """The rows of all sites that gave no answer in their last runs, by name."""
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        """Write the row of a site; None removes it, for the site has answered."""
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        """How many documents of each of these sites are in the index. Costs time by sites, not by URLs."""
+
+    def schemes(self, site: str) -> frozenset[str]:
+        """The schemes of the URLs of a site, and perhaps one more: all, where that is not known."""
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None: ...

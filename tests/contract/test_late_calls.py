@@ -62,6 +62,7 @@ CALLS: dict[str, Callable[[Worker, Known], object]] = {
     "record": lambda worker, known: worker.record(found(known), now=NOW, number=900),
     "give up": lambda worker, _: worker.give_up(SITE),
     "wait": lambda worker, _: worker.wait_site(SITE, NOW + 60),
+    "unreachable": lambda worker, _: worker.set_unreachable(SITE, None),
     "note": lambda worker, _: worker.note_pending(SITE, 400),
     "robots.txt": lambda worker, _: worker.save_robots(RobotsEntry(SITE, "http", 200, "", NOW)),
     "beat": lambda worker, _: worker.beat("this", deleted=3),

@@ -33,6 +33,7 @@ from crawlspace.state.redis import RedisStore
 from crawlspace.state.redis_workers import Worker
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, RobotsEntry, Store
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
 from tests.contract.conftest import NOW, SINKS, Known, key, new
 from tests.contract.test_store_walk import SITES, TWIN, WALK, Lying, RedisWalk, SqliteWalk, StoreWalk, times
@@ -232,7 +233,8 @@ def fill(store: Store) -> None:
     )
     store.park("index", store.orders("index", 100, now=NOW)[-1], "too large")
     store.park("log", store.orders("log", 1, now=NOW)[0], "no")
-    store.wait_site("b.example:80", NOW + 9)
+    store.wait_site("b.example:80", NOW + 9, wait_s=30)
+    store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 612, NOW - 9, 2, NOW))
     store.save_robots(RobotsEntry("other.example:443", "https", 404, "", NOW))
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "Disallow: /é", NOW))
     store.count_refusals({"domain": 3})
@@ -248,6 +250,8 @@ def seen(store: Store) -> dict[str, object]:
         "counts": store.counts(),
         "outbox": [(store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink)) for sink in SINKS],
         "links": store.lost_links([state.id for state in states]),
+        "unreachable": store.unreachable(),
+        "documents": store.documents([f"{host}.example:80" for host in "abc"]),
         "health": [store.health(f"{host}.example:80") for host in "abc"],
         "robots": [store.robots("other.example:443", "https"), store.robots("a.example:80", "http")],
         "rest": [dict(store.refusals()), store.get_meta("rules_hash"), store.get_meta("moving")],
@@ -276,6 +280,15 @@ def test_there_and_back_again(stores: Stores, here: str, there: str) -> None:
     stores.remove(here)
     stores.move(there, here)
     assert all_of(stores, here) == before
+
+
+@pytest.mark.parametrize(("here", "there"), WAYS)
+def test_the_schemes_of_a_site_are_moved(stores: Stores, here: str, there: str) -> None:
+    with looking(stores, here) as store:
+        store.discover([new("https://a.example:8443/"), new("a.example/")], now=NOW)
+    stores.move(here, there)
+    with looking(stores, there) as store:
+        assert [store.schemes(site) for site in ("a.example:8443", "a.example:80")] == [{"https"}, {"http"}]
 
 
 @pytest.mark.parametrize(("here", "there"), WAYS)
@@ -532,7 +545,7 @@ def test_the_two_stores_are_one(stores: Stores, filled: tuple[str, str]) -> None
 
 def test_an_unfinished_copy_is_no_source_and_takes_nothing_else(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
-    assert stores.stopped(here, there, stop=3) == 3
+    assert stores.stopped(here, there, stop=4) == 3
     refused(stores, there, here, "is itself an unfinished copy of walk")
     with looking(stores, there) as copy:
         written = copy.get_meta("moving") or ""
@@ -607,7 +620,7 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
 
 def test_a_source_that_was_crawled_since_is_copied_anew(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
-    assert stores.stopped(here, there, stop=4) == 6
+    assert stores.stopped(here, there, stop=5) == 6
     with looking(stores, here) as store:
         store.discover([new("c.example/")], now=NOW)
     assert stores.stopped(here, there, stop=-1) is None

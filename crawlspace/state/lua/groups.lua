@@ -10,6 +10,7 @@ local function remember(id, row)
   if was[id] == nil then
     was[id] = {
       checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], redirects = row[REDIRECTS], handed = nil,
+      site = row[SITE],
     }
   end
 end
@@ -322,6 +323,19 @@ local function settle()
     end
   end
   if winners ~= 0 then call("HINCRBY", P .. "n", "indexed", winners) end
+  local by_site = {}  -- documents in the index
+  for sign, ids in pairs({[-1] = won, [1] = wins}) do
+    local both = sign == 1 and won or wins
+    for id in pairs(ids) do
+      if not both[id] then
+        local site = was[id] and was[id].site or get(id)[SITE]
+        by_site[site] = (by_site[site] or 0) + sign
+      end
+    end
+  end
+  for site, by in pairs(by_site) do
+    if by ~= 0 then call("HINCRBY", P .. "documents", site, by) end
+  end
   for id in pairs(was) do
     local row = rows[id]
     if row and row[CHECKSUM] and is_left_in_index(id) then

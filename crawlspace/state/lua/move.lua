@@ -1,8 +1,11 @@
 -- Moving a collection to here: see `moving_redis.py`. A part of it is written together with the mark of how far the move has come.
 
--- URLs as `{id, record, site, the group of the page for which it stands aside}`. None of them is known yet.
+-- URLs as `{id, record, site, the group of the page for which it stands aside, whether the index has its document}`. None is known yet.
 local function move_urls(urls)
+  local noted = {}
   for _, one in ipairs(urls) do
+    note_scheme(one[2][URL], one[3], noted)
+    if one[5] then call("HINCRBY", P .. "documents", site_number(one[3]), 1) end
     local id, row, aside = one[1], completed(one[2]), one[4]
     row[SITE] = site_number(one[3])
     rows[id] = row
@@ -33,12 +36,13 @@ function ops.move_part(args)
   if at == args.mark then return true end  -- the call is repeated because its answer was lost
   if at ~= args.before then return false end
   move_urls(args.urls)
-  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", site_number(wait[1]), wait[2]) end
+  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", site_number(wait[1]), string.format("%.0f %.0f", wait[2], wait[3])) end
   for _, command in ipairs(args.commands) do call(command[1], P .. command[2], unpack(command, 3)) end
   if args.mark then
     call("HSET", P .. "meta", "moving", args.mark)
   else
     call("HDEL", P .. "meta", "moving")
+    call("HSET", P .. "meta", "sites_counted", 1)
     call("DEL", P .. "free", P .. "later")  -- the first worker finds them by itself
   end
   return true

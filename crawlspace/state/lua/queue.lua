@@ -87,12 +87,35 @@ local function holds(worker, site) return not worker or call("HGET", P .. "owner
 
 function ops.wait_site(args)
   local site = site_number(args.site)
-  if not holds(args.worker, site) and (args["until"] or 0) <= tonumber(call("HGET", P .. "wait", site) or 0) then return end
+  if not holds(args.worker, site) and (args["until"] or 0) <= waits.of(site) then return end
   if args["until"] then
-    call("HSET", P .. "wait", site, args["until"])
+    call("HSET", P .. "wait", site, string.format("%.0f %.0f", args["until"], args.wait_s or 0))
   else
     call("HDEL", P .. "wait", site)
   end
+end
+
+-- Unless the site is another worker's, who knows better.
+function ops.set_unreachable(args)
+  local owner = args.worker and call("HGET", P .. "owner", find_site(args.site) or 0)
+  if owner and owner ~= args.worker then return end
+  if args.row then
+    call("HSET", P .. "unreachable", args.site, args.row)
+  else
+    call("HDEL", P .. "unreachable", args.site)
+  end
+end
+
+-- For a collection that an older version has written.
+function ops.set_site_counts(args)
+  for _, one in ipairs(args.documents) do call("HSET", P .. "documents", site_number(one[1]), one[2]) end
+  for _, one in ipairs(args.schemes) do call("SADD", P .. "schemes", one) end
+end
+
+function ops.documents(args)
+  local reply = {}
+  for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", P .. "documents", find_site(name) or 0) or 0) end
+  return reply
 end
 
 function ops.save_robots(args)

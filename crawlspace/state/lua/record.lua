@@ -6,6 +6,16 @@ local effects = {discovered = 0, pending = {}, fresh = {}}
 
 local function count_pending(site) effects.pending[site] = (effects.pending[site] or 0) + 1 end
 
+-- Note the scheme of a site's URL, see `redis_sites.py`; `noted` has those of this call.
+local function note_scheme(url, site, noted)
+  local scheme = string.byte(url, 5) == 58 and "http" or "https"
+  local one = scheme .. " " .. site
+  if noted[one] then return end
+  noted[one] = true
+  local port = string.match(site, ":(%d+)$")
+  if not (port == "443" and scheme == "https" or port == "80" and scheme == "http") then call("SADD", P .. "schemes", one) end
+end
+
 local function discover(urls, now)
   for _, new in ipairs(urls) do ids_with(new[1]) end
   local met = {}
@@ -13,10 +23,12 @@ local function discover(urls, now)
     for _, id in ipairs(ids_with(new[1])) do met[#met + 1] = id end
   end
   prefetch(met)
+  local noted = {}
   for _, new in ipairs(urls) do
     local key, url, site, source, shift, depth = new[1], new[2], new[3], new[4], new[5], new[6]
     local id = id_of(url, key)
     if not id then
+      note_scheme(url, site, noted)
       id = call("HINCRBY", P .. "n", "urls", 1)
       rows[id] = {
         FORMAT, url, key, site_number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[9],

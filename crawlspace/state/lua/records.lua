@@ -85,6 +85,13 @@ local function site_number(name)
   return number
 end
 
+-- How long sites are to be left alone: until when, and for how many seconds that was, in the seconds of whoever wrote it.
+local waits = {}
+function waits.of(site)
+  local until_, wait_s = string.match(call("HGET", P .. "wait", site) or "", "^(%d+) ?(%d*)$")
+  return tonumber(until_ or 0), tonumber(wait_s ~= "" and wait_s or nil)
+end
+
 local function site_name(number)
   if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
   return names[number]

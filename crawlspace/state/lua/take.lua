@@ -136,7 +136,7 @@ local function site_told(site, urls, now, is_held)
   if is_held then return {name, urls} end
   local asked = tonumber(call("HGET", P .. "asked", site) or nil)
   local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
-  return {name, urls, asked and math.max(0, now - asked) or -1, tonumber(call("HGET", P .. "wait", site) or 0),
+  return {name, urls, asked and math.max(0, now - asked) or -1, (waits.of(site)),
     call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or ""}
 end
 
@@ -182,7 +182,7 @@ function ops.take(args)
       site = tonumber(site)
       tries = tries + 1
       call("ZREM", P .. "free", site)
-      local wait = tonumber(call("HGET", P .. "wait", site) or 0)
+      local wait = waits.of(site)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then

@@ -1,0 +1,42 @@
+"""What the memory store keeps of sites beside their URLs."""
+
+from __future__ import annotations
+
+from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.store import RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
+
+
+class MemorySites:
+    """Waits, health, robots.txt and failed runs, by site."""
+
+    def __init__(self) -> None:
+        self._waits: dict[str, tuple[int, int]] = {}
+        """Until when each site is to be left alone, and for how long that was."""
+        self._health: dict[str, Health] = {}
+        self._robots: dict[tuple[str, str], RobotsEntry] = {}
+        self._unreachable: dict[str, UnreachableSite] = {}
+
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        if until is None:
+            self._waits.pop(site, None)
+        else:
+            self._waits[site] = until, wait_s
+
+    def health(self, site: str) -> Health:
+        return self._health.get(site, NEW_SITE)
+
+    def unreachable(self) -> list[UnreachableSite]:
+        return [self._unreachable[site] for site in sorted(self._unreachable)]
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        if row is None:
+            self._unreachable.pop(site, None)
+        else:
+            self._unreachable[site] = row
+
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        return self._robots.get((site, scheme))
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self._robots[entry.site, entry.scheme] = entry

@@ -1,0 +1,40 @@
+"""What is kept of sites in SQLite beside their URLs: which cannot be reached, how many documents they have, their schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import apsw
+
+from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
+
+SCHEME_BITS = {"http": 1, "https": 2}
+
+
+def scheme_bit(url: str) -> int:
+    """Return the bit of the scheme of a URL in normal form."""
+    return SCHEME_BITS["https" if url.startswith("https:") else "http"]
+
+
+def unreachable(db: apsw.Connection) -> list[UnreachableSite]:
+    rows = db.execute(
+        "SELECT site.site, status, since, runs, counted_at FROM unreachable JOIN site ON site.id = unreachable.site ORDER BY 1"
+    )
+    return [UnreachableSite(*row) for row in rows]
+
+
+def set_unreachable(db: apsw.Connection, site: int, row: UnreachableSite | None) -> None:
+    if row is None:
+        db.execute("DELETE FROM unreachable WHERE site = ?", (site,))
+    else:
+        values = (site, row.status, row.since, row.runs, row.counted_at)
+        db.execute("INSERT OR REPLACE INTO unreachable VALUES (?, ?, ?, ?, ?)", values)
+
+
+def documents(db: apsw.Connection, sites: Iterable[str]) -> dict[str, int]:
+    return {site: db.execute("SELECT documents FROM site WHERE site = ?", (site,)).get or 0 for site in sites}
+
+
+def schemes(db: apsw.Connection, site: str) -> frozenset[str]:
+    bits = db.execute("SELECT schemes FROM site WHERE site = ?", (site,)).get or 0
+    return frozenset(scheme for scheme, bit in SCHEME_BITS.items() if bits & bit) or ALL_SCHEMES

@@ -1,0 +1,87 @@
+"""What a store keeps of sites beside their URLs: which cannot be reached, how many documents each has, and their schemes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+
+from crawlspace.model import State
+from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis_sites import COUNTED, count_sites
+from crawlspace.state.store import Reclassified, Store
+from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
+from tests.contract.conftest import NOW, SINKS, Known, new
+from tests.servers import another_client, emptied
+
+A, B = "a.example:80", "b.example:80"
+ROW = UnreachableSite(A, 612, since=NOW - 9, runs=2, counted_at=NOW)
+
+
+def test_the_row_of_a_site_is_replaced_and_removed(open_store: Callable[[], Store]) -> None:
+    store = open_store()
+    assert store.unreachable() == []
+    store.set_unreachable(B, UnreachableSite(B, 680, NOW, 1, NOW))
+    store.set_unreachable(A, UnreachableSite(A, 613, NOW - 9, 1, NOW - 9))
+    store.set_unreachable(A, ROW)
+    assert store.unreachable() == [ROW, UnreachableSite(B, 680, NOW, 1, NOW)]
+    if not hasattr(store, "_unreachable"):  # one in memory keeps nothing
+        with closing(open_store()) as again:
+            assert again.unreachable() == store.unreachable()
+    store.set_unreachable(A, None)
+    store.set_unreachable("unknown.example:80", None)
+    assert [row.site for row in store.unreachable()] == [B]
+
+
+def test_documents_are_counted_by_site(known: Known) -> None:
+    store = known.store
+    known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("b.example/long", "one"), ("b.example/2", "three"))
+    counts = [store.documents([A, B, "unknown:80"])]
+    known.record(known.change("a.example/1", forget=True))  # its duplicate at the other host takes its place
+    counts.append(store.documents([A, B]))
+    known.record(known.change("b.example/2", checksum=None, state=State.EXCLUDED, status=2004))
+    counts.append(store.documents([A, B]))
+    store.reclassify(Reclassified(excluded=[known.get("a.example/2").id], given_up=[known.get("b.example/long").id]), now=NOW)
+    counts.append(store.documents([A, B]))
+    assert counts == [{A: 2, B: 1, "unknown:80": 0}, {A: 1, B: 2}, {A: 1, B: 1}, {A: 0, B: 0}]
+
+
+@pytest.mark.parametrize(
+    ("urls", "site", "schemes"),
+    [
+        (["http://a.example:8080/"], "a.example:8080", {"http"}),
+        (["https://a.example:8080/"], "a.example:8080", {"https"}),
+        (["http://a.example:8080/", "https://a.example:8080/x"], "a.example:8080", {"http", "https"}),
+        (["http://a.example/"], A, {"http"}),
+        (["https://a.example/"], "a.example:443", {"https"}),
+        (["https://a.example:80/", "http://a.example/"], A, {"http", "https"}),
+        (["http://a.example/"], "unknown.example:8080", ALL_SCHEMES),
+    ],
+)
+def test_schemes_of_a_site(known: Known, urls: list[str], site: str, schemes: set[str]) -> None:
+    known.discover(*map(new, urls))
+    assert known.store.schemes(site) == schemes
+
+
+def test_a_wait_is_kept_with_its_length(store: Store) -> None:
+    store.wait_site(A, NOW + 5, wait_s=7)
+    assert [(site.wait_until, site.wait_s) for site in store.sites()] == [(NOW + 5, 7)]
+
+
+def test_a_collection_of_an_older_version_in_redis_is_counted_once() -> None:
+    emptied().close()
+    with closing(RedisStore(another_client(), "older", sinks=SINKS)) as store:
+        known = Known(store)
+        known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("https://b.example:8443/", "three"))
+        sites = [A, "b.example:8443"]
+        for key in ("documents", "schemes"):
+            store.scripts.command("DEL", key)
+        store.scripts.command("HSET", "wait", store.scripts.command("HGET", "site", A), NOW + 5)
+        count_sites(store)
+        assert store.documents(sites) == {A: 2, "b.example:8443": 1}
+        assert store.schemes("b.example:8443") == {"https"}
+        assert [(site.wait_until, site.wait_s) for site in store.sites()] == [(NOW + 5, 0)]
+        store.scripts.command("DEL", "documents")
+        count_sites(store)
+        assert (store.get_meta(COUNTED), store.documents(sites)[A]) == ("1", 0), "it is done once"
