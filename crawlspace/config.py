@@ -20,6 +20,7 @@ from crawlspace import settings as defaults
 from crawlspace.collection_files import StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
+from crawlspace.credential_headers import CredentialHosts, default_headers, read_credential_hosts
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.frontier.politeness import Backoff
 from crawlspace.frontier.sources import NAME as SOURCE_WEIGHTS
@@ -101,6 +102,7 @@ class Collection:
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
+    credential_hosts: CredentialHosts
     content: ContentSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
@@ -215,13 +217,14 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     _check_scrapys(settings)
     share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
+    start_urls = read_start_urls(folder, settings)
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
         name=name,
         folder=folder,
         data_folder=data_folder,
         index_file=Path(index_file) if index_file else data_folder / "index.db",
-        start_urls=read_start_urls(folder, settings),
+        start_urls=start_urls,
         rules=rules,
         rules_file=rules_file,
         global_rules=global_rules,
@@ -230,6 +233,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=read_sites(settings, limits),
+        credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=ContentSettings(
             link_tags=frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS)),
             max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
@@ -299,6 +303,7 @@ def _check_scrapys(settings: Mapping[str, object]) -> None:
             )
     integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
     seconds("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"])
+    list(default_headers(settings))
     integer("DOWNLOAD_MAXSIZE", settings["DOWNLOAD_MAXSIZE"], low=0)
 
 

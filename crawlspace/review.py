@@ -16,6 +16,7 @@ from crawlspace.collection_files import (
     read_start_urls,
 )
 from crawlspace.config import Collection, load_collection, refuse_unknown_names
+from crawlspace.credential_headers import HEADERS, default_headers
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
 from crawlspace.handing import MOST_HANDED
@@ -65,6 +66,10 @@ def review(
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
     if collection is not None:
         found.update(dict.fromkeys(_doubts(collection, store, proxy=proxy)))
+        warning = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
+        if warning is not None:
+            line, column = where_set(folder, HEADERS)
+            found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = None
     return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), None if errors else collection
 
 

@@ -76,9 +76,11 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "middlewares.conditional_get.ConditionalGet": 120,
+    "middlewares.default_headers.DefaultHeaders": 400,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
@@ -136,6 +138,8 @@ CRAWLSPACE_HOST_CASE_SENSITIVE = True
 # --- sites --------------------------------------------------------------------------------------------------------
 # What holds for single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}, first match.
 CRAWLSPACE_SITES = {}
+# Hosts that get those of DEFAULT_REQUEST_HEADERS that carry credentials, as patterns of domain rules; empty = hosts of the start URLs.
+CRAWLSPACE_CREDENTIAL_HOSTS = []
 # Whether meta robots and X-Robots-Tag are obeyed; None = as ROBOTSTXT_OBEY.
 CRAWLSPACE_META_ROBOTS = None
 # How long a robots.txt is believed.

@@ -23,6 +23,7 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI
 
 from crawlspace.recent import Recent
+from crawlspace.runtime.cookies import use_bundled_suffixes
 from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.kept_connections import ended_before_answer, no_second_sending
@@ -64,6 +65,7 @@ class TimingHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        use_bundled_suffixes()
         self._pool._factory = LimitedFactory
         session = self._session = getattr(crawler.spider, "session", None)
         if session is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace import collection_files, config, site_table
+from crawlspace import collection_files, config, credential_headers, site_table
 from crawlspace import settings as defaults
 from crawlspace.config import RefreshMode, collection_names, known_names, load_collection, read_settings_file
 from crawlspace.content import soft_errors
@@ -399,7 +399,7 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    readers = (config, collection_files, site_table, error_rules, soft_errors, sources)
+    readers = (config, collection_files, site_table, error_rules, soft_errors, sources, credential_headers)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []
 

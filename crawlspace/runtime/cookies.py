@@ -1,0 +1,14 @@
+"""Scrapy's cookies with the list of public suffixes that comes with tldextract.
+
+For the first cookie, Scrapy's middleware would have tldextract fetch the list: a request past rules, delays and proxies.
+"""
+
+from __future__ import annotations
+
+
+def use_bundled_suffixes() -> None:
+    """Have nothing be fetched, or read from another program's cache, to tell for which domains cookies may be set."""
+    from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415 - commands that crawl nothing need neither
+    from tldextract import TLDExtract  # noqa: PLC0415
+
+    cookies._split_domain = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
