@@ -31,7 +31,7 @@ from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.locating import Locating
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
-from crawlspace.nearer import fetched_again
+from crawlspace.nearer import fetch_again
 from crawlspace.paces import SitePaces
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
@@ -248,14 +248,7 @@ class Engine:
             if not change.forget and state.next_fetch is not None:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self._discovered({(one.site, one.queue) for one in batch.new}, effects)
-        again = fetched_again(
-            effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
-        )
-        if again:
-            self._discovered([(one.state.site, one.state.queue) for one in again], self._revised(again))
-            for change in again:
-                if change.state.next_fetch is not None:
-                    self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
+        self._fetch_again(effects)
         self.backlog += effects.pushes + effects.deletes
         self._look_around()
 
@@ -336,7 +329,19 @@ class Engine:
 
     def _enter(self, new: Sequence[NewUrl]) -> None:
         if new:
-            self._discovered({(one.site, one.queue) for one in new}, self.store.discover(new, now=self._now()))
+            effects = self.store.discover(new, now=self._now())
+            self._discovered({(one.site, one.queue) for one in new}, effects)
+            self._fetch_again(effects)
+
+    def _fetch_again(self, effects: Effects) -> None:
+        """Have what came nearer to a start URL fetched in this run, as far as the limit of the link depth kept it, or its links, out."""
+        changes, revised = fetch_again(
+            effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+        )
+        self._discovered([(one.state.site, one.state.queue) for one in changes], revised)
+        for change in changes:
+            if change.state.next_fetch is not None:
+                self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered
@@ -389,11 +394,6 @@ class Engine:
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return all_recorded(self.singly(), self.store, now=self._now())
-
-    def _revised(self, changes: Sequence[Change]) -> Effects:
-        """Record changes of URLs that are not leased."""
-        by_id = {change.state.id: change for change in changes}
-        return self.store.revise(by_id, lambda state: by_id[state.id], now=self._now())
 
     def _count_adding(self, new: Sequence[NewUrl]) -> None:
         self.admission.adding.update(one.site.rpartition(":")[0] for one in new)

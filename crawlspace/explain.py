@@ -93,7 +93,8 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         # the crawl judges a URL it knows by the host as it stood in the link
         url = parse(url.text, host_as_written=state.host_as_written)
         decision = space.decide_static(url)
-    depth = _first(question.depth, page.depth, None if state is None else state.depth)
+    start = 0 if any(start.url.text == url.text for start in collection.start_urls) else None
+    depth = _first(question.depth, start, page.depth, None if state is None else state.depth)
     decision = space.at_depth(decision, depth)
     unchecked: list[str] = []
     if depth is None and space.limits.max_link_depth is not None:

@@ -70,6 +70,8 @@ class Parts(NamedTuple):
     site_limits: SiteLimits | None
     start_hosts: frozenset[str]
     start_folders: frozenset[str]
+    start_urls: frozenset[str]
+    """Their texts in normal form; empty where no limit depends on the distance from them."""
 
 
 class CrawlSpace:
@@ -94,10 +96,11 @@ class CrawlSpace:
         self._start_hosts = frozenset(url.host for url in start_urls)
         self._meant_hosts = DomainMatcher(_meant_hosts(rules), case_sensitive=False)
         start_folders = folders(start_urls)
+        nearest = frozenset(url.text for url in start_urls) if limits.max_link_depth is not None else frozenset()
         self._limits = _limits_of_url(limits)
         self._limits_there = {own: _limits_of_url(own) for own in (site_limits.all() if site_limits is not None else ())}
         self._scope = _limits_of_scope(limits, self._start_hosts, start_folders)
-        self.parts = Parts(self._domain, self._prefix, actions, site_limits, self._start_hosts, start_folders)
+        self.parts = Parts(self._domain, self._prefix, actions, site_limits, self._start_hosts, start_folders, nearest)
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
         self.content_hash = _content_hash(
@@ -106,6 +109,7 @@ class CrawlSpace:
             beside={
                 "hosts": sorted(self._start_hosts),
                 "folders": sorted(start_folders) if limits.index_entire_site else [],
+                **({"starts": sorted(nearest)} if nearest else {}),
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,

@@ -70,7 +70,8 @@ class Verdicts:
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None) -> Verdict | None:
         """Return why a URL is outside; None where it is in the crawl space.
 
-        `url` is its text in normal form, `site` its `host:port`. A URL that is in counts as one of its host's.
+        `url` is its text in normal form, `site` its `host:port`. A URL that is in counts as one of its host's. The depth of a start
+        URL is 0, whatever depth is given: it may be known from links, and is only entered as a start URL after this.
         """
         origin = self._origin_of(url, host_as_written)
         if origin is None:
@@ -86,6 +87,7 @@ class Verdicts:
 
     def _judged(self, text: str, depth: int, host_as_written: str | None) -> Verdict | None:
         """What the crawl space says."""
+        depth = 0 if text in self._parts.start_urls else depth
         url, decision = self._space.decide(text, base_host_as_written=host_as_written, depth=depth)
         if decision.admitted:
             return None
@@ -125,7 +127,7 @@ class Verdicts:
             return _OFFSITE
         if limits.index_entire_site and not in_folders(_url(text, path, origin), parts.start_folders):
             return _FOLDER
-        if limits.max_link_depth is not None and depth > limits.max_link_depth:
+        if limits.max_link_depth is not None and depth > limits.max_link_depth and text not in parts.start_urls:
             return _LINK_DEPTH
         return None
 

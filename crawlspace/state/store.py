@@ -66,7 +66,8 @@ class Effects:
     discovered: int = 0
     """URLs inserted."""
     pending_sites: dict[str, int] = field(default_factory=dict)
-    """New pending URLs by site: the inserted ones, and those a change made pending again."""
+    """Pending URLs by site that were not there before, or wait elsewhere: the inserted ones, those a change made pending again, and
+    those that took a smaller source number."""
     lowered: list[tuple[int, int, int]] = field(default_factory=list)
     """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL, by id.
 

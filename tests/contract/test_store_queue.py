@@ -47,6 +47,12 @@ def test_a_url_is_inserted_once(known: Known, store: Store, apart: int) -> None:
     assert [(state.id, short(state.url)) for state in store.urls()] == found
 
 
+def test_a_pending_url_that_waits_elsewhere_from_now_on_is_reported(known: Known) -> None:
+    known.discover("a.example/")
+    assert known.store.discover([new("a.example/", source=Source.USER)], now=NOW).pending_sites == {"a.example:80": 1}
+    assert known.store.discover([new("a.example/", source=Source.USER)], now=NOW).pending_sites == {}
+
+
 def test_a_new_url_is_pending_with_what_its_candidate_says(known: Known) -> None:
     known.discover(new("a.example/x/y", source=INDEX, shift=-1, depth=3, redirects=2))
     state = known.get("a.example/x/y")

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
-from crawlspace.config import load_collection
+from crawlspace.config import Collection, load_collection
 from crawlspace.engine import LOOK_EVERY_S, SINK, Engine
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
@@ -46,11 +46,13 @@ class Web:
         (self.folder / "demo" / "start_urls.txt").write_text(start + "\n")
         (self.folder / "demo" / "crawl.rules").write_text(rules)
 
-    def open(self) -> Opening:
+    def collection(self) -> Collection:
         names = {name: value for name, value in vars(defaults).items() if name.isupper()}
         given = {"CRAWLSPACE_COLLECTIONS_DIR": str(self.folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "RETRY_TIMES": 1}
-        collection = load_collection("demo", {**names, **given, **self.settings})
-        return open_engine(collection, store=self.store, sink=self.sink, clock=self.clock)
+        return load_collection("demo", {**names, **given, **self.settings})
+
+    def open(self) -> Opening:
+        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock)
 
     def crawl(self, *, after: int = 0) -> Engine:
         """One crawl, that many days after the last; what was asked for is in `asked`, with whether conditionally."""
