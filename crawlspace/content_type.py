@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]+"
+_TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}"
+"""At most as long as a type or subtype may be (RFC 6838, 4.2)."""
 _ONE_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;[^,]*)?")
 _SAYS_NOTHING = frozenset(
     {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "application/x-unknown"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from crawlspace.content.headers import kept_validator
 from crawlspace.runtime.requests import CONDITIONAL, STATE
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ class ConditionalGet:
         if not request.meta.get(CONDITIONAL):
             return
         state = request.meta[STATE]
-        if state.etag:
-            request.headers.setdefault(b"If-None-Match", state.etag.encode("latin-1", "replace"))
-        if state.last_modified:
-            request.headers.setdefault(b"If-Modified-Since", state.last_modified.encode("latin-1", "replace"))
+        for name, value in ((b"If-None-Match", state.etag), (b"If-Modified-Since", state.last_modified)):
+            if value and (validator := kept_validator(value)):  # those of older versions had no bounds
+                request.headers.setdefault(name, validator.encode("latin-1", "replace"))

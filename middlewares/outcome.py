@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from typing import TYPE_CHECKING, Any
 
+from crawlspace.excerpt import excerpt
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.requests import STATE
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
+
+LONGEST_LINE = 2_000
+"""Characters of a line in a traceback: its message may hold a whole page."""
 
 
 class OneOutcome:
@@ -29,8 +34,14 @@ class OneOutcome:
         state = response.request.meta.get(STATE) if response.request is not None else None
         if state is None:
             return None
-        logger.error("%s could not be parsed (699): %s: %s", state.url, type(exception).__name__, exception, exc_info=exception)
+        logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
         outcome = Outcome(
-            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=str(exception)[:200]
+            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=excerpt(str(exception))
         )
         return [Fetched(outcome)]
+
+
+def traceback_of(exception: BaseException) -> str:
+    """Return the traceback of an exception with its long lines cut."""
+    lines = "".join(traceback.format_exception(exception)).splitlines()
+    return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines)

@@ -20,6 +20,9 @@ _PARAMETER = re.compile(r""";\s*([^\s;,="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([
 _LONGEST_LINKS = 16_384
 """Characters of Link headers that are looked at."""
 
+_LONGEST_VALIDATOR = 1_024
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
 
 @dataclass(frozen=True, slots=True)
 class PageHeaders:
@@ -49,9 +52,16 @@ def read_headers(
         content_type=declared(values("Content-Type")),
         robots=parse_robots_headers(directives, agent_names) if directives else NO_LIMITS,
         canonical=canonical_link(links, url=url) if links else None,
-        etag=etag[-1] if etag else None,
-        last_modified=last_modified[-1] if last_modified else None,
+        etag=kept_validator(etag[-1]) if etag else None,
+        last_modified=kept_validator(last_modified[-1]) if last_modified else None,
     )
+
+
+def kept_validator(value: str | None) -> str | None:
+    """Return an ETag or a Last-Modified as it is kept and sent back; None for one that is too long or has control characters."""
+    if value is None or len(value) > _LONGEST_VALIDATOR or _CONTROL.search(value):
+        return None
+    return value
 
 
 def canonical_link(values: Sequence[str], *, url: str) -> str | None:

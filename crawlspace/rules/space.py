@@ -173,7 +173,7 @@ class CrawlSpace:
             by_prefix = self._prefix.match(url.text[: url.text.index("/", len(url.scheme) + 3) + 1] + _ANY_PATH)
             named = self._meant_hosts.match(url.host, url.port)
         except Exception:
-            logger.exception("A host is kept out, because a check failed: %s", url.text)
+            logger.exception("A host is kept out, because a check failed: %.200s", url.text)
             return False
         if by_domain is not None and by_domain.action is Action.FORBID:
             return False
@@ -302,7 +302,7 @@ class _Trial:
             self._reason, self._rule = reason, step.rule
 
     def _failed(self, check: Reason, error: Exception) -> None:
-        logger.error("A URL is kept out, because the check %r failed: %s", check.value, self._url.text, exc_info=error)
+        logger.error("A URL is kept out, because the check %r failed: %.200s", check.value, self._url.text, exc_info=error)
         self._refuse(Reason.CHECK_FAILED, Step(check, Verdict.REFUSE))
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+LONGEST = 100
+"""Characters that are looked at; a date has some thirty."""
+
 
 def retry_after_s(value: str, *, now: float) -> float | None:
     """Return the seconds to wait, from a number of seconds or an HTTP date; None when it is neither.
 
     A date without a zone is in UTC, as are all HTTP dates (RFC 9110 section 5.6.7).
     """
-    text = value.strip()
+    text = value.strip()[:LONGEST]
     if text.isascii() and text.isdigit():
         return float(text[:9])
     try:

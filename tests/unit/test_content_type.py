@@ -18,7 +18,9 @@ TYPES = [
     (["text/html, */*"], "text/html", False),
     (["text/html", "nonsense"], "text/html", False),
     (["text/html;x=a, text/plain;y=b, *"], "text/plain", False),
+    (["text/" + "a" * 127], "text/" + "a" * 127, False),
     # nothing that helps
+    (["text/" + "a" * 128], "", True),
     ([], "", True),
     ([""], "", True),
     (["nonsense"], "", True),

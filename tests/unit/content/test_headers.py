@@ -54,3 +54,26 @@ def test_headers_that_concern_the_document(sent: dict[str, list[str]], expected:
 def test_robots_directives_count_only_where_they_are_obeyed() -> None:
     headers = read_headers(lambda name: ["noindex"] if name == "X-Robots-Tag" else [], url=PAGE, obey_robots=False)
     assert not headers.concern_the_document
+
+
+VALIDATORS = [
+    # an ETag or Last-Modified as sent, whether it is kept
+    ('"abc"', True),
+    ('W/"abc"', True),
+    ("Tue, 15 Nov 1994 12:45:26 GMT", True),
+    ('"m\u00fcller"', True),
+    ('"' + "a" * 1_022 + '"', True),
+    ('"' + "a" * 1_023 + '"', False),
+    ('"a\x00b"', False),
+    ('"a\x1b[2Jb"', False),
+    ('"a\x7f"', False),
+    ('"a\x9b2J"', False),
+    ('"a\tb"', False),
+]
+
+
+@pytest.mark.parametrize("name", ["ETag", "Last-Modified"])
+@pytest.mark.parametrize(("value", "kept"), VALIDATORS)
+def test_validators_that_are_kept(name: str, value: str, *, kept: bool) -> None:
+    headers = read_headers(lambda asked: [value] if asked == name else [], url=PAGE)
+    assert {"ETag": headers.etag, "Last-Modified": headers.last_modified}[name] == (value if kept else None)
