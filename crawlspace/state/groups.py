@@ -4,6 +4,13 @@ A page that names another one as its canonical page stands aside for it, as long
 page itself. So nobody stands aside for a page that stands aside, and who stands for a group always has the group's own checksum.
 Members with that checksum are noted on its document; a page with another text is no duplicate of it, though it isn't indexed.
 
+Within a host the best rank wins. Between hosts the one that is indexed stays: a page of another host takes its place only when it
+has left the group (gone, redirected, another text, excluded) or stands aside itself. So nobody's copies push the documents of
+another host out of the index, whatever their addresses are and whatever they name as canonical.
+
+A document that is held because the rules exclude it is in no group: it has a checksum of its own (`held_checksum`), so it stays in
+the index as it is, wins nothing and is not pushed again, and its group goes on without it.
+
 Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
 """
 
@@ -12,10 +19,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import Held, State, Status, UrlState
 
 NOTED = 100
 """At most so many of the other members are noted on the winner's document, so that a large group stays cheap."""
+
+NO_PAGE = -1
+"""What a document that is held for the rules names as canonical: it is itself nobody's canonical page then."""
 
 Rank = tuple[bool, bool, int, int, int]
 
@@ -44,17 +54,55 @@ class Standing(NamedTuple):
 NOBODY = Standing(None, ())
 
 
-def standing(members: Iterable[UrlState], aside: Collection[int] = ()) -> Standing:
-    """Return how a group of these members stands, by looking at all of them; `aside` holds the ids of those that stand aside."""
+def standing(members: Iterable[UrlState], aside: Collection[int] = (), *, incumbent: int | None = None) -> Standing:
+    """Return how a group of these members stands, by looking at all of them; `aside` holds the ids of those that stand aside.
+
+    `incumbent` is the id of the one that has been standing for the group until now, whether it is still a member or not.
+    """
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
     group.sort(key=lambda member: rank(member, named, aside=member.id in aside))
-    return ranked([member.id for member in group if member.checksum == group[0].checksum])
+    own = [member for member in group if member.checksum == group[0].checksum]
+    return ranked([member.id for member in own], winner=_winner(own, aside, incumbent))
 
 
-def ranked(ids: Sequence[int]) -> Standing:
-    """Return how a group stands whose best members with its own checksum are these, in order; NOTED + 1 of them are enough."""
-    return Standing(ids[0], tuple(ids[1 : NOTED + 1])) if ids else NOBODY
+def _winner(ranking: Sequence[UrlState], aside: Collection[int], incumbent: int | None) -> int | None:
+    """Return who stands for a group where that isn't the one with the best rank."""
+    stays = next((member for member in ranking if member.id == incumbent and member.id not in aside), None)
+    if stays is None:
+        return None
+    return next(member.id for member in ranking if host_of(member.site) == host_of(stays.site))
+
+
+def host_of(site: str) -> str:
+    """Return the host of a site, without its port."""
+    return site.rpartition(":")[0]
+
+
+def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
+    """Return how a group stands whose best members with its own checksum are these, in order; NOTED + 1 of them are enough.
+
+    `winner` stands for it where that isn't the best of them.
+    """
+    if not ids:
+        return NOBODY
+    stands = ids[0] if winner is None else winner
+    return Standing(stands, tuple(id for id in ids if id != stands)[:NOTED])
+
+
+def held_checksum(id: int) -> bytes:
+    """Return the checksum of a document that is held for the rules: nobody else has it. The stores write the same."""
+    return b"held%012d" % id
+
+
+def held_apart(held: Held | None, checksum: bytes | None, id: int, *, indexed: bool, new: bool) -> bytes | None:
+    """Return the checksum with which a URL is stored, where `checksum` is the one of its document.
+
+    One that is held for the rules gets its own, if its document is in the index, or is a new one on the way there; else it has none.
+    """
+    if held is not Held.RULES or checksum in (None, held_checksum(id)):
+        return checksum
+    return held_checksum(id) if indexed or new else None
 
 
 class Settlement(NamedTuple):
@@ -62,6 +110,8 @@ class Settlement(NamedTuple):
 
     push: list[int]
     delete: list[int]
+    displaced: int = 0
+    """How many of the deleted have a document still, for which another one stands now."""
 
 
 def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], changed: Collection[int]) -> Settlement:

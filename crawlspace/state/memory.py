@@ -126,7 +126,8 @@ class MemoryStore(MemorySites):
         return self.record([made for state in states if (made := change(state)) is not None], now=now)
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
-        batch = _Batch(self._groups.before(self._stored([*found.excluded, *found.given_up, *found.unindexed])))
+        leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.held, *found.held_unindexed)
+        batch = _Batch(self._groups.before(self._stored(leaving)))
         for row in self._stored(found.excluded):
             self._apply(Change(excluded(row, Status.EXCLUDED)), batch)
         for row in self._stored(found.given_up):

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from crawlspace.model import Document, UrlState
-from crawlspace.state.groups import NOBODY, Settlement, Standing, canonical_page, is_left, settle, standing
+from crawlspace.state.groups import (
+    NO_PAGE,
+    NOBODY,
+    Settlement,
+    Standing,
+    canonical_page,
+    held_apart,
+    is_left,
+    settle,
+    standing,
+)
 from crawlspace.state.memory_outbox import MemoryOutbox
 from crawlspace.state.store import Change, Effects
 
@@ -25,6 +35,8 @@ class Before:
     """The texts of new documents by id."""
     taken_back: set[int] = field(default_factory=set)
     """Ids of URLs that had left a document in the index, and of which this collection has a say again."""
+    held_apart: set[int] = field(default_factory=set)
+    """Ids of URLs that leave their groups because the rules exclude them and their deletion is held."""
 
 
 class MemoryGroups:
@@ -58,7 +70,7 @@ class MemoryGroups:
         """What is pushed for a URL, as it is now."""
         row = self._rows[id]
         stored = self._documents.get(id)
-        if stored is None or row.checksum is None:
+        if stored is None or row.checksum is None or row.checksum not in self._texts:
             return None
         noted = [self._rows[other].url for other in self.standing_of(row).noted]
         return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=noted)
@@ -77,6 +89,17 @@ class MemoryGroups:
         checksum, canonical = None if change.forget else change.state.checksum, change.state.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = old.checksum, old.canonical
+        apart = held_apart(
+            change.state.held,
+            checksum,
+            old.id,
+            indexed=self._before(old.id).winner == old.id,
+            new=change.document is not None,
+        )
+        if apart != checksum:
+            checksum, canonical = apart, NO_PAGE
+            if apart is not None:
+                before.held_apart.add(old.id)
         if checksum is None:
             self._part(old, change, before)
             self._documents.pop(old.id, None)
@@ -92,7 +115,7 @@ class MemoryGroups:
         self._regroup()
         now = self._standings
         checksums = then.keys() | now.keys()
-        pushes, deletes = settle(
+        pushes, deletes, _ = settle(
             {checksum: then.get(checksum, NOBODY) for checksum in checksums},
             {checksum: now.get(checksum, NOBODY) for checksum in checksums},
             before.new_texts.keys(),
@@ -100,14 +123,18 @@ class MemoryGroups:
         before.taken_back |= {id for id in self._left if self._rows[id].checksum is not None}
         self._left -= before.taken_back
         wins = {group.winner for group in now.values()}
+        displaced = sum(id in self._rows and self._rows[id].checksum is not None for id in set(deletes) - self._left)
         deletes = sorted((set(deletes) - self._left) | (before.taken_back - wins))
         self._keep_texts(before.new_texts)
-        for id in self._left & before.documents.keys():
+        pushes = [
+            id for id in pushes if self._rows[id].checksum in self._texts
+        ]  # one that is held apart is in the index as it is
+        for id in (self._left | before.held_apart) & before.documents.keys():
             self._outbox.keep(before.urls[id], before.documents[id])
         urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
         self._outbox.give(Settlement(pushes, deletes), urls)
         self.drop_texts(pushes)
-        effects.pushes, effects.deletes = len(pushes), len(deletes)
+        effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
 
     def drop_texts(self, ids: Iterable[int]) -> None:
         """Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent."""
@@ -146,7 +173,9 @@ class MemoryGroups:
                 aside.add(row.id)
             self._group[row.id] = group
             members[group].append(row)
-        self._standings = {group: standing(rows, aside) for group, rows in members.items()}
+        self._standings = {
+            group: standing(rows, aside, incumbent=self._standings.get(group, NOBODY).winner) for group, rows in members.items()
+        }
 
     def _keep_texts(self, new: Mapping[int, str]) -> None:
         """Keep one text a checksum: the winner's own where it came, else the first."""

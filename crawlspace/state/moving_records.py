@@ -62,6 +62,8 @@ class UrlRecord:
     """Of its checksum; where several URLs have that, with the one that stands for their group."""
     aside_in: bytes | None = None
     """The group of the canonical page for which it stands aside."""
+    incumbent: bool = False
+    """It stands for its group although another one has a better rank."""
     left: bool = False
     """It has left its document in the index."""
     hands: str | None = None

@@ -35,6 +35,7 @@ class _Whole(msgspec.Struct, array_like=True):
     aside: msgspec.Raw
     left: bool
     text: msgspec.Raw
+    incumbent: bool
 
 
 _read_wholes = msgspec.msgpack.Decoder(list[_Whole]).decode
@@ -58,6 +59,7 @@ def url_records(packed: bytes) -> Iterator[UrlRecord]:
             document=None if told is None else bare(told),
             text=_text(one.text),
             aside_in=_optional(one.aside),
+            incumbent=one.incumbent,
             left=one.left,
             hands=_text(one.hands),
             handed_by=None if by is None else int(by),
@@ -108,6 +110,8 @@ class Commands:
             self._hashes["text"] += (raw(state.checksum), one.text)
         if one.handed_by is not None:
             self._sets[f"to:{one.handed_by}"].append(id)
+        if one.incumbent and state.checksum is not None:  # it does not stand aside
+            self._hashes["incumbent"] += (raw(state.checksum), id)
         if one.left:
             self._sets["left"].append(id)
         self._indexed += state.indexed

@@ -69,6 +69,10 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
     ids = records[0].state.id, records[-1].state.id
     db.execute(_NAMED_BY_THEM, ids)
     db.execute(_NAMED_AMONG_THEM, ids)
+    db.executemany(
+        "INSERT INTO incumbent VALUES (?, ?)",
+        [(one.state.checksum, one.state.id) for one in records if one.incumbent],
+    )
     db.executemany("INSERT INTO links VALUES (?, ?)", [(one.state.id, one.links) for one in records if one.links])
     db.executemany(
         "INSERT INTO document VALUES (?, ?)",

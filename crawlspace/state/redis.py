@@ -323,7 +323,7 @@ def note_all_pending(write: Callable[..., Any], site: str, status: int | None) -
 
 
 def effects_of(told: Sequence[Any]) -> Effects:
-    discovered, pending, lowered, due, pushes, deletes = told
+    discovered, pending, lowered, due, pushes, deletes, displaced = told
     return Effects(
         discovered=discovered,
         pending_sites={site.decode(): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
@@ -331,6 +331,7 @@ def effects_of(told: Sequence[Any]) -> Effects:
         due=[(site.decode(), Queue.of_lane(lane), at) for site, lane, at in due],
         pushes=pushes,
         deletes=deletes,
+        displaced=displaced,
     )
 
 

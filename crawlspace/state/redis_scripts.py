@@ -26,6 +26,7 @@ _PARTS = (
     "outbox",
     "workers",
     "winner",
+    "incumbents",
     "groups",
     "handing",
     "record",

@@ -329,5 +329,6 @@ class SqliteStore:
         settlement, names = step(tally, effects)
         sqlite_outbox.give(db, settlement, sinks=self._sinks, names=names, tally=tally)
         effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)
+        effects.displaced = settlement.displaced
         sqlite_tally.add(db, tally)
         return effects

@@ -10,12 +10,22 @@ from dataclasses import dataclass, field
 import apsw
 
 from crawlspace.state.groups import NOBODY, NOTED, Settlement, Standing, ranked, settle
-from crawlspace.state.sqlite_rows import blobs
+from crawlspace.state.sqlite_rows import blobs, integers
 from crawlspace.state.sqlite_tally import Tally
 
 _BEST = (
     "SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ?"
     f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
+)
+_HOST_BEST = (
+    "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
+    " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
+)
+"""Walks over pages of other hosts with a better rank, of which there may be many."""
+_HOST_BEST_OF = (
+    "SELECT url.id FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site WHERE url.id IN ("
+    "SELECT value FROM carray(?3) UNION SELECT url.id FROM carray(?4) AS named CROSS JOIN url INDEXED BY url_key ON url.key = named.value)"
+    " AND url.grp = ?1 AND url.aside = 0 AND site.host = ?2 ORDER BY url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
 )
 _OTHER_TEXT = 2
 """The value of `aside` for a page that stands aside for one with another text."""
@@ -33,6 +43,8 @@ class _Touched:
 
     best: list[int]
     before: Standing
+    incumbent: int | None = None
+    """Who stands for it, where that isn't the one with the best rank."""
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
@@ -59,7 +71,8 @@ class Groups:
         self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
         for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
             best = self._best(checksum)
-            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best))
+            incumbent = self._db.execute("SELECT id FROM incumbent WHERE grp = ?", (checksum,)).get
+            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, incumbent), incumbent)
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
         group = self._touched[checksum]
@@ -110,8 +123,38 @@ class Groups:
             return group.before
         few = group.few()
         if few is not None and len(few) <= 1:
+            self._keep(checksum, group, None)
             return ranked(list(few)) if few else NOBODY
-        return _ranked(self._best(checksum))
+        best = self._best(checksum)
+        self._keep(checksum, group, self._incumbent(checksum, group, best[0][0]) if best else None)
+        return _ranked(best, group.incumbent)
+
+    def _incumbent(self, checksum: bytes, group: _Touched, first: int) -> int | None:
+        """Return who stands for a group, if that isn't the one with the best rank: see `standing`."""
+        then = group.before.winner
+        if then is None or then == first:
+            return None
+        found = self._db.execute(
+            "SELECT url.key, site.host FROM url CROSS JOIN site ON site.id = url.site WHERE url.id = ? AND url.grp = ? AND url.aside = 0",
+            (then, checksum),
+        ).fetchone()
+        if found is None:
+            return None
+        key, host = found
+        if then in group.joined or key in group.names:  # it may have another place
+            best = self._db.execute(_HOST_BEST, (checksum, host)).get
+        else:
+            best = self._db.execute(_HOST_BEST_OF, (checksum, host, integers([then, *group.joined]), integers(group.names))).get
+        return None if best == first else int(best)
+
+    def _keep(self, checksum: bytes, group: _Touched, incumbent: int | None) -> None:
+        if incumbent == group.incumbent:
+            return
+        group.incumbent = incumbent
+        if incumbent is None:
+            self._db.execute("DELETE FROM incumbent WHERE grp = ?", (checksum,))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO incumbent VALUES (?, ?)", (checksum, incumbent))
 
     def _needs_mark(self, checksum: bytes, now: Standing, before: Standing) -> bool:
         group = self._touched[checksum]
@@ -120,5 +163,5 @@ class Groups:
         return now.winner != before.winner or now.winner in group.joined
 
 
-def _ranked(best: list[tuple[int, int]]) -> Standing:
-    return ranked([id for id, aside in best if aside < _OTHER_TEXT])
+def _ranked(best: list[tuple[int, int]], incumbent: int | None) -> Standing:
+    return ranked([id for id, aside in best if aside < _OTHER_TEXT], winner=incumbent)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
+from msgspec import structs
 
 from crawlspace.model import Held, State, Status
 from crawlspace.state import sqlite_outbox, sqlite_record
-from crawlspace.state.groups import Settlement
+from crawlspace.state.groups import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_look import by_ids
@@ -23,6 +24,8 @@ from crawlspace.state.sqlite_tally import Tally
 from crawlspace.state.store import Change, Effects, Reclassified
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
+_HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
+"""As `held_checksum`."""
 _IDS = "id IN (SELECT value FROM carray(?1))"
 _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
 
@@ -39,12 +42,16 @@ def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now:
             after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
             changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
     delete = list(names)
-    _hold(db, found.held, 0, tally, effects)
-    _hold(db, found.held_unindexed, 1, tally, effects)
+    for mark, ids in enumerate((found.held, found.held_unindexed)):
+        others = _sharing(db, ids)
+        _hold(db, ids, others, mark, tally, effects)
+        for state in by_ids(db, others):
+            held = structs.replace(state, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
-    settlement, others = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects)
+    settlement, concerned = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
-    return Settlement(settlement.push, sorted(settlement.delete + delete)), {**others, **names}
+    return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
 
 
 def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
@@ -73,11 +80,7 @@ def _exclude(
     tally[f"state {int(State.EXCLUDED)}"] += count
     tally[f"status {int(status)}"] += count
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
-    db.execute(
-        f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
-        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 2)",
-        (alone,),
-    )
+    _drop_texts(db, alone)
     db.execute(
         f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = ?2, interval_s = NULL, retries = 0, errors = 0,"
         " lease_until = NULL, etag = NULL, last_modified = NULL, checksum = NULL, canonical = NULL, grp = NULL, aside = 0,"
@@ -88,13 +91,32 @@ def _exclude(
     return names
 
 
-def _hold(db: apsw.Connection, ids: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
-    bound = integers(ids)
+def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
+    """Hold the deletions of URLs whose group has no other members; what they have in the index stays as it is (see `held_checksum`)."""
+    left_out = set(but)
+    chosen = [id for id in ids if id not in left_out] if left_out else ids
+    bound = integers(chosen)
     tally["retrying"] -= int(db.execute(f"SELECT count(*) FROM url WHERE {_IDS} AND retries > 0", (bound,)).get)
     _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
+    sqlite_outbox.keep(db, chosen)
+    _drop_texts(db, bound)
     db.execute(
         f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL WHERE {_IDS}",
         (bound, mark),
+    )
+    db.execute(
+        f"UPDATE url SET checksum = {_HELD_CHECKSUM}, grp = {_HELD_CHECKSUM}, canonical = {NO_PAGE}, aside = 0, named = 0"
+        f" WHERE {_IDS} AND checksum IS NOT NULL",
+        (bound,),
+    )
+
+
+def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
+    """Let go of the texts of URLs whose group has no other members."""
+    db.execute(
+        f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 2)",
+        (ids,),
     )
 
 

@@ -14,7 +14,7 @@ import apsw
 
 from crawlspace.model import Document, NewUrl, State, UrlState
 from crawlspace.state import sqlite_canonical, sqlite_outbox
-from crawlspace.state.groups import NOBODY, Settlement, Standing, is_left
+from crawlspace.state.groups import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
 from crawlspace.state.handed import Word, repeats, word_of
 from crawlspace.state.sqlite_canonical import Bystander
 from crawlspace.state.sqlite_discovery import Discovery, SiteIds
@@ -76,6 +76,8 @@ class _Row:
     left: int
     """It leaves, or has left, its document in the index."""
     handed: str | None
+    held_apart: bool = False
+    """It leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
     """It had left its document there, and this collection has a say again."""
     last: UrlState | None = None
@@ -135,7 +137,9 @@ class _Batch:
             groups.join(one.group, one.id, key=one.key, canonical=one.canonical)
 
     def write(self, groups: Groups, tally: Tally) -> None:
-        sqlite_outbox.keep(self._db, [row.id for row in self.rows.values() if row.left and row.old_checksum is not None])
+        sqlite_outbox.keep(
+            self._db, [row.id for row in self.rows.values() if (row.left or row.held_apart) and row.old_checksum is not None]
+        )
         forgotten = [row for row in self.rows.values() if row.forgotten]
         if forgotten:
             self._write_forgotten(forgotten, tally)
@@ -221,7 +225,7 @@ class _Batch:
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
         silent = [id for id in push if id not in self.documents]
-        if silent:  # a page of a file of version 1 may have no text until it is fetched again
+        if silent:  # a page of a file of version 1 may have no text until it is fetched again, nor has one that is held apart
             mute = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
@@ -229,9 +233,9 @@ class _Batch:
             )
             gone = {id for (id,) in mute}
             push = [id for id in push if id not in gone]
-        if left or back:
-            return Settlement(push, sorted(set(settlement.delete) - left | back))
-        return Settlement(push, settlement.delete)
+        delete = [id for id in settlement.delete if id not in left]
+        displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
+        return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
     def handers(self) -> list[Hander]:
         """The pages that hand something or did so before, in the order of the changes."""
@@ -259,6 +263,10 @@ class _Batch:
         canonical = new.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = row.checksum, row.canonical
+        apart = held_apart(new.held, checksum, row.id, indexed=bool(row.old_indexed), new=change.document is not None)
+        if apart != checksum:
+            row.held_apart = row.held_apart or apart is not None
+            checksum, canonical = apart, NO_PAGE
         if checksum is None:
             self.documents.pop(row.id, None)
             _part(row, change)

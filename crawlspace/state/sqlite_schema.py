@@ -200,6 +200,11 @@ CREATE TABLE unreachable (
     runs       INTEGER NOT NULL,
     counted_at INTEGER NOT NULL
 ) STRICT;
+
+-- Which URL stands for a group where that isn't the one with the best rank, because that is a page of another host.
+CREATE TABLE incumbent (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+-- What is held for the rules is in no group from now on: the next start judges all URLs anew and sees to it.
+UPDATE meta SET value = '' WHERE name = 'rules_hash' AND EXISTS (SELECT 1 FROM url INDEXED BY url_held WHERE held = 3);
 """
 
 MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH)

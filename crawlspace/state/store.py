@@ -6,7 +6,8 @@ Three things are the store's own duty, because they must hold in the same transa
 * **Known means known.** A URL is inserted once; its link depth only ever goes down, and takes what it leads to with it.
 * **One of a group.** URLs with one checksum are a group, and a page that names another page as its canonical one is in
   that page's group, as long as that page has a document and names no other page itself. Exactly one of a group is
-  `indexed`: the one with the smallest `rank`; those with the same checksum are noted on its document as duplicates.
+  `indexed`: of its host the one with the smallest `rank`, and between hosts the one that was first (`standing` in
+  `groups.py`); those with the same checksum are noted on its document as duplicates.
   Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
 * **Handed along.** What a page hands is with all URLs it leads to, new or known; `handed.py` says whose word holds.
 
@@ -77,6 +78,8 @@ class Effects:
     pushes: int = 0
     """Orders given to each sink, after those of one URL have replaced each other."""
     deletes: int = 0
+    displaced: int = 0
+    """Documents that left the index although their pages are documents still: another one stands for them now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,24 @@ def test_a_move_that_was_killed_goes_on_where_it_was(stores: Stores, here: str, 
 RED, BLUE = '{"c":"red"}', '{"c":"blue"}'
 
 
+@pytest.mark.parametrize(("here", "there"), WAYS)
+def test_who_stands_for_a_group_stays(stores: Stores, here: str, there: str) -> None:
+    """Although a page of another host has a better rank."""
+    with looking(stores, here) as store:
+        known = Known(store)
+        known.discover("a.example/folder/", "a.example/other/folder/", "b.example/")
+        known.record(known.page("a.example/folder/", "one"))
+        known.record(known.page("b.example/", "one"), known.page("a.example/other/folder/", "one"))
+    stores.move(here, there)
+    with looking(stores, there) as store:
+        known = Known(store)
+        assert [state.indexed for state in store.urls()] == [True, False, False]
+        known.record(known.page("a.example/other/folder/", "one"))
+        assert known.get("b.example/").duplicate_of == 1
+        known.record(known.change("a.example/folder/", forget=True))
+        assert known.get("b.example/").indexed
+
+
 def page_that_hands(known: Known, url: str, hands: str | None, *leads: str, rules: int = 1) -> None:
     """Have a page be fetched that hands something to those that it leads to."""
     found = [structs.replace(new(other), handed=hands) for other in leads]

@@ -137,7 +137,7 @@ RECLASSIFIED = [
     ("excluded", [A, B, C, D], [("delete", A), ("delete", C)], []),
     ("given_up", [C, D], [], [A]),
     ("given_up", [A, C], [("push", B)], [B]),
-    ("held", [A, C], [], [A, C]),
+    ("held", [A, C], [("push", B)], [A, B, C]),
     ("returned", [A, C], [], [A, C]),
 ]
 

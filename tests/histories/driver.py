@@ -24,6 +24,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.opening import open_engine
 from crawlspace.run import FetchPage, FetchRobots
+from crawlspace.state.groups import held_checksum
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
@@ -32,7 +33,7 @@ from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.histories.oracle import Indexed, Kept
+from tests.histories.oracle import IN_NO_GROUP, Indexed, Kept
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -122,6 +123,7 @@ class Machine:
         self._memory = MemoryStore(sinks=(SINK,)) if in_memory else None
         self._memory_sink = MemorySink(SINK)
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
+        self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
         (folder / "collections" / NAME).mkdir(parents=True)
         (folder / "data" / NAME).mkdir(parents=True)
@@ -226,6 +228,9 @@ class Machine:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
         assert state.held is not None
+        if state.checksum == held_checksum(state.id):
+            title, text = self._latest[state.url]
+            return Kept(state.url, title, text, "?", state.held.label, (IN_NO_GROUP, state.url))
         title, text = self._contents[state.url, state.checksum]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = _checksum(title, text, configuration)
@@ -365,7 +370,7 @@ class Machine:
             read.checksum = checksum(
                 answer.text, title=answer.title if content.checksum_title else None, cut_off=content.checksum_cut_off
             )
-            self._contents[state.url, read.checksum] = (answer.title, answer.text)
+            self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
         return read
 
 

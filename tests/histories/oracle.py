@@ -16,6 +16,8 @@ from tests.histories.web import Page, Web, host_of, path_of
 Remembered = tuple[str, int | None]
 """State and status of an address."""
 ABSENT: Remembered = ("absent", None)
+IN_NO_GROUP = "in no group"
+"""What the key of a document begins with that is held for the rules."""
 _ERRORS = 400
 _MANY_FAIL = 0.35
 """From this share of broken pages on, a site may well be taken for one that is down."""
@@ -263,7 +265,9 @@ def _groups(documents: Mapping[str, _Document]) -> list[list[_Document]]:
 
 
 def _always_better(one: _Document, other: _Document, group: Sequence[_Document]) -> bool:
-    """Whether the first stands before the second, whichever of them was found first."""
+    """Whether the first stands before the second, whichever of them was found first. Between hosts, the one that was indexed first stays."""
+    if host_of(one.url) != host_of(other.url) and one.aside == other.aside:
+        return False
     return _rank(one, group, one.most) < _rank(other, group, other.least)
 
 
@@ -273,6 +277,8 @@ def _rank(document: _Document, group: Sequence[_Document], redirects: int) -> tu
 
 
 def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Document]) -> Iterator[str]:
+    if document.own_key[0] == IN_NO_GROUP:
+        return  # it is as it was when it was held
     others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
     if has.duplicates != others:
         yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"

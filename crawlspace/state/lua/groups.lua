@@ -1,6 +1,5 @@
 -- Who joins and leaves a group, and who stands for it then.
 
-local NOTED = 100
 local was = {}        -- by id: what a URL that changes was, before this call
 local new_texts = {}  -- by id
 local taken_back = {}
@@ -28,7 +27,6 @@ local function write_entries()
   changed_entries = {}
 end
 
-local function member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
 local function named_key(group) return P .. "named:" .. group end    -- by key: how many members name it
 
 -- For which group a URL stands, and whether it stands aside there, by what is known of all URLs now.
@@ -59,7 +57,7 @@ local function standing(group)
   local members = entry_of(group).members
   if members == "" then return {noted = {}} end
   if members ~= "*" then return {winner = tonumber(members), noted = {}} end
-  local winner, noted, first = nil, {}, 0
+  local winner, noted, first = tonumber(call("HGET", P .. "incumbent", group) or nil), {}, 0
   while #noted < NOTED do
     local places = call("ZRANGE", group_key(group), first, first + NOTED)
     if #places == 0 then break end
@@ -67,14 +65,17 @@ local function standing(group)
       local id, own = string.match(place, "^...........(%d+)(.)$")
       if own == "1" and not winner then
         winner = tonumber(id)
-      elseif own == "1" and #noted < NOTED then
+      elseif own == "1" and tonumber(id) ~= winner and #noted < NOTED then
         noted[#noted + 1] = tonumber(id)
       end
     end
     first = first + #places
   end
-  return {winner = winner, noted = noted}
+  return {winner = winner, noted = noted, shared = true}
 end
+
+local join, leave
+do  -- names of their own: a program has no more than 200
 
 -- Aside, named, redirects, length of the path, id: all of one width, so that the order of texts is that of numbers.
 local function place_in(group, id, aside)
@@ -90,6 +91,8 @@ end
 local function put_member(group, id, aside, names)
   local old = call("HGET", member_key(group), id)
   local place = place_in(group, id, aside)
+  incumbents.placed[group] = incumbents.placed[group] or {}
+  incumbents.placed[group][id] = true
   if old and string.sub(old, 1, #place) ~= place then call("ZREM", group_key(group), string.sub(old, 1, #place)) end
   call("ZADD", group_key(group), 0, place)
   call("HSET", member_key(group), id, place .. names)
@@ -110,7 +113,7 @@ local function join_many(group, id, aside)
   put_member(group, id, aside, key or "")
 end
 
-local function join(group, id, aside)
+function join(group, id, aside)
   local entry = entry_of(group)
   changed_entries[group] = true
   if entry.members == "" and not aside and not rows[id][CANON] then
@@ -128,7 +131,7 @@ local function join(group, id, aside)
   join_many(group, id, aside)
 end
 
-local function leave(group, id)
+function leave(group, id)
   local entry = entry_of(group)
   changed_entries[group] = true
   if entry.members ~= "*" then
@@ -148,6 +151,8 @@ local function leave(group, id)
     call("DEL", member_key(group), named_key(group))
     entry.members = ""
   end
+end
+
 end
 
 local function same_noted(one, other)
@@ -309,8 +314,9 @@ local function settle()
     end
     if to then join(to, id, aside) end
   end
-  local pushes, deletes, wins, won, winners = {}, {}, {}, {}, 0
+  local pushes, deletes, wins, won, winners, displaced = {}, {}, {}, {}, 0, 0
   for group, old in pairs(before) do
+    if old.shared or entry_of(group).members == "*" then incumbents.settle(group, old.winner) end
     local now = standing(group)
     if old.winner then
       won[old.winner] = true
@@ -344,7 +350,11 @@ local function settle()
     end
   end
   for id in pairs(won) do
-    if not wins[id] and not is_left_in_index(id) then deletes[id] = true end
+    if not wins[id] and not is_left_in_index(id) then
+      deletes[id] = true
+      local row = get(id)
+      if row and row[CHECKSUM] then displaced = displaced + 1 end
+    end
   end
   for id in pairs(taken_back) do
     local row = get(id)
@@ -352,7 +362,10 @@ local function settle()
   end
   keep_texts(checksums)
   for id, document in pairs(kept_documents) do
-    if is_left_in_index(id) then keep_orders(was[id].url, document) end
+    if incumbents.apart[id] or is_left_in_index(id) then keep_orders(was[id].url, document) end
+  end
+  for id in pairs(pushes) do  -- one that is held apart is in the index as it is
+    if not new_texts[id] and call("HEXISTS", P .. "text", get(id)[CHECKSUM]) == 0 then pushes[id] = nil end
   end
   write_entries()
   local push_ids, delete_ids = sorted(pushes), sorted(deletes)
@@ -361,5 +374,5 @@ local function settle()
   for _, id in ipairs(delete_ids) do give(1, id, was[id] and was[id].url or rows[id][URL]) end
   for _, id in ipairs(push_ids) do give(0, id, was[id] and was[id].url or rows[id][URL]) end
   drop_texts(push_ids)
-  return #push_ids, #delete_ids
+  return #push_ids, #delete_ids, displaced
 end

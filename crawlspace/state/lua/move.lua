@@ -50,7 +50,7 @@ end
 
 -- All that is kept of URLs, as one text: what is told of each (see `as_told`), then its links, its document, what it hands, whose word has been
 -- handed to it and when it was last due for that, the group of the page for which it stands aside, whether it has left its document in
--- the index, and the text of its checksum, where it brings that along. Looking changes nothing: so it is a kind of `get_ids`.
+-- the index, the text of its checksum, where it brings that along, and whether it stands for its group as the incumbent. Looking changes nothing: so it is a kind of `get_ids`.
 local get_ids = ops.get_ids
 function ops.get_ids(args)
   if not args.whole then return get_ids(args) end
@@ -70,6 +70,8 @@ function ops.get_ids(args)
     local brings = checksum and (winner == id or (aside and aside ~= checksum))
     one[11], one[12], one[13] = aside, left[n] == 1, brings and call("HGET", P .. "text", checksum)
     one[13] = one[13] or false
+    local group = winner == id and (aside or checksum)
+    one[14] = group and tonumber(call("HGET", P .. "incumbent", group) or nil) == id
     reply[n] = one
   end
   return pack(reply)

@@ -95,6 +95,12 @@ local function apply(id, change)
   remember(id, old)
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANON]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANON] end
+  local own = string.format("held%012.0f", id)
+  if checksum and new[HELD] == BY_RULES and checksum ~= own then  -- see `held_apart` in `groups.py`
+    local is_there = was[id].checksum and winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
+    checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
+    incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
+  end
   if not checksum then
     part(id, old, new, change.forget, change.keep)
     call("HDEL", P .. "document", id)
@@ -134,7 +140,7 @@ local function keep_documents(ids)
   end
 end
 
-local function replied(lowered, pushes, deletes, due)
+local function replied(lowered, pushes, deletes, due, displaced)
   flush()
   local pending = {}
   for site, count in pairs(effects.pending) do
@@ -146,7 +152,7 @@ local function replied(lowered, pushes, deletes, due)
     local row = rows[one[1]]
     hastened[#hastened + 1] = {site_name(row[SITE]), lane_of(row), one[2]}
   end
-  return {effects.discovered, pending, lowered, hastened, pushes, deletes}
+  return {effects.discovered, pending, lowered, hastened, pushes, deletes, displaced or 0}
 end
 
 local function completed(state)
@@ -191,7 +197,7 @@ function ops.record(args)
   local ids, kept = {}, {}
   for n, change in ipairs(args.changes) do
     ids[n] = change.id
-    if change.keep then kept[#kept + 1] = change.id end
+    if change.keep or change.state[HELD] == BY_RULES then kept[#kept + 1] = change.id end
   end
   prefetch(ids)
   keep_documents(kept)
@@ -225,11 +231,11 @@ function ops.record(args)
   end
   discover(discovered, args.now)
   local lowered = carry()
-  local pushes, deletes = settle()
+  local pushes, deletes, displaced = settle()
   local due = settle_handing(pages, order, gone, args.now)
   write_health(args.health, args.worker, answered)
   if number or not args.worker then count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
-  local reply = replied(lowered, pushes, deletes, due)
+  local reply = replied(lowered, pushes, deletes, due, displaced)
   return number and remembered(args, reply) or reply
 end
 
@@ -248,7 +254,7 @@ end
 
 function ops.reclassify(args)
   for _, list in ipairs({args.excluded, args.given_up, args.unindexed}) do prefetch(list) end
-  keep_documents(args.given_up)
+  for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do keep_documents(list) end
   local function each(ids, make)
     for _, id in ipairs(ids) do
       local row = get(id)
@@ -289,6 +295,6 @@ function ops.reclassify(args)
       touch(move[1])
     end
   end
-  local pushes, deletes = settle()
-  return replied({}, pushes, deletes, {})
+  local pushes, deletes, displaced = settle()
+  return replied({}, pushes, deletes, {}, displaced)
 end

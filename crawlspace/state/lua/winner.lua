@@ -1,6 +1,6 @@
 -- One of a group: see `groups.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
 -- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
--- so that their order is their rank.
+-- so that their order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
 
 local function checksum_bucket(checksum)
   return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
@@ -31,6 +31,8 @@ local function winner_of(id, row)
   local group = aside_then(id) or row[CHECKSUM]
   local members = entry_of(group).members
   if members ~= "*" then return tonumber(members) end
+  local incumbent = call("HGET", P .. "incumbent", group)
+  if incumbent then return tonumber(incumbent) end
   local first = call("ZRANGE", group_key(group), 0, 0)[1]
   return first and tonumber(string.match(first, "^...........(%d+).$"))
 end

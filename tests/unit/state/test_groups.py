@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.model import State, Status, UrlState
-from crawlspace.state.groups import NOBODY, NOTED, Standing, canonical_page, is_left, ranked, settle, standing
+from crawlspace.state.groups import NOBODY, NOTED, Settlement, Standing, canonical_page, is_left, ranked, settle, standing
 
 
 def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = None, checksum: bytes | None = b"one") -> UrlState:
@@ -107,4 +107,4 @@ SETTLEMENTS = [
 def test_settle(
     before: dict[bytes, Standing], after: dict[bytes, Standing], changed: set[int], push: list[int], delete: list[int]
 ) -> None:
-    assert settle(before, after, changed) == (push, delete)
+    assert settle(before, after, changed) == Settlement(push, delete)
