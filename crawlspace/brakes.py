@@ -12,6 +12,7 @@ from crawlspace.state.health import Health
 from crawlspace.state.lifecycle import Transition, advance, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Counts
+from crawlspace.state.unreachable import UNREACHABLE
 
 DAY_S = 86_400.0
 _KEPT = 20_000
@@ -95,6 +96,11 @@ def _is_failure(outcome: Outcome) -> bool:
 def site_failed(outcome: Outcome) -> bool | None:
     """Return whether a site failed to answer; None where the outcome does not tell."""
     return _is_failure(outcome) if _tells_of_site(outcome) else None
+
+
+def site_answered(outcome: Outcome) -> bool | None:
+    """Return whether a site gave any answer; None where the outcome does not tell."""
+    return outcome.status not in UNREACHABLE if _tells_of_site(outcome) else None
 
 
 def _tells_of_site(outcome: Outcome) -> bool:

@@ -22,7 +22,7 @@ from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.credential_headers import CredentialHosts, default_headers, read_credential_hosts
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
-from crawlspace.frontier.politeness import Backoff
+from crawlspace.frontier.politeness import Backoff, GivingUp
 from crawlspace.frontier.sources import NAME as SOURCE_WEIGHTS
 from crawlspace.frontier.sources import read_weights
 from crawlspace.frontier.timetable import Timetable, read_timetable, read_zone
@@ -129,7 +129,7 @@ class Collection:
     share_address_delay: bool
     robots_delay_max_s: float
     backoff: Backoff
-    max_site_failures: int
+    giving_up: GivingUp
     metadata_along_links: bool
     store_url: str
     """Empty: a file in the data folder."""
@@ -218,6 +218,8 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     start_urls = read_start_urls(folder, settings)
+    give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
+    continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
         name=name,
@@ -243,7 +245,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         ),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
-        continuous=boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"]),
+        continuous=continuous,
         refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
         refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
         max_deletions=integer("CRAWLSPACE_MAX_DELETIONS", settings["CRAWLSPACE_MAX_DELETIONS"], low=0),
@@ -269,8 +271,13 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
         backoff=Backoff(
             duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
             duration("CRAWLSPACE_BACKOFF_MAX", settings["CRAWLSPACE_BACKOFF_MAX"], low=0),
+            give_up_s,
         ),
-        max_site_failures=integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
+        giving_up=GivingUp(
+            integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
+            give_up_s,
+            continuous=continuous,
+        ),
         metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
         store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),

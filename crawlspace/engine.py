@@ -13,7 +13,7 @@ from http import HTTPStatus
 from math import inf
 
 from crawlspace.admission import Admission, check_start_urls, start_candidates
-from crawlspace.brakes import Brakes, site_failed
+from crawlspace.brakes import Brakes
 from crawlspace.clock import Clock
 from crawlspace.clock_watch import ClockWatch
 from crawlspace.commits import Commits, Singly, all_recorded
@@ -36,10 +36,11 @@ from crawlspace.paces import SitePaces
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
-from crawlspace.silences import Silences
+from crawlspace.site_failures import SiteFailures
 from crawlspace.state.brake import Brake
 from crawlspace.state.recrawl import retry_wait, site_wait
 from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
 
 logger = logging.getLogger(__name__)
@@ -106,13 +107,10 @@ class Engine:
             retries_until=clock.now() + longest if counts.retrying else 0.0,
             longest_wait_s=policy.retry_after_max_s,
         )
-        self._silences = Silences(
-            self.frontier,
-            self.robots,
-            store,
-            continuous=collection.continuous,
-            noted_before=Status.ROBOTS_UNAVAILABLE in counts.by_status,
+        self.site_failures = SiteFailures(
+            self.frontier, self.robots, store, clock=clock, giving_up=collection.giving_up, policy=lambda: self.policy
         )
+        self.robots_read = self.site_failures.robots_read
         self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
@@ -164,26 +162,25 @@ class Engine:
                     self._keep_out(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is Answer.UNKNOWN:
+                    fetch = self.site_failures.robots_to_ask(state)
+                    if fetch is None:
+                        self.frontier.skip(state)
+                        self._commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
+                        continue
                     self.frontier.hold(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
-                    return FetchRobots.of(state)
+                    return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
         return None
-
-    def robots_read(self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None) -> None:
-        """The answer to a FetchRobots. A site whose robots.txt can't be read waits, and is given up for this run after the retries."""
-        self._silences.robots_read(fetch, status=status, body=body, retry_after_s=retry_after_s, policy=self.policy)
 
     def fetched(self, outcome: Outcome) -> bool:
         """Take the outcome of a FetchPage into the batch; `commit` makes it lasting. False when it is not awaited any more."""
         state = self._leased.get(outcome.id)
         if state is None:
             return False
-        failures = self.frontier.finished(state, sent_ago_s=outcome.sent_ago_s, failed=site_failed(outcome))
-        if failures >= self.collection.max_site_failures:
-            self._silences.failed(state.site, failures, self.policy)
+        self.site_failures.fetched(state, outcome)
         if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
         self.progress.fetched += 1
@@ -248,6 +245,7 @@ class Engine:
             if not change.forget and state.next_fetch is not None:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self._discovered({(one.site, one.queue) for one in batch.new}, effects)
+        self.site_failures.found(batch.new)
         self._fetch_again(effects)
         self.backlog += effects.pushes + effects.deletes
         self._look_around()
@@ -279,6 +277,8 @@ class Engine:
     def close(self) -> None:
         """Commit, and give back the leases of what was never asked for."""
         self.commit()
+        if self.frontier.is_done():
+            self.site_failures.end()
         self._clock_watch.look()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
@@ -331,6 +331,7 @@ class Engine:
         if new:
             effects = self.store.discover(new, now=self._now())
             self._discovered({(one.site, one.queue) for one in new}, effects)
+            self.site_failures.found(new)
             self._fetch_again(effects)
 
     def _fetch_again(self, effects: Effects) -> None:

@@ -158,6 +158,8 @@ CRAWLSPACE_SHARE_ADDRESS_DELAY = False
 CRAWLSPACE_BACKOFF_MAX = "60s"
 # Failures in a row after which a site is left alone until the next start, or for an hour where the crawl goes on.
 CRAWLSPACE_MAX_SITE_FAILURES = 20
+# A site that has given no answer at all for so long is given up for the run, after three requests or more.
+CRAWLSPACE_SITE_GIVE_UP = "60s"
 # How often each source is picked from, in proportion: {"refresh": 10}; 0 pauses a source, what is not named keeps its weight.
 CRAWLSPACE_SOURCE_WEIGHTS = {}
 

@@ -131,8 +131,8 @@ class SharedStore(RedisStore):
     def give_up(self, site: str) -> None:
         self.supply.give_up(site)
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        self.behind.do(lambda: self.worker.note_pending(site, status))
+    def resume(self, site: str) -> None:
+        self.supply.resume(site)
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

@@ -160,8 +160,10 @@ class Supply:
         self._behind.do(lambda: self._worker.wait_site(site, until, wait_s=wait_s))
 
     def give_up(self, site: str) -> None:
-        """Nobody is to ask the site for anything more in this run."""
         self._behind.do(lambda: self._worker.give_up(site))
+
+    def resume(self, site: str) -> None:
+        self._behind.do(lambda: self._worker.resume(site))
 
     # --- what keeps it going --------------------------------------------------------------------------------------
 
@@ -357,15 +359,14 @@ class Supply:
 
     def _let_go(self, sites: Sequence[str]) -> None:
         assert self._frontier is not None
-        if not sites:
-            return
         going = []
         for site in sites:
             ids = self._held.drop(site)
             for noted in (self._wants, self._leaving, self._staying):
                 noted.pop(site, None)
             going.append(Letting(site, *self._frontier.part(site), ids))
-        self._behind.do(lambda: self._worker.let_go(going))
+        if going:
+            self._behind.do(lambda: self._worker.let_go(going))
 
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""

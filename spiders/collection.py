@@ -202,14 +202,14 @@ class CollectionSpider(scrapy.Spider):
             return
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
-        self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="")
+        self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="", detail=str(failure.value)[:200])
 
-    def _tell_robots(self, fetch: Any, *, status: int, body: str, wait_s: float | None = None) -> None:
+    def _tell_robots(self, fetch: Any, *, status: int, body: str, wait_s: float | None = None, detail: str = "") -> None:
         session = self.session
         if session is None or session.error is not None:
             return
         try:
-            session.engine.robots_read(fetch, status=status, body=body, retry_after_s=wait_s)
+            session.engine.robots_read(fetch, status=status, body=body, retry_after_s=wait_s, detail=detail)
         except CrawlspaceError as error:
             session.fail(error, self.crawler)
 

@@ -16,7 +16,7 @@ from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
 from crawlspace.frontier.machines import Machines
 from crawlspace.frontier.places import Places
-from crawlspace.frontier.politeness import Backoff, Pace, SiteTurns, lanes_in, lanes_of
+from crawlspace.frontier.politeness import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of
 from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.waiting import WaitingSites
@@ -68,11 +68,9 @@ class Frontier:
         """Sites given up for this run."""
         self._phase = paces.phase()
         self._phase_since, self._repace_at = clock.now(), paces.change_at()
-        now = round(clock.now())
         for known in store.sites():
             turns = self._turns(known.site)
-            if known.wait_until and known.wait_until > now:
-                turns.not_before = clock.monotonic() + min(known.wait_until - now, longest_wait_s)
+            turns.not_before = clock.monotonic() + known.left_s(clock.now(), longest_s=longest_wait_s)
             self._learn(turns, known.pending, known.due)
 
     def next(self) -> UrlState | None:
@@ -89,18 +87,14 @@ class Frontier:
                     return state
         return None
 
-    def finished(self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None) -> int:
-        """The request for a URL is over, whatever came of it; `sent_ago_s` is how long ago it was really sent.
+    def finished(
+        self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None, answered: bool | None = None
+    ) -> Failures:
+        """The request for a URL is over, whatever came of it; it was sent `sent_ago_s` ago, and from then on the delay counts.
 
-        Between handing out and sending, time may pass in a busy process: the delay is kept from the sending. `failed`: whether the
-        site failed to answer; None where it was not asked. Returns how often it has failed in a row.
+        `failed`: whether the site failed, `answered`: whether it gave any answer; None where it was not asked.
         """
-        turns = self._sites[state.site]
-        if failed is not None:
-            turns.failures = turns.failures + 1 if failed else 0
-            turns.rest_s = self._backoff.rest_s(turns.failures)
-        self._asked(turns, sent_ago_s)
-        return turns.failures
+        return self._asked(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
 
     def recorded(self, ids: Iterable[int]) -> None:
         """The store has what came of these URLs: their leases are over."""
@@ -125,16 +119,15 @@ class Frontier:
         """Hand out nothing of the site until `unhold`; one request to it (its robots.txt) is under way from now."""
         turns = self._sites[site]
         turns.held = True
-        turns.asked_before, turns.asked_at = turns.asked_at, self._clock.monotonic()
-        turns.under_way += 1
+        turns.begin(self._clock.monotonic())
         self.under_way += 1
 
-    def unhold(self, site: str) -> None:
-        """The request that `hold` stands for is over; the site's pace may be another now."""
+    def unhold(self, site: str, *, answered: bool | None = None) -> Failures:
+        """The request that `hold` stands for is over; the site's pace may be another now. `answered` is as in `finished`."""
         turns = self._sites[site]
         turns.held = False
         self._set_pace(turns)
-        self._asked(turns, 0.0)
+        return self._asked(turns, 0.0, answered=answered)
 
     def is_held(self, site: str) -> bool:
         """Whether nothing of the site is handed out until `unhold`, or `locate`."""
@@ -238,6 +231,12 @@ class Frontier:
         turns.due.clear()
         self._settle(turns)
 
+    def resume(self, site: str) -> None:
+        """Ask a site again that was given up."""
+        self.silent.discard(site)
+        self._store.resume(site)
+        self.look_again()
+
     def wake_in(self) -> float | None:
         """Seconds until `next` may have something again; None when that depends on what is under way."""
         if any(self._lines[lane] for lane in lanes_in(self._running)):
@@ -252,10 +251,9 @@ class Frontier:
 
     def is_done(self) -> bool:
         """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
-        if self.under_way or self.working:
-            return False
         due_at = self._later.first(self._running)
-        return due_at is None or due_at > max(self._clock.now(), self._retries_until)
+        is_due = due_at is not None and due_at <= max(self._clock.now(), self._retries_until)
+        return not (self.under_way or self.working or is_due)
 
     def close(self) -> None:
         """Give all leases back that were not asked for, and have the next run keep what is left of a long delay."""
@@ -377,18 +375,20 @@ class Frontier:
 
     def _take(self, turns: SiteTurns, lane: int, now: float) -> UrlState:
         state = self._leases.take(turns, lane)
-        turns.under_way += 1
+        turns.begin(now)
         self.under_way += 1
-        turns.asked_before, turns.asked_at = turns.asked_at, now
         self._settle(turns)
         return state
 
-    def _asked(self, turns: SiteTurns, sent_ago_s: float) -> None:
-        turns.asked_at = max(turns.asked_at, self._clock.monotonic() - sent_ago_s)
+    def _asked(self, turns: SiteTurns, ago_s: float, *, failed: bool | None = None, answered: bool | None = None) -> Failures:
+        now = self._clock.monotonic()
+        turns.asked_at = max(turns.asked_at, now - ago_s)
+        counted = turns.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
         self._over(turns)
+        return counted
 
     def _over(self, turns: SiteTurns) -> None:
-        turns.under_way -= 1
+        turns.end()
         self.under_way -= 1
         following = self._machines.pass_on(turns)
         if following is not None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from crawlspace.frontier.machines import Machine
 from crawlspace.model import SHIFTS, Source, UrlState
@@ -40,17 +41,43 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How failures in a row slow a site down: from the third one on it rests for `first_s`, doubled with each, up to `longest_s`."""
+    """How failures in a row slow a site down: from the third one on it rests for `first_s`, doubled with each, up to `longest_s`.
+
+    One that has given no answer at all for `give_up_s` is given up: no rest goes beyond that.
+    """
 
     first_s: float
     longest_s: float
+    give_up_s: float = inf
 
-    def rest_s(self, failures: int) -> float:
-        return 0.0 if failures < _BORNE else min(self.longest_s, self.first_s * 2.0 ** min(failures - _BORNE, 60))
+    def rest_s(self, failures: int, *, without_answer_s: float = 0.0) -> float:
+        wanted = 0.0 if failures < _BORNE else min(self.longest_s, self.first_s * 2.0 ** min(failures - _BORNE, 60))
+        return min(wanted, max(0.0, self.give_up_s - without_answer_s)) if without_answer_s else wanted
 
 
 _BORNE = 3
 """A page or two may fail by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivingUp:
+    """When a site is given up for the run: after so many failures in a row, or so many seconds without any answer."""
+
+    failures: int = 20
+    after_s: float = 60.0
+    continuous: bool = False
+    """The crawl goes on when all is done: then the site is asked again after an hour."""
+
+
+class Failures(NamedTuple):
+    """How a site has answered of late."""
+
+    in_row: int = 0
+    """Failures, error answers among them."""
+    unanswered: int = 0
+    """Requests in a row to which there was no answer at all."""
+    without_answer_s: float = 0.0
+    """For how many seconds it has been asked in vain."""
 
 
 @dataclass(slots=True, eq=False)
@@ -77,6 +104,10 @@ class SiteTurns:
     """In a row."""
     rest_s: float = 0.0
     """What they add up to: its delay while it fails."""
+    unanswered: int = 0
+    """Requests in a row to which there was no answer at all."""
+    asked_since: float = inf
+    """When the first request was made since the last answer."""
     held: bool = False
     """Nothing is handed out until robots.txt has come."""
     paced: bool = False
@@ -101,6 +132,30 @@ class SiteTurns:
         if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
             batch = max(1, min(POLITE_BATCH, int(lease_s / 2 / pace.delay_s)))
         self.batch = max(batch, min(pace.concurrency, BATCH))
+
+    def begin(self, now: float) -> None:
+        """One request to the site goes out."""
+        self.asked_before, self.asked_at = self.asked_at, now
+        self.asked_since = min(self.asked_since, now)
+        self.under_way += 1
+
+    def end(self) -> None:
+        """One request is over, whatever came of it."""
+        self.under_way -= 1
+        if not (self.under_way or self.unanswered):
+            self.asked_since = inf
+
+    def count(self, *, failed: bool | None, answered: bool | None, now: float, backoff: Backoff) -> Failures:
+        """Count how a request ended, before `end`; None where that tells nothing."""
+        if answered:
+            self.unanswered, self.asked_since = 0, inf
+        elif answered is not None:
+            self.unanswered += 1
+        without_answer_s = now - self.asked_since if self.unanswered else 0.0
+        if failed is not None:
+            self.failures = self.failures + 1 if failed else 0
+            self.rest_s = backoff.rest_s(self.failures, without_answer_s=without_answer_s)
+        return Failures(self.failures, self.unanswered, without_answer_s)
 
     @property
     def has_room(self) -> bool:

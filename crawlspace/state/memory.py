@@ -100,10 +100,8 @@ class MemoryStore(MemorySites):
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        for row in self._rows(site):
-            if row.state is State.PENDING and row.lease_until is None:
-                row.status = status
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

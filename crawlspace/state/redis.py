@@ -97,8 +97,8 @@ class RedisStore:
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        note_all_pending(self._write, site, status)
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -313,13 +313,6 @@ def robots_told(entry: RobotsEntry) -> dict[str, object]:
 def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return what was refused as the scripts take it."""
     return [(str(reason), times) for reason, times in by_reason.items()]
-
-
-def note_all_pending(write: Callable[..., Any], site: str, status: int | None) -> None:
-    """Note it in calls of a bounded size."""
-    lane, after = 0, 0
-    while told := write("note_pending", site=site, status=status, lane=lane, after=after):
-        lane, after = told
 
 
 def effects_of(told: Sequence[Any]) -> Effects:

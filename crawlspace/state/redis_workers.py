@@ -25,7 +25,7 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore, counted, effects_of, note_all_pending, robots_entry, robots_told, urls_leased
+from crawlspace.state.redis import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.redis_sites import row_told
 from crawlspace.state.store import Change, Effects, RobotsEntry
@@ -293,9 +293,9 @@ class Worker:
         """As the store does, unless the site is another worker's."""
         self._run("set_unreachable", site=site, row=row_told(row))
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        """As the store does, if the site is still this worker's."""
-        note_all_pending(self._run, site, status)
+    def resume(self, site: str) -> None:
+        """The site may be asked again in this run."""
+        self._run("resume", site=site)
 
     def save_robots(self, entry: RobotsEntry) -> None:
         """As the store does, if the site is still this worker's."""

@@ -120,11 +120,8 @@ class SqliteStore:
     def give_up(self, site: str) -> None:
         """One process alone crawls: it knows."""
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        with self._writing() as db:
-            site_id = self._sites.find(db, site)
-            if site_id is not None:
-                sqlite_queue.note_pending(db, site_id, status)
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

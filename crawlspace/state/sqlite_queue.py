@@ -9,9 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 import apsw
 
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state import sqlite_tally
 from crawlspace.state.sqlite_rows import URL_COLUMNS, integers, url_states
-from crawlspace.state.sqlite_tally import Tally
 from crawlspace.state.store import Site
 
 # A partial index is used only where its own condition stands in the query, word for word.
@@ -117,25 +115,6 @@ def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str
 
 def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
     return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
-
-
-def note_pending(db: apsw.Connection, site: int, status: int | None) -> None:
-    tally = Tally()
-    for segment in _segments(db):
-        for old, count in db.execute(
-            f"SELECT status, count(*) FROM {_PENDING} AND segment = ? AND place > ? AND place < ? AND status IS NOT ? GROUP BY status",
-            (segment, _place(site), _place(site + 1), status),
-        ):
-            if old is not None:
-                tally[f"status {old}"] -= count
-            if status is not None:
-                tally[f"status {status}"] += count
-        db.execute(
-            "UPDATE url INDEXED BY url_pending SET status = ?1"
-            " WHERE state = 0 AND lease_until IS NULL AND segment = ?2 AND place > ?3 AND place < ?4 AND status IS NOT ?1",
-            (status, segment, _place(site), _place(site + 1)),
-        )
-    sqlite_tally.add(db, tally)
 
 
 def hasten(db: apsw.Connection, latest: int) -> int:

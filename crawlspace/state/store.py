@@ -96,6 +96,14 @@ class Site:
     wait_s: int = 0
     """For how many seconds that was when it was written down; 0 where that is not known."""
 
+    def left_s(self, now: float, *, longest_s: float) -> float:
+        """Return for how many seconds yet it is to be left alone.
+
+        Never longer than when that was written down, should the clock have been set back since, and never longer than `longest_s`
+        where that is not known.
+        """
+        return max(0.0, min((self.wait_until or now) - now, self.wait_s or longest_s))
+
     @property
     def next_due(self) -> int | None:
         """When its first known URL is due, if any."""
@@ -218,8 +226,8 @@ class Store(Protocol):
     def give_up(self, site: str) -> None:
         """Nobody is to ask the site for anything more in this run: for a store that hands sites out to several."""
 
-    def note_pending(self, site: str, status: int | None) -> None:
-        """Say of all pending URLs of a site that are not leased why they are not fetched at present; None takes it back."""
+    def resume(self, site: str) -> None:
+        """A site that was given up may be asked again: for a store that hands sites out to several."""
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crawlspace.model import Status
+from msgspec import structs
+
+from crawlspace.model import State, Status, UrlState
+from crawlspace.state.recrawl import RecrawlPolicy
 
 UNREACHABLE = frozenset(
     {
@@ -44,3 +47,35 @@ def after_failed_run(before: UnreachableSite | None, *, site: str, status: int, 
     if before is None:
         return UnreachableSite(site, status, since=now, runs=1, counted_at=now)
     return UnreachableSite(site, status, since=min(before.since, now), runs=before.runs + 1, counted_at=now)
+
+
+def cause_of(status: int, detail: str = "") -> str:
+    """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
+    if status == Status.CONNECT_ERROR and "refused" in detail.lower():
+        return "connection refused"
+    if status in _CAUSES:
+        return _CAUSES[status]
+    if status in list(Status):
+        return Status(status).sentence
+    return f"HTTP status {status}"
+
+
+def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
+    """Return the state of a URL that could not be asked for, because the robots.txt of its scheme cannot be read: it is due again later.
+
+    That is no error of the URL. A pending one is a failed one from then on (741), of which nothing else is known.
+    """
+    again = now + round(min(policy.refresh_min_s, policy.retry_after_max_s))
+    if state.state is State.PENDING:
+        state = structs.replace(state, state=State.FAILED, status=int(Status.ROBOTS_UNAVAILABLE))
+    return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
+
+
+_CAUSES: dict[int, str] = {
+    Status.READ_ERROR: "the answer could not be read",
+    Status.CONNECT_ERROR: "connection refused or lost",
+    Status.TIMEOUT: "no answer in time",
+    Status.TLS_FAILED: "the TLS handshake failed",
+    Status.NO_SUCH_HOST: "the host name does not exist",
+    Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
+}

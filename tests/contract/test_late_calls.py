@@ -63,7 +63,7 @@ CALLS: dict[str, Callable[[Worker, Known], object]] = {
     "give up": lambda worker, _: worker.give_up(SITE),
     "wait": lambda worker, _: worker.wait_site(SITE, NOW + 60),
     "unreachable": lambda worker, _: worker.set_unreachable(SITE, None),
-    "note": lambda worker, _: worker.note_pending(SITE, 400),
+    "resume": lambda worker, _: worker.resume(SITE),
     "robots.txt": lambda worker, _: worker.save_robots(RobotsEntry(SITE, "http", 200, "", NOW)),
     "beat": lambda worker, _: worker.beat("this", deleted=3),
     "begin": lambda worker, _: worker.begin("rules"),

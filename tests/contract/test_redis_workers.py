@@ -7,13 +7,14 @@ from contextlib import closing
 
 import pytest
 
-from crawlspace.model import Source, Status
+from crawlspace.model import Source
 from crawlspace.state.health import Health
 from crawlspace.state.moving_redis import RedisSide
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.redis_rows import PART
 from crawlspace.state.redis_workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
 from crawlspace.state.store import RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, new, short
 from tests.servers import another_client, emptied
 
@@ -363,15 +364,27 @@ def test_the_word_of_a_worker_that_holds_a_site_counts_for_its_wait(store: Redis
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_what_is_pending_at_a_site_is_noted_by_the_worker_that_holds_it(
-    store: RedisStore, known: Known, *, is_held: bool
-) -> None:
+def test_the_row_of_a_site_is_written_unless_it_is_another_workers(store: RedisStore, known: Known, *, is_held: bool) -> None:
     dead, other = dead_and_holder(store, known)
-    other.note_pending("a.example:80", Status.ROBOTS_UNAVAILABLE)
+    row = UnreachableSite("a.example:80", 612, NOW, 1, NOW)
+    other.set_unreachable("a.example:80", row)
     if not is_held:
         other.let_go([Letting("a.example:80")])
-    dead.note_pending("a.example:80", None)
-    assert known.get("a.example/1").status == Status.ROBOTS_UNAVAILABLE
+    dead.set_unreachable("a.example:80", None)
+    assert store.unreachable() == ([row] if is_held else [])
+
+
+def test_a_site_that_was_given_up_and_is_resumed_is_handed_out_again(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    worker = joined(store)
+    take(worker, limit=1)
+    worker.give_up("a.example:80")
+    worker.let_go([Letting("a.example:80")])
+    assert not take(worker)
+    worker.resume("a.example:80")
+    assert take(worker)
+    worker.resume("a.example:80")  # it was not given up
+    worker.resume("unknown.example:80")
 
 
 def test_robots_txt_of_a_site_is_kept_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:

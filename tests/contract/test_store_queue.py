@@ -265,21 +265,3 @@ def test_waiting_for_a_site_that_was_never_seen(store: Store) -> None:
     assert list(store.sites()) == [Site("a.example:80", wait_until=NOW)]
     assert (store.host_count("a.example"), store.counts().hosts) == (0, 0)
     assert store.get(full("a.example/")) is None
-
-
-def test_a_note_on_pending_urls_says_why_they_wait(store: Store) -> None:
-    store.discover([new("http://a.example/1"), new("http://a.example/2"), new("http://b.example/1")], now=NOW)
-    leased = store.lease("a.example:80", 1, now=NOW, until=NOW + 60)
-    store.note_pending("a.example:80", 741)
-    assert [(state.url, state.status) for state in store.urls()] == [
-        ("http://a.example/1", None),
-        ("http://a.example/2", 741),
-        ("http://b.example/1", None),
-    ]
-    assert store.counts().by_status == {741: 1}
-    store.release([leased[0].id])
-    store.note_pending("a.example:80", 741)
-    assert store.counts().by_status == {741: 2}
-    store.note_pending("a.example:80", None)
-    assert store.counts().by_status == {}
-    store.note_pending("unknown:80", 741)

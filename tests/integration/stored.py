@@ -55,6 +55,12 @@ def worker_of(project: Project, name: str = "demo", *, timeout_s: float = 30) ->
     return worker
 
 
+def unreachable(project: Project, name: str = "demo") -> dict[str, tuple[int, int]]:
+    """The sites that gave no answer, with status and number of runs."""
+    with opened(project, name) as store:
+        return {row.site: (row.status, row.runs) for row in store.unreachable()}
+
+
 def states(project: Project, name: str = "demo") -> dict[str, UrlState]:
     """The URL states by path (and query); those of other hosts by whole URL."""
     with opened(project, name) as store:

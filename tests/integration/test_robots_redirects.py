@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import MakeProject
-from tests.integration.stored import FAST, collection, statuses
+from tests.integration.stored import FAST, collection, statuses, unreachable
 from tests.sites import Reply, Server, Site, page, redirect, serve, status, text
 
 BARRED = text("User-agent: *\nDisallow: /docs/no\n")
@@ -90,7 +90,9 @@ def test_where_no_answer_comes_nothing_is_fetched(project: MakeProject) -> None:
         made.crawl("demo")
         asked = {reply: server.paths() for reply, server in zip(map(_described, NO_ANSWERS), servers, strict=True)}
         assert asked == {_described(reply): ["/robots.txt"] * 2 for reply in NO_ANSWERS}
-    assert set(statuses(made).values()) == {741}
+    assert set(statuses(made).values()) == {None}
+    assert {runs for _, runs in unreachable(made).values()} == {1}
+    assert len(unreachable(made)) == len(NO_ANSWERS)
 
 
 def _described(reply: Reply) -> str:

@@ -56,7 +56,7 @@ def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(SINK,)), FakeClock()
     first, second = "http://a.example/1", "http://a.example/2"
     crawled = engine(tmp_path, store, clock)
-    for _ in range(crawled.collection.max_site_failures + 1):
+    for _ in range(crawled.collection.giving_up.failures + 1):
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchPage)
         crawled.not_asked(fetch.state.id)

@@ -122,34 +122,6 @@ function ops.save_robots(args)
   if holds(args.worker, find_site(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
 end
 
--- A part of what is pending at a site: from the URL behind `after` on, in the order of lanes and ids.
-function ops.note_pending(args)
-  local site = find_site(args.site)
-  if not site or not holds(args.worker, site) then return {} end
-  local lane, after = args.lane, args.after
-  local left = 1000
-  while lane < 30 do
-    local members = call("ZRANGEBYSCORE", pending_key(site, lane), "(" .. after, "+inf", "LIMIT", 0, left)
-    local ids = {}
-    for n, member in ipairs(members) do ids[n] = tonumber(member) end
-    prefetch(ids)
-    for _, id in ipairs(ids) do
-      if rows[id] then
-        rows[id][STATUS] = args.status
-        touch(id)
-      end
-    end
-    if #ids == left then
-      flush()
-      return {lane, ids[#ids]}
-    end
-    left = left - #ids
-    lane, after = lane + 1, 0
-  end
-  flush()
-  return {}
-end
-
 function ops.hasten(args)
   local ids, limit = {}, 1000
   local leased = call("HKEYS", P .. "lease")

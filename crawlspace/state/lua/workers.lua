@@ -164,6 +164,13 @@ function ops.give_up(args)
   call("ZREM", P .. "later", site)
 end
 
+-- URLs of another scheme were found at a site that was given up for its robots.txt.
+function ops.resume(args)
+  local site = find_site(args.site)
+  if not site or call("SREM", P .. "silent", site) == 0 or call("HEXISTS", P .. "owner", site) == 1 then return end
+  offer(site, 0)
+end
+
 -- Whether a worker is the one that sends a sink its orders: the first that asks, as long as it lives. `place` is where its index is: an
 -- index that is elsewhere knows nothing of what this one has been told.
 function ops.drains(args)

@@ -367,7 +367,7 @@ def test_failures_in_a_row_widen_the_delay(in_a_row: int, wait_s: float) -> None
     for number in range(1, in_a_row + 1):
         state = world.frontier.next()
         assert state is not None
-        assert world.frontier.finished(state, failed=True) == number
+        assert world.frontier.finished(state, failed=True).in_row == number
         assert world.next() is None
         wait = world.frontier.wake_in()
         assert wait is not None

@@ -8,11 +8,11 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
+from crawlspace.frontier.politeness import GivingUp, Pace
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.model import NewUrl, Source, Status
 from crawlspace.run import FetchRobots
-from crawlspace.silences import Silences
+from crawlspace.site_failures import SiteFailures
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.urls import url_key
@@ -44,13 +44,13 @@ def read(url: str, status: int) -> tuple[Answer, Answer]:
     store.discover([NewUrl(url_key(page), page, SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
     frontier = Frontier(store, clock=clock, paces=Unhurried(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
-    silences = Silences(frontier, robots, store, continuous=False, noted_before=False)
+    failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
     state = frontier.next()
     assert state is not None
     frontier.hold(SITE)
     frontier.put_back(state)
     fetch = FetchRobots(SITE, "http", url, 0 if url == OWN else 1)
-    silences.robots_read(fetch, status=status, body="", retry_after_s=None, policy=POLICY)
+    failures.robots_read(fetch, status=status, body="")
     answers = [robots.ask(page, site=SITE)]
     clock.advance(60)
     robots.ask(page, site=SITE)  # one question is answered, however late
