@@ -196,9 +196,12 @@ def read_settings_file(folder: Path) -> dict[str, object]:
         names = runpy.run_path(str(path))
     except SyntaxError as error:
         raise ConfigError(f"{path}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        raise ConfigError(f"{path}:{lines[-1] if lines else 1}: {type(error).__name__}: {error}") from error
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            what = f"the file ends the program ({what}); a settings file only sets names"
+        raise ConfigError(f"{path}:{lines[-1] if lines else 1}: {what}") from error
     return {name: value for name, value in names.items() if name.isupper()}
 
 

@@ -12,6 +12,7 @@
         StoreDamaged                the file is not a database or fails its check
         StoreVersionError           written by a newer version of crawlspace, or by an older one and to be brought up to date
           OwnersUnknown             an index that several collections share is to be settled first (index.owners)
+      ExportError                   an export of the crawl cannot be written
       IndexUnavailable              a sink does not answer (transient)
       Stopped                       Ctrl-C, before it was done (exit status 130; upkeep)
 
@@ -108,6 +109,10 @@ class StoreDamaged(StoreError):
 
 
 class StoreVersionError(StoreError):
+    pass
+
+
+class ExportError(CrawlspaceError):
     pass
 
 

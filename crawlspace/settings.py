@@ -7,6 +7,17 @@ Durations of CRAWLSPACE_ settings are seconds, or text with a unit: "90s", "30m"
 from __future__ import annotations
 
 import os
+from pathlib import Path
+
+
+def in_project(folder: str) -> str:
+    """Return a folder of the project as seen from the working folder, which may be a subfolder of the project, as Scrapy allows."""
+    here = Path.cwd()
+    for up, above in enumerate((here, *here.parents)):
+        if (above / "scrapy.cfg").exists():
+            return str(Path(*[os.pardir] * up, folder))
+    return folder
+
 
 # --- Scrapy: where things are -------------------------------------------------------------------------------------
 BOT_NAME = "crawlspace"
@@ -100,14 +111,16 @@ EXTENSIONS = {
     # Two tasks less for each page; the numbers are set at the end by Progress.
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
+    "scrapy.extensions.feedexport.FeedExporter": None,
+    "crawlspace.runtime.exports.Exports": 0,
     "crawlspace.runtime.progress.Progress": 0,
 }
 
 # --- where collections and their data are -------------------------------------------------------------------------
 # Folder that holds a folder for each collection.
-CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR", "collections")
+CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
 # Folder that holds a folder for each collection's store and index.
-CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR", "data")
+CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR") or in_project("data")
 # File of the embedded index; empty = index.db in the collection's data folder. Collections may share one.
 CRAWLSPACE_INDEX_FILE = ""
 # File of the global crawl space; empty = global.rules in the collection's folder, else in the folder of the collections.

@@ -69,6 +69,9 @@ def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
     most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
     default = SiteSettings(delay, 1 if delay else most, limits)
     patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
+            raise SettingError(f"{NAME} has the key {pattern!r}; it must be a host, as in 'www.example.com' or '*.example.com'")
     by_pattern = {str(pattern): _read_site(f"{NAME}[{pattern!r}]", values, default, most) for pattern, values in patterns.items()}
     try:
         return SiteTable(default, by_pattern)

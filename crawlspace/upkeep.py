@@ -21,6 +21,7 @@ from msgspec import structs
 
 from crawlspace.admission import Admission
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.counted import counted
 from crawlspace.decision import Reason
 from crawlspace.engine import SINK
 from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
@@ -294,7 +295,7 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
     if not waiting:
         return ""
     if not index_file.exists():
-        return f"{waiting:,} orders wait for the index, which is not there: {index_file}"
+        return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is not there: {index_file}"
     with ExitStack() as stack:
         try:
             go_on = stack.enter_context(alone())
@@ -303,12 +304,16 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
         try:
             index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
         except OwnersUnknown:
-            return f"{waiting:,} orders wait for the index until the next crawl, which brings it up to date"
+            return (
+                f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl, which brings it up to date"
+            )
         drain = Drain(store, index, clock)
         while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
             go_on()
     left = store.backlog(SINK)
-    return f"{left:,} orders wait for the index until the next crawl" if left else "the index has followed"
+    return (
+        f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index has followed"
+    )
 
 
 class LiveCount:
@@ -326,7 +331,7 @@ class LiveCount:
             return
         self._next = now + (0.25 if self._on_terminal else 10.0)
         # The line is erased first, and what comes next is written over it.
-        self._stream.write(f"\r\x1b[K{number:,} URLs \r" if self._on_terminal else f"{number:,} URLs so far\n")
+        self._stream.write(f"\r\x1b[K{counted(number, 'URL')} \r" if self._on_terminal else f"{counted(number, 'URL')} so far\n")
         self._stream.flush()
 
     def erase(self) -> None:

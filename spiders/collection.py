@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.headers import PageHeaders, read_headers
-from crawlspace.content.html import extract
+from crawlspace.content.html import LINK_TAGS, extract
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
@@ -37,12 +38,13 @@ from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.revalidation import not_modified
 from crawlspace.runtime.failures import NotAsked, meaning_of
-from crawlspace.runtime.headers import header_values
+from crawlspace.runtime.headers import declared_type, header_values
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional, request_id
 from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
+from crawlspace.urls import MalformedUrl, join
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,6 +63,9 @@ class CollectionSpider(scrapy.Spider):
     """Crawls the collection it is named after. `session` is None in `scrapy shell`, `fetch` and `parse`, which need no store."""
 
     session: Session | None = None
+    _link_tags = LINK_TAGS
+    _max_links = 10_000
+    _agent_names: tuple[str, ...] = ()
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
@@ -121,8 +126,11 @@ class CollectionSpider(scrapy.Spider):
 
     # --- every response ends as one outcome -----------------------------------------------------------------------
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[Fetched]:
-        """Yield the one outcome of a response."""
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        """Yield the one outcome of a response; without a store, as in `scrapy parse`, the item of a page and requests for its links."""
+        if self.session is None:
+            yield from self._parse_alone(response)
+            return
         state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
         status = response.status
         if not 100 <= status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
@@ -134,9 +142,19 @@ class CollectionSpider(scrapy.Spider):
             fetched = Fetched(self._redirected(response, state, status))
         else:
             fetched = Fetched(self._error(response, state, status))
-        if self.session is not None:
-            fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
+        fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
         yield fetched
+
+    def _parse_alone(self, response: Response) -> Iterator[Any]:
+        declared = declared_type(response.headers)
+        mime = sniff(declared, response.body[:SNIFFED_BYTES])
+        page = self._extract(response, mime=mime, declared=declared)
+        item = self.document(response, page)
+        if item is not None:
+            yield item
+        for href in page.followed:
+            with suppress(MalformedUrl):
+                yield scrapy.Request(join(page.base, href))
 
     def one_outcome_parser(self) -> Any:
         """Return what responses are given to: `parse`, and where a class has its own, one that sees to its outcome and its requests."""
@@ -227,7 +245,7 @@ class CollectionSpider(scrapy.Spider):
         mime = sniff(declared, response.body[:SNIFFED_BYTES])
         if not self._space.at_headers(mime, conclusive=True).admitted:
             return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
-        page = self._extract(response, state, mime=mime, declared=declared)
+        page = self._extract(response, mime=mime, declared=declared)
         if page.links_left_out or page.text_left_out:
             self._report_limits(page, state)
         if response.status == 200 and self._soft_errors:
@@ -266,13 +284,14 @@ class CollectionSpider(scrapy.Spider):
             outcome.reason = Reason.NOINDEX
         return Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
 
-    def _extract(self, response: Response, state: UrlState, *, mime: str, declared: str | None) -> Page:
+    def _extract(self, response: Response, *, mime: str, declared: str | None) -> Page:
+        url = response.request.url  # type: ignore[union-attr]
         charset = charset_parameter(declared) if declared is not None else None
         if mime not in HTML_TYPES:
-            return extract_text_document(response.body, url=state.url, content_type=mime, charset=charset)
+            return extract_text_document(response.body, url=url, content_type=mime, charset=charset)
         return extract(
             response.body,
-            url=state.url,
+            url=url,
             charset=charset,
             max_links=self._max_links,
             link_tags=self._link_tags,

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from crawlspace.clock import SystemClock
+from crawlspace.counted import counted, verb
 from crawlspace.runtime.command import CollectionCommand, exactly_one
 from crawlspace.upkeep import LiveCount, Made, Upkeep
 
@@ -40,7 +41,9 @@ class Command(CollectionCommand):
             if opened is not None:
                 crawled = bool(opened.crawlers())
                 made = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
-        print(f"{made.renewed:,} URLs are pending again, {made.changed - made.renewed:,} with a document are due now")
+        print(
+            f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"
+        )
         for note in made.of_the_rest():
             print(note, file=sys.stderr)
         return 0

@@ -7,18 +7,25 @@ import asyncio
 import gc
 import logging
 import sys
+from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from twisted.logger import globalLogBeginner
 
 from crawlspace.config import collection_folder
+from crawlspace.counted import counted
 from crawlspace.errors import CrawlspaceError
+from crawlspace.runtime.exports import check_exports
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.session import Session
+from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.upgrade import prepare
 from crawlspace.state.store import Counts
 from crawlspace.upkeep import Stopped
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -40,12 +47,13 @@ class Command(ScrapyCrawl):
             "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests under way are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
-            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection or the disk has a fault, or no site could be reached, "
+            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection, the disk or an export has a fault, or no site could be reached, "
             "2 wrong use, 130 stopped by Ctrl-C before anything was fetched."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Open the collection before Scrapy sets anything up, so that a mistake costs a sentence and nothing else."""
+        refuse_unreadable(opts.set)
         super().process_options(args, opts)
         self._quiet = opts.loglevel is None
         if self._quiet:  # its level is set anew when the process is made; a filter stays
@@ -62,6 +70,9 @@ class Command(ScrapyCrawl):
             collection_folder(args[0], self.settings)
             settings = self.settings.copy()
             CollectionLoader.from_settings(settings).load(args[0]).update_settings(settings)
+            for fault in faults(settings):
+                raise fault
+            check_exports(settings)
             prepare(args[0], settings, self.settings)
             self._session = Session.open(args[0], settings)
             self._first_loop = asyncio.new_event_loop()
@@ -98,7 +109,20 @@ class Command(ScrapyCrawl):
             self.exitcode = session.error.exit_status
         elif session.engine.frontier.silent and session.final_counts and not session.final_counts.by_state.get("done"):
             self.exitcode = 1  # no site could be reached, and none ever was
-        sys.stderr.write(f"{summary(session)}\n")
+        lines = summary(session)
+        if _is_quiet(self.settings):
+            lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
+        if lines:
+            sys.stderr.write(f"{lines}\n")
+
+
+def _is_quiet(settings: BaseSettings | None) -> bool:
+    """Whether the command line or a settings file asks for errors alone, or for nothing (--nolog)."""
+    if settings is None or not settings.getbool("LOG_ENABLED"):
+        return True
+    level = settings["LOG_LEVEL"]
+    number = level if isinstance(level, int) else logging.getLevelNamesMapping().get(str(level), 0)
+    return number > logging.WARNING
 
 
 def quiet_scrapy() -> None:
@@ -143,10 +167,11 @@ def summary(session: Session) -> str:
     """What this run did and what is left, in a few lines."""
     progress = session.engine.progress
     counts = session.final_counts
+    how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
+    documents = f", {counted(counts.indexed, 'document')} in the index" if counts else ""
     first = (
-        f"{session.collection.name}: {'done' if session.finish_reason == 'finished' and session.error is None else 'stopped'}. "
-        f"{progress.fetched:,} fetched{f', {counts.indexed:,} documents in the index' if counts else ''}"
-        f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {progress.errors:,} errors."
+        f"{session.collection.name}: {how}. {progress.fetched:,} fetched{documents}"
+        f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {counted(progress.errors, 'error')}."
     )
     lines = [first]
     if counts is not None:
@@ -173,13 +198,15 @@ def _left(session: Session, counts: Counts) -> list[str]:
     lines = []
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or counts.outbox:
-        rest = [f"{left:,} URLs pending"] if left else []
-        rest += [f"{counts.outbox:,} orders for the index"] if counts.outbox else []
+        rest = [f"{counted(left, 'URL')} pending"] if left else []
+        rest += [f"{counted(counts.outbox, 'order')} for the index"] if counts.outbox else []
         others = session.shared.others if session.shared is not None else 0
         whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
         lines.append(f"  left for {whom}: {', '.join(rest)}")
     if counts.held:
-        lines.append(f"  {counts.held:,} deletions are held  (scrapy deletions {session.collection.name} shows them, and why)")
+        lines.append(
+            f"  {counted(counts.held, 'deletion is', 'deletions are')} held  (scrapy deletions {session.collection.name} shows them, and why)"
+        )
     return lines
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from crawlspace.clock import SystemClock
+from crawlspace.counted import counted
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.reports import held_by_reason, iso
@@ -74,7 +75,7 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
     if not found:
         print(_nothing(place, reason), file=sys.stderr)
         return
-    print(f"\n{found.total():,} deletions are held:", file=sys.stderr)
+    print(f"\n{counted(found.total(), 'deletion is', 'deletions are')} held:", file=sys.stderr)
     for held, count in sorted(found.items()):
         print(beside(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
 
@@ -91,7 +92,9 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
         if as_json:
             print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
         else:
-            print(f"{made.changed:,} deletions are {'approved' if approve else 'discarded: the documents stay in the index'}")
+            print(
+                f"{counted(made.changed, 'deletion is', 'deletions are')} {'approved' if approve else 'discarded: the documents stay in the index'}"
+            )
         for note in made.of_the_rest():
             print(note, file=sys.stderr)
         if not approve and Held.RULES in found and reason in (None, Held.RULES):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
+from crawlspace.counted import counted
 from crawlspace.errors import UsageError
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.upkeep import LiveCount, Selection, Upkeep, read_prefix, read_url
@@ -61,7 +62,9 @@ class Command(CollectionCommand):
             named = {url: opened.store.get(url) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = upkeep.forget(list(dict.fromkeys([*ids, *(upkeep.select(selection) if chosen else ())])))
-            print(f"{made.changed:,} URLs are forgotten; a link or start URL that leads to one brings it back")
+            print(
+                f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
+            )
             followed = opened.deliver(place.index_file, clock) if made.changed else ""
             if followed:
                 print(followed, file=sys.stderr)

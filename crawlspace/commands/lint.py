@@ -17,6 +17,7 @@ from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
 from crawlspace.runtime.loader import collection_settings
+from crawlspace.runtime.setting_kinds import faults
 from crawlspace.state.store import Store
 
 if TYPE_CHECKING:
@@ -75,16 +76,17 @@ class Command(CollectionCommand):
             settings = collection_settings(self.project_settings(), name)
         except ConfigError as error:
             return list(findings_of(error, folder)), None
+        found = [finding for fault in faults(settings) for finding in findings_of(fault, folder)]
         proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
             with place_of(name, folder, settings).store.reading() as opened:
                 store = None if opened is None else opened.store
-                return _reviewed(name, folder, settings, store=store, proxy=proxy)
+                return _reviewed(name, folder, settings, store=store, proxy=proxy, found=found)
         except (
             StoreError,
             ConfigError,
         ):  # the store's faults are not the rules', and those of the settings are found with the others
-            return _reviewed(name, folder, settings, store=None, proxy=proxy)
+            return _reviewed(name, folder, settings, store=None, proxy=proxy, found=found)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:
         """A collection's folder and its global.rules, even if neither can be read."""
@@ -96,7 +98,7 @@ class Command(CollectionCommand):
 
 
 def _reviewed(
-    name: str, folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool
+    name: str, folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool, found: list[Finding]
 ) -> tuple[list[Finding], Crawled | None]:
     findings, collection = review(name, folder, settings, store=store, proxy=proxy)
-    return findings, crawled(collection, store) if collection is not None else None
+    return [*found, *findings], crawled(collection, store) if collection is not None else None

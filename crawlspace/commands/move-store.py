@@ -13,6 +13,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
+from crawlspace.counted import counted
 from crawlspace.engine import SINK
 from crawlspace.errors import UsageError
 from crawlspace.runtime.command import CollectionCommand
@@ -72,7 +73,7 @@ class Command(CollectionCommand):
         except KeyboardInterrupt:
             raise Stopped("stopped: what was copied stays, and the same command goes on where it was") from None
         print(
-            f"{place.name}: {moved.urls:,} URLs and {moved.orders:,} index orders are in {names[1]} now, compared with {names[0]}"
+            f"{place.name}: {counted(moved.urls, 'URL')} and {counted(moved.orders, 'index order')} are in {names[1]} now, compared with {names[0]}"
         )
         setting = "" if there == FILE else "redis" if there == "redis" else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')

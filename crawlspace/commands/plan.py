@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
+from crawlspace.counted import counted
 from crawlspace.opening import build_brake, build_global_space, build_space, hands_otherwise, hash_of
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
 from crawlspace.rules.verdicts import Verdicts
@@ -84,7 +85,7 @@ def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
     if not shown.has_effect:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
-    yield beside("", f"{name}: {shown.sentence()}; the index has {shown.indexed:,} documents")
+    yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}")
     if shown.held:
         yield beside(
             "",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from crawlspace.admission import Admission
 from crawlspace.clock import SystemClock
 from crawlspace.config import load_collection
+from crawlspace.counted import counted
 from crawlspace.discovery import Discovery
 from crawlspace.errors import UsageError
 from crawlspace.model import UrlState
@@ -69,7 +70,10 @@ class Command(CollectionCommand):
             made = upkeep.recrawl(list(dict.fromkeys(ids)))
             entered = named.entered if named is not None else 0
         new = f", {entered:,} of them new" if entered else ""
-        print(f"{made.changed + entered:,} URLs are due now{new}" + ("" if crawled else ": the next crawl fetches them"))
+        print(
+            f"{counted(made.changed + entered, 'URL is', 'URLs are')} due now{new}"
+            + ("" if crawled else ": the next crawl fetches them")
+        )
         for note in [*made.of_the_rest(), *refused]:
             print(note, file=sys.stderr)
         return 1 if refused else 0

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import closing
 
-from crawlspace.errors import UsageError
+from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex, Hit, SearchResult
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, print_json, shortened
 
@@ -45,12 +45,14 @@ class Command(CollectionCommand):
             raise UsageError(f"--limit is {opts.limit}; it must be at least 1")
         place = self.place(args[0])
         words = " ".join(args[1:])
+        _refuse_missing(place)
         result = _search(place, words, opts.limit)
         if opts.json:
             print_json({"total": result.total, "hits": [_as_json(hit) for hit in result.hits]})
             return 0
         if not result.hits:
-            print(f"no hits{'' if place.index_file.exists() else _why(place)}")
+            never = f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
+            print(f"no hits{'' if place.index_file.exists() else never}")
             return 0
         for number, hit in enumerate(result.hits, 1):
             print(_text(number, hit, bold=sys.stdout.isatty()), end="\n\n")
@@ -59,10 +61,23 @@ class Command(CollectionCommand):
         return 0
 
 
-def _why(place: Place) -> str:
-    if place.store.is_shared:
-        return f": there is no index at {place.index_file}, look on the machine that has it"
-    return f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
+def _refuse_missing(place: Place) -> None:
+    """Raise StoreError where the collection has been crawled and its index is not here, with where it is as far as known."""
+    if place.index_file.exists():
+        return
+    if not place.store.is_shared:
+        if place.state_file.exists():
+            raise StoreError(
+                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` says what to do"
+            )
+        return
+    with place.store.reading() as opened:
+        if opened is None:
+            return
+        there = opened.index_place()
+    raise StoreError(
+        f"there is no index at {place.index_file}: that of {place.name} is {f'at {there}' if there else 'on another machine'}; search there"
+    )
 
 
 def _search(place: Place, words: str, limit: int) -> SearchResult:

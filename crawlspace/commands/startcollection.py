@@ -11,6 +11,7 @@ from crawlspace.errors import ConfigError, UsageError
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
+_LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 
@@ -34,8 +35,11 @@ class Command(CollectionCommand):
         if len(args) < 2:
             raise UsageError("give a name and a start URL, as in: scrapy startcollection demo http://www.example.com/")
         name, *texts = args
-        if not _NAME.fullmatch(name):
-            raise UsageError(f"{name!r} cannot name a collection: use letters, digits, - and _, beginning with a letter or digit")
+        if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+            shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
+            raise UsageError(
+                f"{shown!r} cannot name a collection: use up to {_LONGEST_NAME} letters, digits, - and _, beginning with a letter or digit"
+            )
         urls = list({url.text: url for url in map(_start_url, texts)}.values())
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
         if folder.exists():

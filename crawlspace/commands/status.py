@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from crawlspace.config import load_collection
+from crawlspace.counted import counted
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.opening import build_space, hash_of
@@ -68,7 +69,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     else:
         yield f"{numbers.collection} is not being crawled at present"
     yield ""
-    yield f"{'URLs':<20}{numbers.known:>12,}   on {numbers.hosts:,} hosts"
+    yield f"{'URLs':<20}{numbers.known:>12,}   on {counted(numbers.hosts, 'host')}"
     yield from _table((label, count, "") for label, count in numbers.urls.items() if count)
     if numbers.status:
         yield from ("", "Status")

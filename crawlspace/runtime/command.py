@@ -23,6 +23,7 @@ from scrapy.utils.log import configure_logging
 from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.runtime.loader import collection_settings
+from crawlspace.runtime.setting_kinds import refuse_unreadable
 from crawlspace.runtime.store_places import StorePlace, store_place
 
 if TYPE_CHECKING:
@@ -57,6 +58,10 @@ class CollectionCommand(ScrapyCommand):
     @abstractmethod
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError for what is to be said instead."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        refuse_unreadable(opts.set)
+        super().process_options(args, opts)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         self._log()

@@ -13,12 +13,12 @@ from scrapy.utils.misc import load_object
 from crawlspace.config import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import ConfigError, UnknownCollection
 from crawlspace.readers import duration
+from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
 
-COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
 
 
@@ -42,10 +42,15 @@ class CollectionLoader(SpiderLoader):
             raise KeyError(str(error)) from None
         except ConfigError as error:
             raise SystemExit(str(error)) from None
+        generic = load_object(GENERIC_SPIDER)  # by name, because spiders stand above this package
         found = self._spiders.get(spider_name)
         if found is not None:
+            if not issubclass(found, generic):
+                raise SystemExit(
+                    f"the spider {found.__module__}.{found.__qualname__} has the name of the collection {spider_name!r} and cannot crawl it:"
+                    f" derive it from {GENERIC_SPIDER}, or give it another name"
+                )
             return found
-        generic = load_object(GENERIC_SPIDER)  # by name, because spiders stand above this package
         return type("CollectionSpider", (generic,), {"name": spider_name})
 
     def list(self) -> list[str]:
@@ -58,6 +63,7 @@ class CollectionLoader(SpiderLoader):
 @contextmanager
 def adding_components(settings: BaseSettings) -> Iterator[None]:
     """Have what is set inside add to the project's components instead of taking their place; None takes one out."""
+    check_kinds(settings, COMPONENTS)
     before = {name: settings.getdict(name) for name in COMPONENTS}
     yield
     for name, components in before.items():
@@ -69,6 +75,8 @@ def adding_components(settings: BaseSettings) -> Iterator[None]:
 def overlay_collection(settings: BaseSettings, name: str) -> None:
     """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
     own = read_settings_file(collection_folder(name, settings))
+    check_kinds(own, own)
+    check_kinds(settings, settings)
     with adding_components(settings):
         settings.setdict(own, priority="spider")
     delay = settings["DOWNLOAD_DELAY"]
@@ -85,13 +93,13 @@ def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
     return own
 
 
-def throttle_other_requests(settings: BaseSettings, sites: dict[str, Any], *, slot: str, requests: object) -> None:
+def throttle_other_requests(settings: BaseSettings, sites: dict[Any, Any], *, slot: str, requests: object) -> None:
     """Fill Scrapy's DOWNLOAD_SLOTS: one slot without a delay for what the frontier hands out, which keeps the delays itself,
     and one for each host of CRAWLSPACE_SITES, for requests that do not come from the frontier."""
     slots: dict[str, dict[str, Any]] = {
         host: {key: values[key] for key in ("delay", "concurrency") if key in values}
         for host, values in sites.items()
-        if "*" not in host and ":" not in host and isinstance(values, dict)
+        if isinstance(host, str) and "*" not in host and ":" not in host and isinstance(values, dict)
     }
     slots.update(settings.getdict("DOWNLOAD_SLOTS"))
     at_once = int(str(requests)) if str(requests).isdigit() else 1  # what is wrong with it is said where it is read

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from crawlspace import private_files
+from crawlspace.counted import counted
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.readers import duration
 from crawlspace.runtime.redis_connection import connected
@@ -61,7 +63,7 @@ def _file(place: Place, *, writes: bool) -> SqliteSide:
         bring_up_to_date(file)
         return SqliteSide(file)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        private_files.make_folder(file.parent)
     except OSError as error:
         raise ConfigError(
             f"{file.parent} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
@@ -84,7 +86,7 @@ class Bar:
             self._show(doing, done, total)
         elif self._clock.monotonic() >= self._next:
             self._next = self._clock.monotonic() + 10.0
-            self._stream.write(f"{doing}: {done:,} of {total:,} URLs\n")
+            self._stream.write(f"{doing}: {done:,} of {counted(total, 'URL')}\n")
             self._stream.flush()
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import deque
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
+
+from crawlspace.counted import counted
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -22,13 +25,14 @@ logger = logging.getLogger(__name__)
 
 TERMINAL_PERIOD_S = 0.25
 LOG_PERIOD_S = 10.0
-MARKS = 41
+RATE_S = 30.0
+"""The rate is that of the last half minute."""
 SHORTEST_S = 0.1
 """Between two marks: the event loop wakes up to a millisecond early, and a looping call is then made several times in a row."""
 
 
 class Progress:
-    """Pages fetched, rate, what is pending, and errors. The rate is that of the last ten seconds on a terminal, of the last minutes in a log."""
+    """Pages fetched, rate, what is pending, and errors."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -36,7 +40,7 @@ class Progress:
         self._live: Any = None
         self._logged = ""
         self._pending_base = 0
-        self._marks: list[tuple[float, int]] = [(monotonic(), 0)]
+        self._marks: deque[tuple[float, int]] = deque([(monotonic(), 0)])
         self._started = datetime.now(tz=UTC)
 
     @classmethod
@@ -75,18 +79,25 @@ class Progress:
         engine = self._engine
         progress = engine.progress
         pending = max(0, self._pending_base + progress.discovered - progress.first_fetches)
-        parts = [f"{progress.fetched:,} pages", f"{self._rate():,.0f}/s", f"{pending:,} pending", f"{progress.errors:,} errors"]
+        parts = [
+            counted(progress.fetched, "page"),
+            f"{self._rate():,.0f}/s",
+            f"{pending:,} pending",
+            counted(progress.errors, "error"),
+        ]
         if engine.backlog:
             parts.append(f"{engine.backlog:,} for the index")
         if engine.frontier.silent:
-            parts.append(f"{len(engine.frontier.silent)} sites silent")
+            parts.append(f"{counted(len(engine.frontier.silent), 'site')} silent")
         return " · ".join(parts)
 
     def _rate(self) -> float:
         now = monotonic()
         fetched = self._engine.progress.fetched
         if now - self._marks[-1][0] >= SHORTEST_S:
-            self._marks = [*self._marks[1 - MARKS :], (now, fetched)]
+            self._marks.append((now, fetched))
+        while len(self._marks) > 1 and self._marks[1][0] <= now - RATE_S:
+            self._marks.popleft()
         since, before = self._marks[0]
         return (fetched - before) / (now - since) if now > since else 0.0
 

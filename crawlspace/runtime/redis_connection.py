@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
@@ -44,6 +45,11 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
     try:
         with said():
             _check(client.info("server"))
+    except TypeError as error:  # an option in the URL that the client does not know, which it notices when it connects
+        client.close()
+        raise ConfigError(
+            f"Redis cannot be connected to with these settings: {_unknown_option(error)}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+        ) from error
     except StoreAway as error:
         client.close()
         raise StoreAway(f"{str(error).rstrip('.')}: start it, or set CRAWLSPACE_STORE_URL to where it is") from error
@@ -51,6 +57,11 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
         client.close()
         raise
     return client
+
+
+def _unknown_option(error: TypeError) -> str:
+    named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    return f"there is no option {named[1]!r}" if named else str(error)
 
 
 def _impatience(settings: Settings) -> dict[str, object]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from crawlspace.counted import counted
 from crawlspace.engine import SINK
 from crawlspace.errors import StoreLocked
 from crawlspace.readers import duration
@@ -72,6 +73,10 @@ class OnServer:
         now = self._now_ms() / 1000
         return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
 
+    def index_place(self) -> str:
+        place = self.store.scripts.command("HGET", "index", SINK)
+        return "" if place is None else place.decode(errors="replace")
+
     def deliver(self, index_file: Path, clock: Clock) -> str:
         waiting = self.store.backlog(SINK)
         if not waiting:
@@ -81,9 +86,9 @@ class OnServer:
             return CRAWL_TELLS
         here = index_place(index_file)
         if place is None:
-            return f"{waiting:,} orders wait for the index until the next crawl"
+            return f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl"
         if (there := place.decode(errors="replace")) != here:
-            return f"{waiting:,} orders wait for the index, which is at {there}: the next crawl there sends them"
+            return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is at {there}: the next crawl there sends them"
 
         @contextmanager
         def alone() -> Iterator[Callable[[], object]]:

@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
+from crawlspace import private_files
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
 from crawlspace.engine import Engine
@@ -81,6 +82,7 @@ class Session:
         store = open_store(collection, settings)
         try:
             check_index(collection, store)
+            private_files.make_file(collection.index_file)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
             abandon(store)
@@ -265,10 +267,10 @@ def _check_scheduler(written: Any) -> None:
 
 
 def make_folder(collection: Collection) -> None:
-    """Make the collection's data folder. Raises ConfigError."""
+    """Make the collection's data folder, which only this user may read. Raises ConfigError."""
     for folder in (collection.data_folder, collection.index_file.parent):
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(folder)
         except OSError as error:
             raise ConfigError(
                 f"{folder} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"

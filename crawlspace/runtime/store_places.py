@@ -32,6 +32,9 @@ class OpenStore(Protocol):
     def crawlers(self) -> Sequence[Crawler]:
         """Return who crawls the collection at this moment, in the order in which they began. Writes nothing."""
 
+    def index_place(self) -> str:
+        """Return `host:path` of the index where it is on one of several machines; empty where it is beside the store, or not known."""
+
     def deliver(self, index_file: Path, clock: Clock) -> str:
         """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits."""
 
@@ -126,6 +129,9 @@ class OpenFile:
     def crawlers(self) -> Sequence[Crawler]:
         crawler = who_crawls(self.store.path)
         return [] if crawler is None else [crawler]
+
+    def index_place(self) -> str:
+        return ""
 
     def deliver(self, index_file: Path, clock: Clock) -> str:
         return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=self._alone)

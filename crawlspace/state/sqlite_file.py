@@ -16,7 +16,9 @@ from pathlib import Path
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.counted import counted
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.private_files import make_file
 from crawlspace.state import sqlite_rekey
 from crawlspace.state.sqlite_checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
@@ -41,7 +43,7 @@ class Upgrade:
     done: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path} is being brought up to version {self.version}: {self.urls:,} URLs, this is done once"
+        return f"{self.path} is being brought up to version {self.version}: {counted(self.urls, 'URL')}, this is done once"
 
 
 Hears = Callable[[Upgrade], None]
@@ -88,6 +90,8 @@ class SqliteFile:
                     f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
                 )
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            if not read_only:
+                make_file(path)
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             self._changes_durable = 0
             self._checkpoints: Checkpoints | None = None
@@ -226,6 +230,7 @@ class CrawlLock:
         """Raises StoreLocked, naming who holds the lock."""
         lock = path.with_name(path.name + ".lock")
         with told(lock):
+            make_file(lock)
             self._db = apsw.Connection(str(lock))
             try:
                 self._db.execute("BEGIN EXCLUSIVE")

@@ -197,7 +197,7 @@ def test_a_collection_that_the_server_does_not_know_was_never_crawled(run: Run) 
     assert run("status", "new").succeeded().stdout == "new has never been crawled: `scrapy crawl new` does\n"
     assert json_of(run("status", "new", "--json"))["workers"] == []
     assert "has never been crawled" in run("urls", "new").succeeded().stderr
-    assert run("search", "new", "holiday").succeeded().stdout.startswith("no hits: there is no index at ")
+    assert run("search", "new", "holiday").succeeded().stdout.startswith("no hits: new has never been crawled")
 
 
 # --- beside workers -------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     assert url == f"{HOME}/"
     edition = worker.beat().edition
     again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
-    assert (again.stdout, again.stderr) == ("1 URLs are due now\n", LEFT_ALONE)
+    assert (again.stdout, again.stderr) == ("1 URL is due now\n", LEFT_ALONE)
     assert worker.beat().edition != edition, "the workers hear of it"
     assert worker.drains(SINK, place_of_index(demo))[0]
     forgotten = run("forget", "demo", f"{HOME}/").succeeded()
@@ -218,7 +218,7 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     with opened(demo) as store:
         assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
     worker.leave()
-    assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URLs are due now: the next crawl fetches them\n"
+    assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URL is due now: the next crawl fetches them\n"
 
 
 def place_of_index(demo: Project) -> str:
@@ -231,7 +231,7 @@ def test_what_a_dead_worker_held_is_not_fetched_now(demo: Project, key: RedisSto
     assert worker.drains(SINK, place_of_index(demo))[0]
     aged(key, worker, since_s=60, silent_s=31, told="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
-    assert (again.stdout, again.stderr) == ("1 URLs are due now: the next crawl fetches them\n", "")
+    assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches them\n", "")
     assert run("forget", "demo", f"{SHOP}/").succeeded().stderr == FOLLOWED
     assert indexed(demo) == ["/", "/b"]
     assert json_of(run("status", "demo", "--json"))["urls"]["leased"] == 0
@@ -262,9 +262,9 @@ def test_while_a_command_tells_the_index_nobody_else_does(demo: Project, run: Ru
     [
         (
             "elsewhere:/index.db",
-            "1 orders wait for the index, which is at elsewhere:/index.db: the next crawl there sends them\n",
+            "1 order waits for the index, which is at elsewhere:/index.db: the next crawl there sends them\n",
         ),
-        ("", "1 orders wait for the index until the next crawl\n"),
+        ("", "1 order waits for the index until the next crawl\n"),
     ],
 )
 def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, place: str, said: str) -> None:

@@ -53,8 +53,8 @@ LOOKING = [
 CHANGING = [
     (("recrawl", "demo", "--errors"), "2 URLs are due now"),
     (("clear-errors", "demo"), "0 URLs are pending again, 2 with a document"),
-    (("forget", "demo", "--host", "b.example"), "1 URLs are forgotten"),
-    (("deletions", "demo", "--discard"), "1 deletions are discarded"),
+    (("forget", "demo", "--host", "b.example"), "1 URL is forgotten"),
+    (("deletions", "demo", "--discard"), "1 deletion is discarded"),
 ]
 ALL = [*LOOKING, *CHANGING]
 NAMES = [" ".join(row[0]) for row in ALL]

@@ -239,7 +239,7 @@ def test_status_tells_of_held_deletions_and_of_other_rules(demo: Project, run: R
 
 def test_deletions_are_approved(demo: Project, run: Run) -> None:
     approved = run("deletions", "demo", "--approve", "--reason", "many").succeeded()
-    assert (approved.stdout, approved.stderr) == ("1 deletions are approved\n", "the index has followed\n")
+    assert (approved.stdout, approved.stderr) == ("1 deletion is approved\n", "the index has followed\n")
     assert "/many" not in statuses(demo)
     assert indexed(demo) == ["/", "/", "/down", "/slip"]
     assert json_of(run("deletions", "demo", "--approve", "--json")) == {"approved": 2, "fetched_now": 0}
@@ -280,7 +280,7 @@ def test_urls_are_crawled_again(demo: Project, run: Run) -> None:
 def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> None:
     demo.write({"demo/crawl.rules": f"forbid prefix {SHOP}/out\nforbid domain other.example\n"})
     ended = run("recrawl", "demo", f"{SHOP}/out", "http://other.example/", f"{HOME}/slip", f"{HOME}/")
-    assert (ended.returncode, ended.stdout) == (1, "1 URLs are due now: the next crawl fetches them\n")
+    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches them\n")
     by_rule, new, held = ended.stderr.splitlines()
     prefix = f"a prefix rule forbids the URL (crawl.rules:1: forbid prefix {SHOP}/out)"
     assert by_rule == f"outside the crawl space: {SHOP}/out is refused: {prefix}"
@@ -294,7 +294,7 @@ def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> No
 def test_a_known_url_that_the_rules_on_disk_refuse_is_refused_though_no_start_has_applied_them(demo: Project, run: Run) -> None:
     demo.write({"demo/crawl.rules": f"forbid prefix {HOME}/down\n"})
     ended = run("recrawl", "demo", f"{HOME}/down", f"{HOME}/")
-    assert (ended.returncode, ended.stdout) == (1, "1 URLs are due now: the next crawl fetches them\n")
+    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches them\n")
     rule = f"a prefix rule forbids the URL (crawl.rules:1: forbid prefix {HOME}/down)"
     assert ended.stderr == f"outside the crawl space: {HOME}/down is refused: {rule}\n"
     assert due(demo) == ["/"]
@@ -303,7 +303,7 @@ def test_a_known_url_that_the_rules_on_disk_refuse_is_refused_though_no_start_ha
 def test_urls_are_forgotten(demo: Project, run: Run) -> None:
     forgotten = run("forget", "demo", f"{HOME}/down", f"{HOME}/nothing")
     assert forgotten.returncode == 1
-    assert forgotten.stdout == "1 URLs are forgotten; a link or start URL that leads to one brings it back\n"
+    assert forgotten.stdout == "1 URL is forgotten; a link or start URL that leads to one brings it back\n"
     assert forgotten.stderr == f"the index has followed\n{HOME}/nothing is not known\n"
     assert indexed(demo) == ["/", "/", "/many", "/slip"]
     assert run("forget", "demo", "--status", "4xx").succeeded().stdout.startswith("2 URLs")
@@ -312,7 +312,7 @@ def test_urls_are_forgotten(demo: Project, run: Run) -> None:
 
 
 def test_errors_are_cleared(demo: Project, run: Run) -> None:
-    assert demo.scrapy("clear-errors", "demo").succeeded().stdout == "1 URLs are pending again, 2 with a document are due now\n"
+    assert demo.scrapy("clear-errors", "demo").succeeded().stdout == "1 URL is pending again, 2 with a document are due now\n"
     assert due(demo) == ["/down", "/gone", "/many"]
     assert (states(demo)["/gone"].state, states(demo)["/down"].held) == (State.PENDING, None)
     assert len(indexed(demo)) == 5
@@ -333,7 +333,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         approved = run("deletions", "demo", "--approve", "--reason", "many").succeeded()
         assert (approved.stdout, approved.stderr) == ("0 deletions are approved\n", left_alone)
         again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
-        assert (again.stdout, again.stderr) == ("1 URLs are due now\n", left_alone)
+        assert (again.stdout, again.stderr) == ("1 URL is due now\n", left_alone)
         forgotten = run("forget", "demo", f"{HOME}/").succeeded()
         assert forgotten.stderr == "the crawl that runs at this moment tells the index\n"
         assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)

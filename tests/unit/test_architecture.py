@@ -18,7 +18,10 @@ from tests.command_line import ROOT
 # parts of `values` and of `engine` may import each other, the others keep to themselves. What is named nowhere is of the engine.
 LEVELS = ("values", "middle", "engine", "runtime", "outer")
 PARTS = {
-    **dict.fromkeys(("model", "decision", "urls", "clock", "errors", "content_type", "readers", "recent"), "values"),
+    **dict.fromkeys(
+        ("model", "decision", "urls", "clock", "errors", "content_type", "counted", "private_files", "readers", "recent"),
+        "values",
+    ),
     **dict.fromkeys(("rules", "state", "frontier", "content", "index"), "middle"),
     "runtime": "runtime",
     **dict.fromkeys(("addon", "commands", "spiders", "middlewares", "pipelines"), "outer"),

@@ -21,3 +21,5 @@ def test_the_rate_is_right_where_the_line_is_asked_for_many_times_in_a_row(monke
         now, done.fetched = now + 10, done.fetched + 200
         lines = {shown.line() for _ in range(50)}
     assert lines == {"1,200 pages · 20/s · 0 pending · 0 errors"}
+    now, done.fetched = now + 30, done.fetched + 30
+    assert shown.line() == "1,230 pages · 1/s · 0 pending · 0 errors", "what was before the last half minute does not count"

@@ -1,0 +1,111 @@
+"""Scrapy's feed exports, with a sentence and an exit status for an export that cannot be written.
+
+Scrapy logs a traceback for each item that it cannot write, and the crawl ends as if all were well. Here a file that cannot be written
+is an error before anything is fetched, and one that fails later ends the crawl: what it has not fetched stays pending.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from scrapy.exceptions import NotConfigured
+from scrapy.extensions.feedexport import FeedExporter
+from w3lib.url import file_uri_to_path
+
+from crawlspace.errors import ConfigError, ExportError
+
+if TYPE_CHECKING:
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
+    from scrapy.extensions.feedexport import FeedSlot
+    from scrapy.settings import BaseSettings
+
+_SCRAPYS_LOGGER = "scrapy.extensions.feedexport"
+
+
+def check_exports(settings: BaseSettings) -> None:
+    """Raise ConfigError for an export to a file that cannot be written. A file that is there is left as it is."""
+    for uri in settings.getdict("FEEDS"):
+        path = _file_of(str(uri))
+        if path is None:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            was_there = path.exists()
+            with path.open("ab"):
+                pass
+            if not was_there:
+                path.unlink()
+        except OSError as error:
+            raise ConfigError(
+                f"the export {path} cannot be written: {error.strerror}; name a file that can (-o, -O, FEEDS)"
+            ) from error
+
+
+class Exports(FeedExporter):
+    """Exports as Scrapy does, and ends the crawl with an ExportError where it cannot."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        try:
+            super().__init__(crawler)
+        except NotConfigured:
+            if crawler.settings["FEEDS"]:
+                raise ConfigError("the exports in FEEDS cannot be made; the log says why") from None
+            raise
+        self._has_failed = False
+        logging.getLogger(_SCRAPYS_LOGGER).addFilter(self._one_sentence)
+
+    def item_scraped(self, item: Any, spider: Spider) -> None:
+        if self._has_failed:
+            return
+        try:
+            super().item_scraped(item, spider)
+        except OSError as error:
+            self._failed(error)
+
+    async def close_spider(self, spider: Spider) -> None:
+        try:
+            await super().close_spider(spider)
+        finally:
+            logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
+
+    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
+        try:
+            await super()._close_slot(slot, spider)
+        except OSError as error:
+            self._failed(error)
+
+    def _one_sentence(self, record: logging.LogRecord) -> bool:
+        """A file that could not be stored, as at the end of an upload, is logged with a traceback: it becomes an ExportError."""
+        if record.levelno < logging.ERROR or not record.exc_info or record.exc_info[1] is None:
+            return True
+        self._failed(record.exc_info[1])
+        return False
+
+    def _failed(self, error: BaseException) -> None:
+        if self._has_failed:
+            return
+        self._has_failed = True
+        where = getattr(error, "filename", None) or ", ".join(slot.uri for slot in self.slots)
+        why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        failure = ExportError(
+            f"the export {where} cannot be written: {why}; it lacks documents of this run, what is left is crawled by the next start"
+        )
+        session = getattr(self.crawler.spider, "session", None)
+        if session is None:
+            logging.getLogger(__name__).error("%s", failure)
+        else:
+            session.fail(failure, self.crawler)
+
+
+def _file_of(uri: str) -> Path | None:
+    """The file that a feed is written to; None where that is none, or known only when the crawl begins."""
+    if "%(" in uri:
+        return None
+    scheme = urlsplit(uri).scheme
+    if scheme == "file":
+        return Path(file_uri_to_path(uri))
+    return Path(uri) if not scheme else None
