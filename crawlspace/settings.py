@@ -87,11 +87,13 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "middlewares.conditional_get.ConditionalGet": 120,
     "middlewares.default_headers.DefaultHeaders": 400,
+    "middlewares.decompression.Decompression": 590,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,

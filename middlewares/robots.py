@@ -41,7 +41,7 @@ class RobotsTxt:
         if fetch is None:
             return response
         if not 100 <= response.status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
-            logger.info("%s came with the status %d, which HTTP has not: taken for 500", request.url, response.status)
+            logger.info("%s came with the status %.20s, which HTTP has not: taken for 500", request.url, response.status)
             return response.replace(status=500)
         if not 300 <= response.status < 400 or response.status == 304:
             return response

@@ -134,7 +134,7 @@ class CollectionSpider(scrapy.Spider):
         state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
         status = response.status
         if not 100 <= status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
-            self.logger.info("%s came with the status %d, which HTTP has not: taken for 500", state.url, status)
+            self.logger.info("%s came with the status %.20s, which HTTP has not: taken for 500", state.url, status)
             status = 500
         if 200 <= status < 300:
             fetched = self._answered(response, state)

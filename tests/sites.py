@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -257,8 +258,9 @@ class sequence:
 class Server:
     """A site that is being served, and what was asked of it."""
 
-    def __init__(self, site: Site, host: str, port: int) -> None:
+    def __init__(self, site: Site, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
         self.site = site
+        self.tls = tls
         self.host = host
         self.port = port
         self.requests: list[Request] = []
@@ -276,7 +278,7 @@ class Server:
         return f"{self.host}:{self.port}"
 
     def url(self, path: str = "/") -> str:
-        return f"http://{self.netloc}{path}"
+        return f"http{'s' * (self.tls is not None)}://{self.netloc}{path}"
 
     def paths(self) -> list[str]:
         """The paths asked for, in order, with repetitions."""
@@ -315,13 +317,13 @@ class Server:
 
 
 @contextmanager
-def serve(site: Site, *, host: str = "127.0.0.1", port: int = 0) -> Iterator[Server]:
+def serve(site: Site, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """Serve a site on a loopback address until the block ends; port 0 = a free one.
 
     Servers on 127.0.0.1, 127.0.0.2 … are several hosts to a crawler (Linux answers on all of 127.0.0.0/8).
     """
     listener = socket.create_server((host, port), backlog=512)
-    server = Server(site, host, listener.getsockname()[1])
+    server = Server(site, host, listener.getsockname()[1], tls=tls)
     loop = asyncio.new_event_loop()
     stop = asyncio.Event()
     thread = threading.Thread(target=_run, args=(loop, server, listener, stop), name=f"site {server.netloc}", daemon=True)
@@ -352,7 +354,7 @@ async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Ev
         writers.append(writer)
         task.add_done_callback(talks.discard)
 
-    listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20)
+    listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20, ssl=server.tls)
     await stop.wait()
     listening.close()
     for _ in range(5):  # what has just been accepted takes a few rounds of the loop until it is known here

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -41,6 +42,10 @@ class KeptConnectionClosed(DownloadFailedError):
 
     def __init__(self) -> None:
         super().__init__("the server closed a kept connection without an answer")
+
+
+class UndecodableBody(Exception):
+    """A body is not compressed as its headers say."""
 
 
 class HeadersTooLarge(Exception):
@@ -98,7 +103,9 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (KeptConnectionClosed, CONNECT),
     (DownloadCancelledError, TOO_LARGE),
     (ResponseDataLossError, CUT_SHORT),
+    (UndecodableBody, READ),
     (UnsupportedURLSchemeError, NOT_FETCHED),
+    (TunnelError, CONNECT),
     (tx.TimeoutError, TIMEOUT),
     (tx.TCPTimedOutError, TIMEOUT),
     (tx.ConnectionRefusedError, CONNECT),

@@ -26,7 +26,7 @@ from crawlspace.recent import Recent
 from crawlspace.runtime.cookies import use_bundled_suffixes
 from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.header_limits import LimitedFactory, limit_connect_answer
-from crawlspace.runtime.kept_connections import ended_before_answer, no_second_sending
+from crawlspace.runtime.kept_connections import end_in_time, ended_before_answer, no_second_sending
 from crawlspace.runtime.requests import request_id
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def watch_connections(
 
         def watch(connection: Any) -> Any:
             Watch(connection, holds_for_s, sending.sent, life, began)
+            if hasattr(connection.transport, "transport"):  # TLS
+                end_in_time(connection.transport, pool._reactor)
             return connection
 
         limit_connect_answer(endpoint)

@@ -7,6 +7,7 @@ answer of a proxy to CONNECT has the same bounds.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from scrapy.core.downloader.handlers import http11
@@ -42,9 +43,33 @@ MAX_HEADER_LINES = 1_000
 
 
 class LimitedChunkedDecoder(_ChunkedTransferDecoder):
-    """Reads a chunked body. Raises HeadersTooLarge for more trailers than are left of the lines of an answer."""
+    """Reads a chunked body. Raises HeadersTooLarge for more trailers than are left of the lines of an answer.
+
+    The chunks that come together are passed on together: they may hold one byte each, and what follows costs far more than that.
+    """
 
     lines_left = MAX_HEADER_LINES
+
+    def __init__(self, received: Callable[[bytes], None], finished: Callable[[bytes], None]) -> None:
+        self._chunks: list[bytes] = []
+        self._received, self._finished = received, finished
+        super().__init__(self._chunks.append, self._finish)
+
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802
+        try:
+            super().dataReceived(data)
+        finally:
+            self._pass_on()
+
+    def _finish(self, rest: bytes) -> None:
+        self._pass_on()
+        self._finished(rest)
+
+    def _pass_on(self) -> None:
+        if self._chunks:
+            body = b"".join(self._chunks)
+            self._chunks.clear()
+            self._received(body)
 
     def limit_trailers(self, *, lines: int, size: int) -> None:
         """Set what is left for trailers after the headers."""
@@ -62,7 +87,7 @@ class LimitedParser(_LenientHTTPClientParser):
     """Parses an answer. Raises HeadersTooLarge as soon as its headers are over the bounds."""
 
     MAX_LENGTH = MAX_HEADER_BYTES
-    _transferDecoders = {b"chunked": LimitedChunkedDecoder}  # noqa: N815, RUF012 - as in the base class
+    _transferDecoders: dict[bytes, Any] = {b"chunked": LimitedChunkedDecoder}  # noqa: N815, RUF012 - as in the base class
     # Class attributes, because Scrapy and we replace the class of a parser that exists.
     _header_bytes = 0
     _header_lines = -1  # the status line is none

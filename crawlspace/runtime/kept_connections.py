@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 REMEMBERED = 10_000
 """Requests that wait for their second turn, at least; only some hundred are in flight at a time."""
 
+TLS_END_S = 5.0
+"""So long the other side has to agree to the end of a TLS connection."""
+
 
 def ended_before_answer(failure: Failure) -> bool:
     """Whether the connection of a request was closed before the first byte of an answer, and not by us."""
@@ -50,6 +53,25 @@ class SecondTurns:
             return False
         self._waiting.drop(request)
         return True
+
+
+def end_in_time(transport: Any, clock: Any) -> None:
+    """Have a TLS connection that is being closed be gone after some seconds, whether or not the other side agrees.
+
+    Twisted waits for the other side's end without limit, and a crawl can run out of files to open.
+    """
+    lose = transport.loseConnection
+
+    def abort() -> None:
+        if transport.connected:
+            transport.abortConnection()
+
+    def lose_in_time() -> None:
+        if transport.connected and not transport.disconnecting:
+            clock.callLater(TLS_END_S, abort)
+        lose()
+
+    transport.loseConnection = lose_in_time
 
 
 def no_second_sending(pool: HTTPConnectionPool) -> Callable[[], None]:

@@ -7,6 +7,7 @@ from unittest.mock import Mock, call
 import pytest
 from OpenSSL import SSL
 from scrapy import Request
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -24,7 +25,7 @@ from twisted.web._newclient import ParseError, ResponseFailed
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status, UrlState
 from crawlspace.run import FetchRobots
-from crawlspace.runtime.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, meaning_of
+from crawlspace.runtime.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, UndecodableBody, meaning_of
 from crawlspace.runtime.kept_connections import SecondTurns
 from crawlspace.runtime.requests import ROBOTS, STATE
 from spiders.collection import CollectionSpider
@@ -62,11 +63,13 @@ def within(cause: BaseException) -> BaseException:
 TABLE = [
     # what                                  exception                                            resolver                                  status                     kind       may be the host's
     ("no bytes that are HTTP",              because(ParseError("x", b"y")),                      None,                                     Status.READ_ERROR,         PERMANENT, True),
+    ("a body that is not compressed as declared", UndecodableBody("x"),                          None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("a failure that says nothing more",    DownloadFailedError("x"),                            None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("the connection is refused",           DownloadConnectionRefusedError("x"),                 None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is closed, no answer", within(tx.ConnectionDone()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the proxy makes no tunnel",           TunnelError("x"),                                    None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
     ("no answer in time",                   DownloadTimeoutError("x"),                           None,                                     Status.TIMEOUT,            TEMPORARY, True),
     ("no connection in time",               tx.TCPTimedOutError(),                               None,                                     Status.TIMEOUT,            TEMPORARY, True),

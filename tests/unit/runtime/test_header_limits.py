@@ -19,7 +19,7 @@ from twisted.web.http_headers import Headers
 
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.failures import HeadersTooLarge, meaning_of
-from crawlspace.runtime.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
+from crawlspace.runtime.header_limits import LONGEST_MESSAGE, MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
 
 OK = b"HTTP/1.1 200 OK\r\n"
 KIB = 1024
@@ -30,10 +30,12 @@ class Body(Protocol):
 
     def __init__(self) -> None:
         self.received = b""
+        self.pieces = 0
         self.ended: Failure | None = None
 
     def dataReceived(self, data: bytes) -> None:
         self.received += data
+        self.pieces += 1
 
     def connectionLost(self, reason: Any = None) -> None:
         self.ended = reason
@@ -139,6 +141,39 @@ def test_endless_headers_are_read_no_further(line: bytes) -> None:
     assert sent <= MAX_HEADER_BYTES + 65_536
     exchange.send(b"a" * 1_000_000)
     assert len(exchange.connection.__dict__.get("_buffer", b"")) == 0
+
+
+CHUNKED = head(1, rest=b"Transfer-Encoding: chunked\r\n\r\n")
+BODIES = [
+    # what comes after the headers, the body as far as it was read, whether the connection is kept
+    (b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", b"abcde", True),
+    (b"3\r\nabc\r\n2\r\nde\r\n0\r\nX: y\r\n\r\n", b"abcde", True),
+    (b"3\r\nabc\r\n2\r\nd", b"abcd", False),
+    (b"3\r\nabc\r\nz\r\n", b"abc", False),
+]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 65_536])
+@pytest.mark.parametrize(("sent", "body", "kept"), BODIES)
+def test_chunked_bodies(sent: bytes, body: bytes, at_a_time: int, *, kept: bool) -> None:
+    exchange = Exchange()
+    exchange.send(CHUNKED + sent, at_a_time=at_a_time)
+    assert exchange.body.received == body
+    assert bool(exchange.kept) is kept
+
+
+def test_tiny_chunks_are_passed_on_together() -> None:
+    exchange = Exchange()
+    exchange.send(CHUNKED)
+    exchange.send(b"1\r\na\r\n" * 30_000, at_a_time=60_000)
+    assert len(exchange.body.received) == 30_000
+    assert exchange.body.pieces == 3
+
+
+def test_what_scrapy_logs_of_a_header_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG"):
+        Exchange().send(OK + b"a" * 100_000 + b"\r\n\r\n")
+    assert [len(message) for message in caplog.messages] == [LONGEST_MESSAGE + 1]
 
 
 def test_the_headers_of_each_answer_are_counted_by_themselves() -> None:

@@ -7,7 +7,6 @@ import ssl
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
 from math import inf
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +14,6 @@ from typing import Any
 
 import pytest
 import scrapy
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred, succeed
@@ -34,8 +29,9 @@ from twisted.web.http_headers import Headers
 from crawlspace.runtime import handler as module
 from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.handler import SendingTimes, TimingHandler, site_of, watch_connections
-from crawlspace.runtime.kept_connections import no_second_sending
+from crawlspace.runtime.kept_connections import TLS_END_S, no_second_sending
 from crawlspace.urls import parse
+from tests.certificates import certificate
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
@@ -401,21 +397,6 @@ class Secure(Network):
             self.wires[-1].protocol.dataReceived(said)
 
 
-def certificate(file: Path) -> Path:
-    """Write a key and its certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a.example")])
-    now = datetime.now(UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - timedelta(1), now + timedelta(1)).sign(
-        key, hashes.SHA256()
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-    )
-    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
-    return file
-
-
 def test_a_delay_does_not_count_from_before_the_handshake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With TLS a request waits for the handshake, which a site may answer late."""
     network = Secure(monkeypatch, tmp_path)
@@ -464,6 +445,27 @@ def test_a_kept_connection_with_tls_is_closed_where_its_site_must_not_be_asked(
     network.write()
     assert [failure.type for failure in network.errors] == [NotAsked]
     assert not network.is_open
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+def test_a_connection_with_tls_is_gone_some_seconds_after_its_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, agrees: bool
+) -> None:
+    """Even if the other end never answers that it has heard of that, and goes on sending."""
+    network = Secure(monkeypatch, tmp_path)
+    network.ask()
+    for _ in range(4):
+        network.exchange()
+    network.say(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+    network.exchange()
+    if agrees:
+        network.exchange()
+        network.close()
+    else:
+        assert network.is_open
+    network.time.advance(TLS_END_S)
+    assert not network.is_open
+    assert not network.time.getDelayedCalls()
 
 
 ADDRESSES = [
