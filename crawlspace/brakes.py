@@ -8,7 +8,7 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.model import Held, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.brake import Brake
-from crawlspace.state.health import Health
+from crawlspace.state.health import MISSING, REFUSALS, Health
 from crawlspace.state.lifecycle import Transition, advance, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Counts
@@ -25,6 +25,7 @@ _TELLS_NOTHING = frozenset(
 class HealthSource(Protocol):
     def health(self, site: str) -> Health: ...
     def counts(self) -> Counts: ...
+    def host_count(self, host: str) -> int: ...
 
 
 class Brakes:
@@ -36,6 +37,8 @@ class Brakes:
         self._brake = brake
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
+        self._small: dict[str, bool] = {}
+        """By site, as it was before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
         self.deleted_elsewhere = 0
         """Deletions by others who crawl the same collection, as far as known."""
@@ -47,10 +50,14 @@ class Brakes:
         """Return what follows from an outcome; beyond the run's deletions, with the deletion held."""
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
-        transition = advance(state, outcome, policy=policy, now=int(now), site=health)
-        failed = _is_failure(outcome)
-        if _tells_of_site(outcome) and not (failed and state.retries):
-            health = health.after(failed=failed, window=policy.host_fetches)
+        missing = outcome.kind is OutcomeKind.GONE and outcome.status in MISSING
+        small = missing and state.checksum is not None and self._is_small(state.site, health, policy)
+        transition = advance(state, outcome, policy=policy, now=int(now), site=health, is_small_site=small)
+        failed = _is_failure(outcome) or (outcome.kind is OutcomeKind.GONE and outcome.status in REFUSALS)
+        # What was missing before and is confirmed is no news of the site: a section that is gone leaves whole, however long it is.
+        again = ((failed or missing) and state.retries > 0) or (missing and transition.forget and state.held is Held.HOST)
+        if _tells_of_site(outcome) and not again:
+            health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
         if not state.indexed or not _deletes(transition, outcome):
             return transition
@@ -73,6 +80,7 @@ class Brakes:
         changed, self._changed = self._changed, {}
         if len(self._healths) > _KEPT:
             self._healths.clear()
+            self._small.clear()
         return changed
 
     def give_back(self, health: Mapping[str, Health]) -> None:
@@ -82,7 +90,18 @@ class Brakes:
     def _count_anew(self) -> None:
         self._since = self._clock.now()
         self.deleted = 0
+        self._small.clear()
         self._most = self._brake.most(self._store.counts().indexed)
+
+    def _is_small(self, site: str, health: Health, policy: RecrawlPolicy) -> bool:
+        """Whether a site has no more pages than count for its health: the known URLs of its host, and those that were missing of late.
+
+        Those may be forgotten by now, and are a part of the site all the same."""
+        small = self._small.get(site)
+        if small is None:
+            known = self._store.host_count(site.rpartition(":")[0]) + health.misses
+            small = self._small[site] = known <= policy.host_fetches
+        return small
 
     def _read(self, site: str) -> Health:
         health = self._healths[site] = self._changed.get(site) or self._store.health(site)

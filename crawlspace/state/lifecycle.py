@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.health import MISSING, NEW_SITE, REFUSALS, Health
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
 
 
@@ -30,10 +30,19 @@ class Transition:
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
 
 
-def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, site: Health = NEW_SITE) -> Transition:
+def advance(
+    state: UrlState,
+    outcome: Outcome,
+    *,
+    policy: RecrawlPolicy,
+    now: int,
+    site: Health = NEW_SITE,
+    is_small_site: bool = False,
+) -> Transition:
     """Return what follows from an outcome. `state` is as it was when the URL was leased, and is not changed.
 
     `site` is how the site has answered before this fetch; of the tries of one URL in a run, only the first is in it.
+    `is_small_site`: it has so few pages that any number of them may be gone at once.
     """
     kind = outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
@@ -48,7 +57,7 @@ def advance(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: in
         case OutcomeKind.EXCLUDED:
             return _left(state, outcome, State.EXCLUDED, policy, now)
         case OutcomeKind.GONE | OutcomeKind.FAILED:
-            return _error(state, outcome, policy, now, site)
+            return _error(state, outcome, policy, now, site, is_small_site=is_small_site)
 
 
 def withhold(state: UrlState, transition: Transition) -> Transition:
@@ -159,35 +168,59 @@ def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy,
     return Transition(new, order)
 
 
-def _error(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, site: Health) -> Transition:
-    """An error is tried again within the run, then counted; at a refresh, as many as are borne delete and forget the URL."""
+def _error(
+    state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, site: Health, *, is_small_site: bool
+) -> Transition:
+    """An error is tried again within the run, then counted; at a refresh, as many as are borne delete and forget the URL.
+
+    What refuses a page, or has it missing together with most of the site, is the host's as long as there is a document to lose. It is
+    not tried again at once where that could confirm nothing.
+    """
     passing = outcome.kind is OutcomeKind.FAILED
-    may_be_the_hosts = passing or outcome.host_failure
+    failing = site.is_failing(policy.host_failed_percent, own=1 if state.retries else 0)
+    refused = state.checksum is not None and outcome.status in REFUSALS
+    missing = outcome.status in MISSING and not is_small_site and _is_missing_with_most(state, site, policy)
+    failure = passing or outcome.host_failure
+    may_be_the_hosts = failure or refused or missing
     rule = policy.error_rules.of(int(outcome.status))
-    retries = policy.retry_times if may_be_the_hosts else 0
+    retries: int | None = None
     borne = policy.max_temporary_errors if passing else 1
     keep = False
     if rule is not None:
-        retries = retries if rule.retries is None else rule.retries
-        borne, keep = rule.after, rule.keep
+        borne, keep, retries = rule.after, rule.keep, rule.retries
     errors = state.errors + 1
     doomed = _crawled_before(state) and not keep and errors >= borne
+    if retries is None:
+        retries = policy.retry_times if failure or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
     if doomed and may_be_the_hosts and held is None:
         held, mark = Held.HOST, site.answers
     if state.retries < retries:
         return _retry(state, outcome, policy, now, held, mark)
-    failing = site.is_failing(policy.host_failed_percent, own=1 if state.retries else 0)
+    failing = failing or (missing and site.is_mostly_missing(policy.host_fetches))
     confirmed = state.held is Held.HOST and site.answers > state.held_mark and not failing
     if doomed and (confirmed or not may_be_the_hosts):
         return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
     into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE
     new = _finished(state, into, int(outcome.status), policy, now, changed=False)
-    if into is State.FAILED:  # it says nothing about how often the page changes, and is worth a look before long
+    # It says nothing about how often the page changes, and is worth a look before long; but what is missing with most of the site keeps
+    # its place among the site's pages, so that normal answers come in between.
+    if into is State.FAILED and not missing:
         new.interval_s = state.interval_s or first_interval(policy)
         new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
     new.errors, new.held, new.held_mark = errors, held, mark
     return Transition(_without_validators(new))
+
+
+def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) -> bool:
+    """Whether a document is missing while more than half of the last fetches of its site, this one included, were answered so.
+
+    What was held for that stays held for it, until it is confirmed."""
+    if state.checksum is None:
+        return False
+    if state.held is Held.HOST and state.status in MISSING:
+        return True
+    return site.after(missing=True, window=policy.host_fetches).is_mostly_missing(policy.host_fetches)
 
 
 def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, held: Held | None, held_mark: int) -> Transition:

@@ -16,7 +16,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Op
-from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.health import NEW_SITE, health_of
 from crawlspace.state.moving import MOVING, Mark, read_mark
 from crawlspace.state.moving_records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
 from crawlspace.state.moving_redis_parts import KINDS, Commands, kept_document, row_of, url_records
@@ -99,7 +99,7 @@ class RedisSide:
         for name, health in self._with("health", names):
             site = name.decode()
             wait = waits.get(numbers.get(name, b""))
-            how = Health(*map(int, health.split())) if health else NEW_SITE
+            how = health_of(health) if health else NEW_SITE
             robots = [
                 robots_entry(site, field.partition(b" ")[0].decode(), entry)
                 for field, entry in self._with("robots", sorted(fields.get(name, ())))

@@ -84,7 +84,7 @@ class Commands:
 
     def add_site(self, one: SiteRecord) -> None:
         if one.health is not None:
-            self._hashes["health"] += (one.site, f"{one.health.answers} {one.health.recent}")
+            self._hashes["health"] += (one.site, one.health.as_text())
         if one.unreachable is not None:
             self._hashes["unreachable"] += (one.site, row_told(one.unreachable))
         for entry in one.robots:

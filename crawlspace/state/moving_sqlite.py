@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import apsw
@@ -115,8 +115,8 @@ class SqliteSide:
         db = self._file.db
         failed = {row.site: row for row in unreachable(db)}
         for (name,) in db.execute("SELECT site FROM site UNION SELECT site FROM robots ORDER BY 1"):
-            found = db.execute("SELECT wait_until, wait_s, answers, recent FROM site WHERE site = ?", (name,)).fetchone()
-            wait, wait_s, *health = found or (None, 0, *_numbers(NEW_SITE))
+            found = db.execute("SELECT wait_until, wait_s, answers, recent, missing FROM site WHERE site = ?", (name,)).fetchone()
+            wait, wait_s, *health = found or (None, 0, *astuple(NEW_SITE))
             robots = [RobotsEntry(*row) for row in db.execute("SELECT * FROM robots WHERE site = ? ORDER BY scheme", (name,))]
             how = Health(*health)
             row = failed.get(name)
@@ -198,7 +198,3 @@ class SqliteSide:
     @staticmethod
     def _meta(db: apsw.Connection) -> dict[str, str]:
         return dict(db.execute("SELECT name, value FROM meta"))
-
-
-def _numbers(health: Health) -> tuple[int, int]:
-    return health.answers, health.recent

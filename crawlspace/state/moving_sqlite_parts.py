@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import astuple
 
 import apsw
 
@@ -43,9 +44,8 @@ def write_sites(db: apsw.Connection, records: Sequence[SiteRecord], sites: SiteI
             wait = one.wait_until, one.wait_s, sites.find_or_add(db, one.site)
             db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", wait)
         if one.health is not None:
-            how = one.health
-            place = sites.find_or_add(db, one.site)
-            db.execute("UPDATE site SET answers = ?, recent = ? WHERE id = ?", (how.answers, how.recent, place))
+            how = (*astuple(one.health), sites.find_or_add(db, one.site))
+            db.execute("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", how)
         if one.unreachable is not None:
             set_unreachable(db, sites.find_or_add(db, one.site), one.unreachable)
     db.executemany(

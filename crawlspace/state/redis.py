@@ -15,7 +15,7 @@ import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state import redis_sites
-from crawlspace.state.health import NEW_SITE, Health
+from crawlspace.state.health import NEW_SITE, Health, health_of
 from crawlspace.state.redis_rows import (
     all_told,
     batch_of,
@@ -143,7 +143,7 @@ class RedisStore:
     def health(self, site: str) -> Health:
         told = self._command("HGET", "health", site)
         with understood(f"how {site} has answered"):
-            return NEW_SITE if told is None else Health(*map(int, told.split()))
+            return NEW_SITE if told is None else health_of(told)
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self._read("lost_links", ids=list(ids)))
@@ -271,7 +271,7 @@ class RedisStore:
             "record",
             changes=list(map(change_of, changes)),
             now=now,
-            health=[(site, f"{how.answers} {how.recent}") for site, how in health.items()],
+            health=[(site, how.as_text()) for site, how in health.items()],
             expected={id: raw(seen) for id, seen in (expected or {}).items()},
         )
         return None if told is None else effects_of(told)

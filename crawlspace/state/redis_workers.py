@@ -24,7 +24,7 @@ import msgspec
 
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
-from crawlspace.state.health import Health
+from crawlspace.state.health import Health, health_of
 from crawlspace.state.redis import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, written
 from crawlspace.state.redis_sites import row_told
@@ -250,7 +250,7 @@ class Worker:
             number=number or self.next_number(),
             changes=list(map(change_of, changes)),
             now=now,
-            health=[(site, f"{how.answers} {how.recent}") for site, how in (health or {}).items()],
+            health=[(site, how.as_text()) for site, how in (health or {}).items()],
             refused=counted(refused or {}),
         )
         return effects_of(told)
@@ -330,6 +330,6 @@ def _known(site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, 
     return Known(
         None if asked_ago_ms < 0 else asked_ago_ms / 1000,
         wait or None,
-        Health(*map(int, health.split())) if health else None,
+        health_of(health) if health else None,
         [robots_entry(site, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry],
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 
 import apsw
@@ -129,7 +130,7 @@ class SqliteStore:
             effects = self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
             for site, how in (health or {}).items():
                 place = self._sites.find_or_add(db, site)
-                db.execute("UPDATE site SET answers = ?, recent = ? WHERE id = ?", (how.answers, how.recent, place))
+                db.execute("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", (*astuple(how), place))
             return effects
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
@@ -157,7 +158,7 @@ class SqliteStore:
 
     def health(self, site: str) -> Health:
         with self._file.reading() as db:
-            row = db.execute("SELECT answers, recent FROM site WHERE site = ?", (site,)).fetchone()
+            row = db.execute("SELECT answers, recent, missing FROM site WHERE site = ?", (site,)).fetchone()
         return Health(*row) if row else NEW_SITE
 
     def lost_links(self, ids: Collection[int]) -> set[int]:

@@ -192,6 +192,9 @@ CREATE TRIGGER url_deleted AFTER DELETE ON url WHEN old.indexed BEGIN
     UPDATE site SET documents = documents - 1 WHERE id = old.site;
 END;
 
+-- Of the fetches of `recent`, those that were answered with 404 or 410.
+ALTER TABLE site ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;
+
 -- Sites that gave no answer in their last runs, see `unreachable.py`.
 CREATE TABLE unreachable (
     site       INTEGER PRIMARY KEY,

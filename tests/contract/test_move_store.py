@@ -229,7 +229,7 @@ def fill(store: Store) -> None:
             )
         ],
         now=NOW,
-        health={"a.example:80": Health(3, 5)},
+        health={"a.example:80": Health(3, 5, 2)},
     )
     store.park("index", store.orders("index", 100, now=NOW)[-1], "too large")
     store.park("log", store.orders("log", 1, now=NOW)[0], "no")

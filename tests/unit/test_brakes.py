@@ -30,6 +30,7 @@ TABLE: list[tuple[OutcomeKind, int, bool, bool | None]] = [
     (DOCUMENT,  200,                      False, ANSWERED),
     (UNCHANGED, 304,                      False, ANSWERED),
     (GONE,      404,                      False, ANSWERED),
+    (GONE,      403,                      False, ANSWERED),
     (EXCLUDED,  Status.NOINDEX,           False, ANSWERED),
     (EXCLUDED,  Status.WRONG_TYPE,        False, ANSWERED),
     (GONE,      500,                      True,  ILL),
@@ -62,8 +63,8 @@ def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, faile
     assert site_failed(outcome) is failed
     brakes = brakes_of_a_run()
     brakes.follow(NEW, outcome, policy=POLICY)
-    health = {} if failed is None else {NEW.site: Health().after(failed=failed, window=POLICY.host_fetches)}
-    assert brakes.take_changed() == health
+    expected = Health().after(failed=bool(failed) or status == 403, missing=status == 404, window=POLICY.host_fetches)
+    assert brakes.take_changed() == ({} if failed is None else {NEW.site: expected})
 
 
 def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:

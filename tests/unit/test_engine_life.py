@@ -93,6 +93,10 @@ class Web:
         outcome.links = self.links.get(url, [])
         return outcome
 
+    def asked_for(self, url: str) -> int:
+        """How often a page was asked for in the last crawl."""
+        return sum(1 for asked, _ in self.asked if asked == url)
+
     @property
     def indexed(self) -> set[str]:
         return {url.removeprefix(HOME) for url in self.sink.documents}

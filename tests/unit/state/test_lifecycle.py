@@ -27,6 +27,8 @@ PAGE_TO_THE_END = structs.replace(PAGE, state=State.FAILED, status=500, retries=
 MOVED_TO_THE_END = structs.replace(MOVED, state=State.FAILED, status=500, retries=2, held=Held.HOST, held_mark=7)
 FIFTH_TIME = structs.replace(PAGE, state=State.FAILED, status=613, retries=2, errors=4, held=Held.HOST, held_mark=7)
 HELD = structs.replace(PAGE, state=State.FAILED, status=500, errors=1, held=Held.HOST, held_mark=7)
+REFUSED = structs.replace(PAGE, state=State.FAILED, status=403, retries=1, held=Held.HOST, held_mark=7)
+MISSED = structs.replace(PAGE, state=State.FAILED, status=404, errors=1, held=Held.HOST, held_mark=7)
 TOO_MANY = structs.replace(PAGE, state=State.GONE, status=404, held=Held.MANY)
 
 DOWN = Health(answers=7, recent=0b1_1111_1111)
@@ -35,6 +37,8 @@ WELL = Health(answers=9, recent=0b1_0000_0001)
 """It has, and hardly anything else fails."""
 HALF = Health(answers=9, recent=0b1_0111_0011)
 """It has, and half of the fetches fail, the page's own left out."""
+BARE = Health(answers=9, recent=1 << 20, missing=0b11_1111_1111)
+"""Half of the last fetches were answered with 404."""
 
 
 def outcome(kind: OutcomeKind, status: int, **more: object) -> Outcome:
@@ -73,6 +77,16 @@ TABLE: list[Row] = [
     ("404 of a page while the site is down",     PAGE,    outcome(GONE, 404),                    DOWN, FORGOTTEN,               None,       Op.DELETE, None),
     ("404 of a URL that was gone before",        ABSENT,  outcome(GONE, 404),                    WELL, FORGOTTEN,               None,       None,      None),
     ("410 of a redirect",                        MOVED,   outcome(GONE, 410),                    WELL, FORGOTTEN,               None,       None,      None),
+    ("404 of a page and of most of its site",    PAGE,    outcome(GONE, 404),                    BARE, (State.FAILED, 404),     6 * DAY,    None,      Held.HOST),
+    ("404 of a new URL and of most of its site", NEW,     outcome(GONE, 404),                    BARE, (State.GONE, 404),       15.5 * DAY, None,      None),
+    ("404 again of a page held for that, the site is down", MISSED, outcome(GONE, 404),          DOWN, (State.FAILED, 404),     6 * DAY,    None,      Held.HOST),
+    ("404 again of a page held for that, the site is well", MISSED, outcome(GONE, 404),          WELL, FORGOTTEN,               None,       Op.DELETE, None),
+    ("403 of a new URL",                         NEW,     outcome(GONE, 403),                    WELL, (State.GONE, 403),       15.5 * DAY, None,      None),
+    ("403 of a page",                            PAGE,    outcome(GONE, 403),                    WELL, (State.FAILED, 403),     5,          None,      Held.HOST),
+    ("403 of a page, the site is down",          PAGE,    outcome(GONE, 403),                    DOWN, (State.FAILED, 403),     DAY,        None,      Held.HOST),
+    ("403 again of a page, the site is well",    structs.replace(REFUSED, retries=2), outcome(GONE, 403), WELL, FORGOTTEN,          None,       Op.DELETE, None),
+    ("403 again of a page, the site is down",    REFUSED, outcome(GONE, 403),                    DOWN, (State.FAILED, 403),     DAY,        None,      Held.HOST),
+    ("403 of a redirect",                        MOVED,   outcome(GONE, 403),                    WELL, FORGOTTEN,               None,       None,      None),
     ("a page turned noindex",                    PAGE,    document(index=False),                 WELL, (State.EXCLUDED, 2004),  2 * DAY,    Op.DELETE, None),
     ("a page now barred by robots.txt",          PAGE,    outcome(EXCLUDED, Status.ROBOTS_FORBIDDEN), WELL, (State.EXCLUDED, 740), 2 * DAY, Op.DELETE, None),
     ("a page of another type",                   PAGE,    outcome(EXCLUDED, Status.WRONG_TYPE),  WELL, (State.EXCLUDED, 780),   2 * DAY,    Op.DELETE, None),
