@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.displacements import Displacements
 from crawlspace.model import Held, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.brake import Brake
 from crawlspace.state.health import MISSING, REFUSALS, Health
@@ -26,6 +27,7 @@ class HealthSource(Protocol):
     def health(self, site: str) -> Health: ...
     def counts(self) -> Counts: ...
     def host_count(self, host: str) -> int: ...
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
 
 
 class Brakes:
@@ -35,6 +37,7 @@ class Brakes:
         self._store = store
         self._clock = clock
         self._brake = brake
+        self._displacements = Displacements(store)
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
         self._small: dict[str, bool] = {}
@@ -46,8 +49,11 @@ class Brakes:
         """Deletions of this run that were held because there were too many."""
         self._count_anew()
 
-    def follow(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy) -> Transition:
-        """Return what follows from an outcome; beyond the run's deletions, with the deletion held."""
+    def follow(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
+        """Return what follows from an outcome; beyond the run's deletions, with the deletion held.
+
+        `canonical` is the key of the canonical page that the page names.
+        """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
         missing = outcome.kind is OutcomeKind.GONE and outcome.status in MISSING
@@ -59,17 +65,36 @@ class Brakes:
         if _tells_of_site(outcome) and not again:
             health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
+        if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
+            transition.state.canonical = canonical
+            return self._follow_document(state, transition)
         if not state.indexed or not _deletes(transition, outcome):
             return transition
         if state.held is Held.MANY:  # a new run must not let through, bit by bit, what an earlier one has held
             return withhold(state, transition)
-        if now - self._since >= DAY_S:
-            self._count_anew()
-        if self.deleted + self.deleted_elsewhere < self._most:
+        if self._room() > 0:
             self.deleted += 1
             return transition
         self.withheld += 1
         return withhold(state, transition)
+
+    def _follow_document(self, state: UrlState, transition: Transition) -> Transition:
+        """Hold a document that another one is to stand for from now on, where too many are lost in this way or another."""
+        displacements, after = self._displacements, transition.state
+        if state.held is Held.MANY and state.indexed:
+            beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
+        else:
+            beyond = displacements.is_beyond(state, after, room=self._room())
+            self.withheld += beyond
+        if beyond:
+            return withhold(state, transition)
+        displacements.add(after)
+        return transition
+
+    def recorded(self, displaced: int) -> None:
+        """What was set apart has been recorded, and so many documents were lost to duplicates by it."""
+        self._displacements.end()
+        self.deleted += displaced
 
     def know(self, site: str, health: Health) -> None:
         """The store has another word on a site, which another process has asked meanwhile."""
@@ -77,6 +102,7 @@ class Brakes:
 
     def take_changed(self) -> Mapping[str, Health]:
         """Return the health of the sites whose health has changed since the last call, to be written down."""
+        self._displacements.begin()
         changed, self._changed = self._changed, {}
         if len(self._healths) > _KEPT:
             self._healths.clear()
@@ -85,7 +111,14 @@ class Brakes:
 
     def give_back(self, health: Mapping[str, Health]) -> None:
         """What `take_changed` returned could not be written down; it is to be tried again."""
+        self._displacements.give_back()
         self._changed = {**health, **self._changed}
+
+    def _room(self) -> int:
+        """How many documents may still be deleted."""
+        if self._clock.now() - self._since >= DAY_S:
+            self._count_anew()
+        return self._most - self.deleted - self.deleted_elsewhere
 
     def _count_anew(self) -> None:
         self._since = self._clock.now()

@@ -97,6 +97,7 @@ class Commits:
             total.discovered += effects.discovered
             total.pushes += effects.pushes
             total.deletes += effects.deletes
+            total.displaced += effects.displaced
             total.lowered += effects.lowered
             total.due += effects.due
             for site, count in effects.pending_sites.items():

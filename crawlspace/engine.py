@@ -237,6 +237,7 @@ class Engine:
     def end_commit(self, effects: Effects) -> None:
         """What was set apart has been written: tell the frontier. Raises StoreError."""
         batch = self._commits.end()
+        self.brakes.recorded(effects.displaced)
         self.admission.adding.clear()
         self._count_adding(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
@@ -357,14 +358,13 @@ class Engine:
         """Turn an outcome into the change it makes."""
         state = self._leased.pop(outcome.id)
         new, keys = self.admission.of_page(state, outcome)
-        transition = self.brakes.follow(state, outcome, policy=self.policy)
+        canonical = self.admission.canonical_key(state, outcome)
+        transition = self.brakes.follow(state, outcome, policy=self.policy, canonical=canonical)
         after = transition.state
         if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation
-        if outcome.kind is OutcomeKind.DOCUMENT and after.checksum is not None:
-            after.canonical = self.admission.canonical_key(state, outcome)
         wanted = transition.order is not None or after.canonical != state.canonical
-        if outcome.document is not None and after.checksum is not None:
+        if outcome.document is not None and after.checksum is not None and after.held is None:
             after.fields_mark = document_mark(outcome)
             wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
         document = outcome.document if wanted and after.checksum is not None else None

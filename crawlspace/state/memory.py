@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
+from crawlspace.state.groups import canonical_page
 from crawlspace.state.health import Health
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory_groups import Before, MemoryGroups
@@ -162,6 +163,11 @@ class MemoryStore(MemorySites):
         for row in late:
             row.next_fetch = latest
         return len(late)
+
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        if canonical is not None and canonical_page(self._with_key(canonical)) is not None:
+            return True
+        return self._groups.has_other(checksum, id)
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}

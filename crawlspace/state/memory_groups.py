@@ -66,6 +66,11 @@ class MemoryGroups:
     def is_indexed(self, row: UrlState) -> bool:
         return self.standing_of(row).winner == row.id
 
+    def has_other(self, checksum: bytes, id: int) -> bool:
+        """Whether another URL has a document with this checksum, in the group of that name."""
+        now = self._standings.get(checksum, NOBODY)
+        return bool({now.winner, *now.noted} - {None, id})
+
     def document(self, id: int) -> Document | None:
         """What is pushed for a URL, as it is now."""
         row = self._rows[id]

@@ -145,6 +145,10 @@ class RedisStore:
         with understood(f"how {site} has answered"):
             return NEW_SITE if told is None else health_of(told)
 
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        key = None if canonical is None else number(canonical)
+        return bool(self._read("is_duplicate", id=id, checksum=raw(checksum), canonical=key))
+
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self._read("lost_links", ids=list(ids)))
 

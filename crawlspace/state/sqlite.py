@@ -161,6 +161,10 @@ class SqliteStore:
             row = db.execute("SELECT answers, recent, missing FROM site WHERE site = ?", (site,)).fetchone()
         return Health(*row) if row else NEW_SITE
 
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        with self._file.reading() as db:
+            return sqlite_look.is_duplicate(db, id, checksum=checksum, canonical=canonical)
+
     def lost_links(self, ids: Collection[int]) -> set[int]:
         with self._file.snapshot() as db:
             return sqlite_look.lost_links(db, ids)

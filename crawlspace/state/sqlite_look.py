@@ -79,6 +79,15 @@ def counts(db: apsw.Connection) -> Counts:
     )
 
 
+def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+    found = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?)"
+        " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",
+        (checksum, id, canonical),
+    )
+    return bool(found.get)
+
+
 def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:
     """Those of the pages that lead to a URL that is not stored."""
     pages = [

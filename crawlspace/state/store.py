@@ -266,6 +266,10 @@ class Store(Protocol):
     def health(self, site: str) -> Health:
         """How a site has answered; that of a new site where nothing is known."""
 
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        """Whether a document of this URL, with that checksum and naming the page of that key, would not be the only one: another URL
+        has one with the checksum in its own group, or the page has one and names none itself."""
+
     def lost_links(self, ids: Collection[int]) -> set[int]:
         """Those of the pages that lead to a URL that is no longer stored."""
 

@@ -309,6 +309,8 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: list(store.urls(held=True)))
         self.both(lambda store: list(store.sites()))
         self.both(lambda store: store.counts())
+        self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])
+        self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: store.documents([*SITES, "new.example:80"]))
         self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])

@@ -87,7 +87,7 @@ class Oracle:
         yield from self._index_differences(index, past)
         yield from self._memory_differences(memory, past)
         for kept in past.kept:
-            yield from self._doubtful(kept)
+            yield from self._doubtful(kept, past)
 
     def prompt_differences(self, index: Mapping[str, Indexed], past: Past) -> Iterator[str]:
         """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
@@ -221,19 +221,27 @@ class Oracle:
         may = {ABSENT, ("gone", 404)} if linked else {ABSENT}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
-    def _doubtful(self, kept: Kept) -> Iterator[str]:
+    def _doubtful(self, kept: Kept, past: Past) -> Iterator[str]:
         """Whether a deletion may be held at all."""
         page = self._web.page(kept.url)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
             if self.verdict(kept.url) != OUTSIDE:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
-        elif remembered == {("done", 200)}:
+        elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
         if kept.why == "host" and (page is None or not _fails(page) or self._failing_share(kept.url) < _MANY_FAIL):
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+
+    def _may_be_lost(self, page: Page, past: Past) -> bool:
+        """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
+        key = self._configuration.content_key(page.title, page.text)
+        others = [(other.url, other.title, other.text) for other in self._all_pages()]
+        others += [(other.url, other.title, other.text) for other in past.kept]
+        equal = any(url != page.url and self._configuration.content_key(title, text) == key for url, title, text in others)
+        return equal or bool(self._canonical(page))
 
     def _may_be_its_host(self, url: str) -> bool:
         page = self._web.page(url)

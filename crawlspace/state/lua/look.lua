@@ -71,6 +71,16 @@ function ops.lost_links(args)
   return lost
 end
 
+-- 1 or 0: false would be no answer.
+function ops.is_duplicate(args)
+  local now = standing(args.checksum)
+  if (now.winner and now.winner ~= args.id) or #now.noted > 0 then return 1 end
+  for _, id in ipairs(args.canonical and rows_with(args.canonical) or {}) do
+    if rows[id][CHECKSUM] and not rows[id][CANON] then return 1 end
+  end
+  return 0
+end
+
 function ops.counts()
   local held, waiting, parked = 0, 0, 0
   for _, member in ipairs(call("SMEMBERS", P .. "held")) do
