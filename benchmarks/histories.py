@@ -15,12 +15,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
+from crawlspace.engine import SINK
+from crawlspace.state.redis import RedisStore
+from tests.histories.drawn import DRAWN, Drawn
+from tests.histories.driver import NAME
 from tests.histories.history import Told, run_history
+from tests.servers import another_client, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
 _MEMORY = Path("/dev/shm")
@@ -34,14 +40,19 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seed", type=int, help="this one history alone, with all its steps")
+    parser.add_argument("--store", choices=("sqlite", "redis", "team"), default="sqlite", help="team: several workers over Redis")
+    parser.add_argument(
+        "--draw", type=Drawn.named, default=DRAWN, help="names apart by commas, all or none; see tests/histories/drawn.py"
+    )
     options = parser.parse_args(arguments)
+    lived = partial(_lived, steps=options.steps, store=options.store, drawn=options.draw)
     if options.seed is not None:
-        told = _lived((options.seed, options.steps))
+        told = lived(options.seed)
         say(str(told))
         return _rows([told], 0.0, options.steps)
     began = time.monotonic()
     all_told: list[Told] = []
-    for told in _all(range(options.first, options.first + options.count), options.steps, options.processes):
+    for told in _all(range(options.first, options.first + options.count), lived, options.processes):
         all_told.append(told)
         if told.differences:
             say(str(told))
@@ -51,16 +62,22 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     return _rows(all_told, time.monotonic() - began, options.steps)
 
 
-def _all(seeds: range, steps: int, processes: int) -> Iterator[Told]:
+def _all(seeds: range, lived: Callable[[int], Told], processes: int) -> Iterator[Told]:
     with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(_lived, ((seed, steps) for seed in seeds), chunksize=5)
+        yield from pool.map(lived, seeds, chunksize=5)
 
 
-def _lived(seed_and_steps: tuple[int, int]) -> Told:
-    seed, steps = seed_and_steps
+def _lived(seed: int, *, steps: int, store: str, drawn: Drawn) -> Told:
     logging.disable(logging.WARNING)
+    on_server = None if store == "sqlite" else _on_server
+    if on_server is not None:
+        emptied().close()
     with tempfile.TemporaryDirectory(prefix="history-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
-        return run_history(seed, Path(folder), steps=steps)
+        return run_history(seed, Path(folder), steps=steps, on_server=on_server, team=store == "team", drawn=drawn)
+
+
+def _on_server() -> RedisStore:
+    return RedisStore(another_client(), NAME, sinks=(SINK,))
 
 
 def _rows(all_told: list[Told], wall_s: float, steps: int) -> list[Row]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tests.histories.configuration import HOUR, LONGEST_CYCLE, Configuration, Rule
+from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.web import HTML, IMAGE, OUTAGES, PLAIN, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
@@ -19,9 +20,10 @@ _FEWEST = 4
 class Changes:
     """Changes a web, as chance will have it."""
 
-    def __init__(self, web: Web, chance: random.Random) -> None:
+    def __init__(self, web: Web, chance: random.Random, drawn: Drawn = DRAWN) -> None:
         self._web = web
         self._chance = chance
+        self._drawn = drawn
 
     def begin(self) -> None:
         """Have some pages on each site."""
@@ -30,9 +32,38 @@ class Changes:
                 self._web.put(self._new_page(site))
             if self._chance.random() < 0.5:
                 self._dig(site)
+        self._web.note_nearest()
 
     def change(self) -> str:
         """Make one change that is possible now, and say which."""
+        said = self._changed()
+        self._web.note_nearest()
+        return said
+
+    def start_urls(self) -> str:
+        """Have another start URL, or one less."""
+        web, chance = self._web, self._chance
+        what = chance.random()
+        if what < 0.35:
+            site = chance.choice(list(web.sites.values())[1:])
+            site.start = not site.start
+            said = f"{site.home} is {'a' if site.start else 'no'} start URL"
+        elif web.starts and what < 0.65:
+            url = web.starts.pop(chance.randrange(len(web.starts)))
+            said = f"{url} is no start URL"
+        else:
+            nothing = [*web.gone, *(url for site in web.sites.values() for url in site.dead)]
+            pages = [url for url, page in web.pages.items() if not page.redirects]
+            deep = [url for url in pages if path_of(url).startswith("/deep/")]
+            url = chance.choice(chance.choice([some for some in (nothing, pages, pages, deep, deep) if some]))
+            if url in web.starts:
+                return "the start URLs are as before"
+            web.starts.append(url)
+            said = f"{url} is a start URL"
+        web.note_nearest()
+        return said
+
+    def _changed(self) -> str:
         changes: list[Callable[[], str]] = [
             self._appear, self._appear, self._copy, self._copy, self._rewrite, self._rewrite, self._rewrite, self._touch,
             self._equal, self._vanish, self._vanish, self._vanish, self._return, self._return, self._move, self._redirect,
@@ -44,7 +75,7 @@ class Changes:
             if said:
                 return said
 
-    def outage(self) -> str:
+    def outage(self, kinds: Sequence[str] = OUTAGES) -> str:
         """Have a whole site fail, or one that fails be well again."""
         down = [site for site in self._web.sites.values() if site.outage]
         if down and self._chance.random() < 0.4:
@@ -52,7 +83,7 @@ class Changes:
             site.outage = ""
             return f"{site.host} is well again"
         site = self._chance.choice(list(self._web.sites.values()))
-        site.outage = self._chance.choice(OUTAGES)
+        site.outage = self._chance.choice(kinds)
         site.robots_answers = self._chance.random() < 0.5
         return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
 
@@ -111,8 +142,6 @@ class Changes:
             to = "http://elsewhere.example/"
         else:
             to = target.url
-        if to == target.url and target.depth > page.depth:
-            return ""  # a short cut
         self._lead(page, to)
         return f"{page.url} leads to {to}"
 
@@ -129,10 +158,9 @@ class Changes:
             return ""
         stem = f"{site.home}r/{self._number(site)}"
         like = self._any_page() if self._chance.random() < 0.5 else self._new_page(site)
-        depth = self._depth(site)
-        self._web.put(Page(stem + "a", status=301, location=stem + "b", depth=depth))
-        self._web.put(Page(stem + "b", status=302, location=stem + "c", depth=depth, redirects=1, linked=False))
-        self._web.put(Page(stem + "c", like.title, like.text, depth=depth, redirects=2, linked=False))
+        self._web.put(Page(stem + "a", status=301, location=stem + "b"))
+        self._web.put(Page(stem + "b", status=302, location=stem + "c", redirects=1, linked=False))
+        self._web.put(Page(stem + "c", like.title, like.text, redirects=2, linked=False))
         return f"a chain of redirects {stem}a to {stem}c {like.title!r}"
 
     def _dig(self, site: Site) -> None:
@@ -141,7 +169,7 @@ class Changes:
         for number in range(1, length + 1):
             new = self._new_page(site, url=f"{site.home}deep/{number}")
             new.links = [f"{site.home}deep/{number + 1}"] if number < length else []
-            new.depth, new.linked = self._depth(site) + number - 1, number == 1
+            new.linked = number == 1
             self._web.put(new)
 
     def _new_site(self) -> str:
@@ -164,6 +192,12 @@ class Changes:
         page, like = self._any_page(), self._any_page(deep=True)
         page.title, page.text = like.title, like.text
         return f"{page.url} is now equal to {like.url}"
+
+    def about_equal(self) -> str:
+        """Have pages become equal, differ, or be gone."""
+        said = self._chance.choice((self._equal, self._equal, self._copy, self._vanish, self._rewrite, self._return))()
+        self._web.note_nearest()
+        return said or "all is as before"
 
     def _touch(self) -> str:
         """Another representation of the same; of a home page, or of another one."""
@@ -287,7 +321,7 @@ class Changes:
             section, suffix = self._chance.choice(_SECTIONS), self._chance.choice(_SUFFIXES)
             url = f"{site.home}{section}/{self._number(site)}{suffix}"
         validator = self._chance.choice(("etag", "etag", "modified", "none"))
-        return Page(url, title, text, depth=self._depth(site), validator=validator)
+        return Page(url, title, text, validator=validator)
 
     def _words(self, site: Site) -> tuple[str, str]:
         number, topic = self._number(site), self._chance.choice(_TOPICS)
@@ -297,9 +331,6 @@ class Changes:
     def _number(self, site: Site) -> int:
         site.number += 1
         return 9 + site.number
-
-    def _depth(self, site: Site) -> int:
-        return 1 if site.start else 2
 
 
 def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:

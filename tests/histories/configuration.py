@@ -60,6 +60,7 @@ class Configuration:
     checksum_title: bool = True
     cut_off: int = 0
     soft_errors: bool = False
+    delay: float = 0.0
     retry_times: int = 1
     max_redirects: int = 10
     max_temporary_errors: int = 2
@@ -112,7 +113,7 @@ class Configuration:
         """What differs from the crawler's own defaults."""
         return {
             "ROBOTSTXT_OBEY": self.robots_obey,
-            "DOWNLOAD_DELAY": 0,
+            "DOWNLOAD_DELAY": self.delay,
             "RETRY_TIMES": self.retry_times,
             "REDIRECT_MAX_TIMES": self.max_redirects,
             "DEPTH_LIMIT": self.max_depth,
@@ -144,7 +145,8 @@ class Configuration:
 
     def _beyond_limits(self, url: str, web: Web) -> bool:
         path, _, query = path_of(url).partition("?")
-        start_hosts = {site.host.partition(":")[0] for site in web.sites.values() if site.start}
+        starts = web.start_urls()
+        start_hosts = {host_of(start).partition(":")[0] for start in starts}
         host = host_of(url)
         deepest = self.sites.get(host.partition(":")[0], self.max_path_depth)
         segments = path.strip("/").split("/")
@@ -155,7 +157,7 @@ class Configuration:
             or len(url) > self.max_length
             or max(segments.count(segment) for segment in segments) > self.max_repeats
             or (not self.offsite and host.partition(":")[0] not in start_hosts)
-            or (self.entire_site and not (host in web.sites and web.sites[host].start))
+            or (self.entire_site and not any(url.startswith(_folder(start)) for start in starts))
         )
 
     def _too_far(self, depth: int | None) -> bool:
@@ -164,6 +166,11 @@ class Configuration:
 
 def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
     return next((rule for rule in rules if rule.kind == kind and rule.applies(url)), None)
+
+
+def _folder(url: str) -> str:
+    address, _, _ = url.partition("?")
+    return address[: address.rindex("/") + 1]
 
 
 def _starred(pattern: str) -> str:

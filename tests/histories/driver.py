@@ -78,6 +78,8 @@ class Run:
     """Deletions of a change of the rules that were held; None where the rules were as before."""
     lasted: float = 0.0
     """Seconds."""
+    stalled: float = 0.0
+    """How many of them it did nothing at all."""
     most_deletions: int = 0
     """Of the brake, at the start of the crawl."""
     changes: list[str] = field(default_factory=list)
@@ -132,8 +134,7 @@ class Machine:
         """Write the collection's files, and read them as a start does."""
         folder = self._folder / "collections" / NAME
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
-        starts = [site.home for site in self._web.sites.values() if site.start]
-        (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in starts))
+        (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in self._web.start_urls()))
         shared = self._folder / "collections" / "global.rules"
         if configuration.global_rules is None:
             shared.unlink(missing_ok=True)
@@ -283,6 +284,7 @@ class Machine:
                 del fate.moments[:1]
             if fate.stalls and self._chance.random() < 0.02:
                 self.clock.advance(collection.lease_s + 100)
+                run.stalled += collection.lease_s + 100
             fetch = engine.next_fetch() if len(under_way) < width else None
             if fetch is not None:
                 under_way.append(fetch)

@@ -14,14 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crawlspace.model import State, UrlState
+from tests.histories import focus
 from tests.histories.changes import Changes, reconfigured
 from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
+from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import Fate, Machine, OnServer, Run
-from tests.histories.oracle import Indexed, Oracle, Past, Remembered
+from tests.histories.oracle import Indexed, Oracle, Past, Remembered, fails
 from tests.histories.team import TeamMachine
-from tests.histories.web import Site, Web
+from tests.histories.web import Site, Web, host_of
 
 _SETTLE_EVERY = 7
+_LONGEST_CRAWL_S = HOUR / 2
+"""Of a small web, where no site asks for a rest; less than the clock is set back by."""
 _MOST_ROUNDS = 10
 """After failures a page needs so many fetches till all is well: its site's last ones have to be good, and what is broken is to be sure of."""
 
@@ -45,22 +49,25 @@ class Told:
         return "\n".join(lines)
 
 
-def run_history(seed: int, folder: Path, *, steps: int = 20, on_server: OnServer | None = None, team: bool = False) -> Told:
+def run_history(
+    seed: int, folder: Path, *, steps: int = 20, on_server: OnServer | None = None, team: bool = False, drawn: Drawn = DRAWN
+) -> Told:
     """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
 
     `on_server` opens the store where that is on a server, and with `team` several workers crawl.
     """
-    return _History(seed, folder, on_server, team=team).run(steps)
+    return _History(seed, folder, on_server, team=team, drawn=drawn).run(steps)
 
 
 class _History:
-    def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool) -> None:
+    def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn) -> None:
+        self._drawn = drawn
         chance = self._chance = random.Random(seed)
         sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
         if chance.random() < 0.4:
             sites.append(Site("d.example", start=False))
         self._web = Web(sites, flakiness=random.Random(seed + 1))
-        self._changes = Changes(self._web, chance)
+        self._changes = Changes(self._web, chance, drawn)
         self._changes.begin()
         small_brake = chance.random() < 0.3
         self._configuration = Configuration(
@@ -76,12 +83,16 @@ class _History:
         if chance.random() < 0.5:
             shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
             self._configuration = replace(self._configuration, global_rules=shared)
+        self._focus = focus.chosen(drawn, chance)
+        self._configuration = focus.fitting(self._focus, self._configuration, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
         self._told = Told(seed)
         self._look()
         self._unsettled = False
         """A site or a page has failed since the last settled state."""
+        self._asked_to_wait = False
+        """A site has, in the last crawl: by the rule for that it may take an hour."""
         self._clock_off = 0
         """After the clock was set back: rounds until everything is due after its usual time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
@@ -101,6 +112,9 @@ class _History:
 
     def _step(self) -> None:
         chance = self._chance
+        if self._focus and chance.random() < 0.5:
+            self._dwell()
+            return
         what = chance.random()
         if what < 0.38:
             self._say("; ".join(self._changes.change() for _ in range(chance.randint(1, 6))))
@@ -117,22 +131,64 @@ class _History:
         elif what < 0.67:
             self._say(self._command())
         elif what < 0.7:
-            back = chance.choice((HOUR, 72 * HOUR))
-            self._machine.clock._now -= back
-            self._clock_off = 2
-            self._say(f"the clock is set back by {back} s")
+            self._set_clock()
+        elif what < 0.76 and self._drawn.starts:
+            self._say(self._changes.start_urls())
+            self._note_elsewhere()
         else:
             due = self._configuration.refresh_max + 1
             self._machine.clock.advance(chance.choice((1, 600, HOUR, due, due, self._configuration.longest_wait)))
             self._crawl(self._fate())
 
-    def _command(self, *, crawled: bool = False) -> str:
+    def _dwell(self) -> None:
+        """A step of what the history dwells on."""
+        chance, what = self._chance, self._chance.random()
+        if self._focus == "clock":
+            if what < 0.4:
+                self._say(self._changes.outage(("busy", "503", "refused", "timeout", "flaky")))
+                self._unsettled = True
+            if what < 0.7:
+                self._machine.clock.advance(self._configuration.longest_wait)
+                self._crawl(Fate())
+                self._set_clock()
+            if what > 0.3:
+                self._say(self._command("recrawl", most=100))
+            self._crawl(Fate())
+            return
+        if what < 0.25:
+            self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
+        elif self._focus == "starts" and what < 0.6:
+            self._say(self._changes.start_urls())
+            self._note_elsewhere()
+        elif self._focus == "decisions" and what < 0.45:
+            self._say(self._command(chance.choice(("approve", "approve", "discard"))))
+        elif self._focus == "decisions" and what < 0.65:
+            self._say("; ".join(self._changes.about_equal() for _ in range(chance.randint(1, 2))))
+        if chance.random() < 0.7:
+            self._crawl_when_due()
+
+    def _crawl_when_due(self) -> None:
+        self._machine.clock.advance(self._configuration.refresh_max + 1)
+        self._crawl(Fate(stop_after=self._chance.randint(0, 60)) if self._chance.random() < 0.15 else Fate())
+
+    def _set_clock(self) -> None:
+        steps = (2 * HOUR, 72 * HOUR, 400 * DAY) if self._drawn.clock else (2 * HOUR, 72 * HOUR)
+        by = self._chance.choice(steps)
+        if self._drawn.clock and self._chance.random() < 0.5:
+            self._machine.clock._now += by
+            self._say(f"the clock is set forward by {by} s")
+            return
+        self._machine.clock._now -= by
+        self._clock_off = 2
+        self._say(f"the clock is set back by {by} s")
+
+    def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
         """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
-        name = self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))
+        name = name or self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))
         if crawled:
             self._look()
         here = [url for url in sorted(self._known) if url not in self._elsewhere]
-        chosen = self._chance.sample(here, min(len(here), self._chance.randint(1, 4)))
+        chosen = self._chance.sample(here, min(len(here), self._chance.randint(1, most)))
         self._index_before = None  # orders may wait now
         if name == "approve":
             held = {url for url, state in self._known.items() if state.held is not None}
@@ -142,9 +198,9 @@ class _History:
         self._note_unknown()
         return said
 
-    def _reconfigure(self) -> None:
+    def _reconfigure(self, new: Configuration | None = None) -> None:
         before = self._configuration
-        self._configuration = reconfigured(before, self._web, self._chance)
+        self._configuration = new or reconfigured(before, self._web, self._chance)
         self._note_elsewhere()
         if self._configuration.refresh_max < before.refresh_max:
             self._clock_off = max(1, self._clock_off)  # what was due later is due after the new interval, from the next start on
@@ -195,7 +251,8 @@ class _History:
         else:
             self._index_before = None
         if everything_due and not told.differences:
-            told.differences += Oracle(self._web, self._configuration).prompt_differences(index, self._past(after))
+            memory = _memory(after)
+            told.differences += Oracle(self._web, self._configuration).prompt_differences(index, memory, self._past(after))
         return run
 
     def _settle(self) -> None:
@@ -222,13 +279,13 @@ class _History:
         with self._machine.store() as store:
             store.check()
         states = self._known
-        memory: dict[str, Remembered] = {url: (state.state.label, state.status) for url, state in states.items()}
+        memory = _memory(states)
         oracle, index, past = Oracle(self._web, self._configuration), self._machine.index(), self._past(states)
         self._told.differences += oracle.differences(index, memory, past)
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}
         met |= {"duplicates" for has in index.values() if has.duplicates}
-        met |= {"elsewhere, indexed" for url in index if oracle.verdict(url) == ELSEWHERE}
+        met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
         self._told.met.update(met)
 
     def _settle_in_one(self, rounds: int) -> int:
@@ -255,7 +312,7 @@ class _History:
         for url in sorted(rows - index.keys()):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
-            if oracle.verdict(url) != ELSEWHERE and not _is_awaited(states.get(url)):
+            if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(states.get(url)):
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
         counts = self._counts
         found = {
@@ -292,7 +349,7 @@ class _History:
         failing: Counter[str] = Counter()
         for url, was in before.items():
             now = after.get(url)
-            if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdict(url) is not None:
+            if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
                 continue
             host = self._web.site_of(url).host
             if host in down and was.held is None and not self._configuration.bars(url, self._web):
@@ -304,8 +361,25 @@ class _History:
         for host, number in failing.items():
             if number > self._configuration.host_fetches // 2 + 1:
                 yield f"LOST    {number} documents of {host}, which mostly fails"
+        if run.ended == "finished" and not self._configuration.continuous:
+            yield from self._left_behind(after, run, oracle)
         if run.lasted < DAY and run.ended != "killed" and len(lost) > run.most_deletions:
             yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+
+    def _left_behind(self, after: Mapping[str, UrlState], run: Run, oracle: Oracle) -> Iterator[str]:
+        """After a crawl that ended by itself: nothing was left that could be fetched, and nothing waited for that could not come."""
+        if self._drawn.starts:
+            for url, state in after.items():
+                if state.state is State.PENDING and oracle.verdicts(url) == {None} and self._is_well(url):
+                    yield f"LEFT    {url}: pending after the end of the crawl"
+        longest_s = _LONGEST_CRAWL_S + (2 * HOUR if self._asked_to_wait else 0)
+        self._asked_to_wait = any(site.outage == "busy" for site in self._web.sites.values())
+        if self._drawn.clock and run.lasted - run.stalled > longest_s:
+            yield f"WAITED  {run.lasted} s, though there was nothing to wait for so long"
+
+    def _is_well(self, url: str) -> bool:
+        site = self._web.sites.get(host_of(url))
+        return site is not None and not site.outage and not any(map(fails, self._web.pages_of(site)))
 
     # --- what the present doesn't tell ----------------------------------------------------------------------------
 
@@ -322,11 +396,11 @@ class _History:
         oracle = Oracle(self._web, self._configuration)
         index = self._index_before
         known = {*(index or {}), *self._known}
-        there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and oracle.verdict(url) == ELSEWHERE}
+        there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url)}
         for url in [url for url in self._elsewhere if url not in there]:
             del self._elsewhere[url]
         for url in sorted(there - self._elsewhere.keys()):
-            if index is None:
+            if index is None or oracle.verdicts(url) != {ELSEWHERE}:
                 self._elsewhere[url] = None
             elif url in index:
                 self._elsewhere[url] = index[url]
@@ -335,7 +409,7 @@ class _History:
         """A command may have had another of equal pages pushed, before the next start gives it up to another crawler."""
         oracle = Oracle(self._web, self._configuration)
         for url in self._known:
-            if url not in self._elsewhere and self._is_of_web(url) and oracle.verdict(url) == ELSEWHERE:
+            if url not in self._elsewhere and self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url):
                 self._elsewhere[url] = None
 
     def _is_of_web(self, url: str) -> bool:
@@ -351,6 +425,10 @@ class _History:
 def _is_awaited(state: UrlState | None) -> bool:
     """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
     return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
+
+
+def _memory(states: Mapping[str, UrlState]) -> dict[str, Remembered]:
+    return {url: (state.state.label, state.status) for url, state in states.items()}
 
 
 def _row(state: UrlState | None) -> str:

@@ -7,18 +7,20 @@ that some past leads to is right.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
-from tests.histories.web import Page, Web, host_of, path_of
+from tests.histories.web import Page, Web, distances, host_of, path_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
 ABSENT: Remembered = ("absent", None)
 IN_NO_GROUP = "in no group"
 """What the key of a document begins with that is held for the rules."""
-_ERRORS = 400
+_DONE: Remembered = ("done", 200)
+_OK, _ERRORS = 200, 400
 _MANY_FAIL = 0.35
 """From this share of broken pages on, a site may well be taken for one that is down."""
 
@@ -78,30 +80,54 @@ class Oracle:
         self._web = web
         self._configuration = configuration
 
-    def verdict(self, url: str) -> int | None:
-        """As `Configuration.verdict`, with the distance that the address has from a start page."""
-        return self._configuration.verdict(url, web=self._web, depth=self._web.depth_of(url))
+    def verdicts(self, url: str) -> set[int | None]:
+        """As `Configuration.verdict`, for the distance that the address has from a start URL, and for the least that it ever had.
+
+        What has become more distant need not be known as that; what nothing leads to any more may be known as it was at any time.
+        """
+        nearest, farthest = self._web.nearest.get(url), self._web.farthest.get(url)
+        depths = {depth for depth in (nearest, self.reached.get(url, farthest)) if depth is not None}
+        return {self._configuration.verdict(url, web=self._web, depth=depth) for depth in depths or {None}}
+
+    @cached_property
+    def reached(self) -> dict[str, int]:
+        """What the present web and configuration lead to, and over how many links."""
+        return distances(dict.fromkeys(self._web.start_urls(), 0), self._leads)
+
+    def _leads(self, url: str, distance: int, redirects: int) -> tuple[str, Iterable[str]]:
+        page, most = self._web.page(url), self._configuration.max_redirects
+        if page is None or page.failure or page.status >= _ERRORS or redirects > most:
+            return "", ()
+        if self._configuration.verdict(url, web=self._web, depth=distance) is not None or self._configuration.bars(
+            url, self._web
+        ):
+            return "", ()
+        if page.status != _OK:
+            return page.location if redirects < most else "", ()
+        if not self._configuration.takes(page) or self._configuration.is_soft_error(page):
+            return "", ()
+        return "", (*page.links, page.canonical)
 
     def differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         """In a settled state."""
-        yield from self._index_differences(index, past)
+        yield from self._index_differences(index, memory, past)
         yield from self._memory_differences(memory, past)
         for kept in past.kept:
             yield from self._doubtful(kept, past)
 
-    def prompt_differences(self, index: Mapping[str, Indexed], past: Past) -> Iterator[str]:
+    def prompt_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
-        documents = self._documents(past)
+        documents = self._documents(memory, past)
         for url, has in index.items():
             if url in documents:
                 yield from self._content_differences(documents[url], has)
-            elif self.verdict(url) != ELSEWHERE and not self._may_be_its_host(url):
+            elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url):
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
 
     # --- the index ------------------------------------------------------------------------------------------------
 
-    def _index_differences(self, index: Mapping[str, Indexed], past: Past) -> Iterator[str]:
-        documents = self._documents(past)
+    def _index_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
+        documents = self._documents(memory, past)
         for group in _groups(documents):
             may = [one for one in group if not any(_always_better(other, one, group) for other in group)]
             there = [one for one in group if one.url in index]
@@ -116,7 +142,7 @@ class Oracle:
             if url not in documents:
                 yield from self._other_differences(url, has, past)
         for url, was in past.elsewhere.items():
-            if was is not None and self.verdict(url) == ELSEWHERE and url not in index:
+            if was is not None and self.verdicts(url) == {ELSEWHERE} and url not in index:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
     def _content_differences(self, document: _Document, has: Indexed) -> Iterator[str]:
@@ -126,7 +152,7 @@ class Oracle:
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
     def _other_differences(self, url: str, has: Indexed, past: Past) -> Iterator[str]:
-        if self.verdict(url) != ELSEWHERE:
+        if ELSEWHERE not in self.verdicts(url):
             yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
         elif url not in past.elsewhere:
             yield f"EXTRA   {url}: {has.title!r}, which was not indexed when another crawler took it over"
@@ -135,14 +161,18 @@ class Oracle:
             if was is not None and (was.title, was.text) != (has.title, has.text):
                 yield f"CHANGED {url}: {has.title!r}, was {was.title!r} when another crawler took it over"
 
-    def _documents(self, past: Past) -> dict[str, _Document]:
-        """All documents by address, those that stand aside marked so and with the key of the page they stand aside for."""
+    def _documents(self, memory: Mapping[str, Remembered], past: Past) -> dict[str, _Document]:
+        """All documents by address, those that stand aside marked so and with the key of the page they stand aside for.
+
+        Where either may be, with the present as it is, what is remembered says whether an address is a document.
+        """
         documents: dict[str, _Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
             documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
         for page in self._all_pages():
-            if page.url not in documents and self._remembered(page) == {("done", 200)}:
+            may = self._remembered(page)
+            if page.url not in documents and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE)):
                 key = self._configuration.content_key(page.title, page.text)
                 canonical = self._canonical(page)
                 documents[page.url] = _Document(page.url, page.title, page.text, canonical, key, key)
@@ -168,7 +198,7 @@ class Oracle:
 
     def _memory_differences(self, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         kept = {one.url for one in past.kept}
-        linked_dead = {url for site in self._web.sites.values() for url in site.dead}
+        linked_dead = {url for site in self._web.sites.values() for url in site.dead} | set(self._web.starts)
         linked_dead |= {
             link for page in self._web.pages.values() for link in (*page.links, page.canonical, page.location) if link
         }
@@ -183,19 +213,20 @@ class Oracle:
 
     def _remembered(self, page: Page) -> set[Remembered]:
         """What may be remembered of a page that is there."""
+        may: set[Remembered] = set() if page.url in self.reached else {ABSENT}
+        for verdict in self.verdicts(page.url):
+            if verdict is None:
+                may |= self._of_page_inside(page)
+            else:
+                may |= {ABSENT, ("excluded", ELSEWHERE)} | ({("excluded", OUTSIDE)} if verdict == OUTSIDE else set())
+        return may
+
+    def _of_page_inside(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
-        verdict = configuration.verdict(page.url, web=web, depth=page.depth)
-        if verdict is not None:
-            return (
-                {ABSENT, ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
-                if verdict == OUTSIDE
-                else {ABSENT, ("excluded", ELSEWHERE)}
-            )
         if page.redirects > configuration.max_redirects:
             return {ABSENT}
         if configuration.bars(page.url, web):
-            found_for_sure = page.linked and not configuration.bars(web.site_of(page.url).home, web)
-            return {("excluded", 740)} if found_for_sure else {ABSENT, ("excluded", 740)}
+            return {("excluded", 740)}
         if page.failure:
             return {ABSENT, *((state, status) for state in ("failed", "gone") for status in (612, 613))}
         if page.status >= _ERRORS:
@@ -214,11 +245,13 @@ class Oracle:
         """What may be remembered of an address where nothing is."""
         if host_of(url) not in self._web.sites:
             return {ABSENT, ("failed", 680), ("gone", 680), ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
-        if self.verdict(url) is not None:
-            return {ABSENT, ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
-        if self._configuration.bars(url, self._web):
-            return {ABSENT, ("excluded", 740)}
-        may = {ABSENT, ("gone", 404)} if linked else {ABSENT}
+        verdicts, may = self.verdicts(url), {ABSENT}
+        if verdicts != {None}:
+            may |= {("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
+        if None in verdicts and self._configuration.bars(url, self._web):
+            may |= {("excluded", 740)}
+        elif None in verdicts and linked:
+            may |= {("gone", 404)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
     def _doubtful(self, kept: Kept, past: Past) -> Iterator[str]:
@@ -226,11 +259,11 @@ class Oracle:
         page = self._web.page(kept.url)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
-            if self.verdict(kept.url) != OUTSIDE:
+            if OUTSIDE not in self.verdicts(kept.url):
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
-        if kept.why == "host" and (page is None or not _fails(page) or self._failing_share(kept.url) < _MANY_FAIL):
+        if kept.why == "host" and (page is None or not fails(page) or self._failing_share(kept.url) < _MANY_FAIL):
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
@@ -245,19 +278,19 @@ class Oracle:
 
     def _may_be_its_host(self, url: str) -> bool:
         page = self._web.page(url)
-        return page is not None and _fails(page)
+        return page is not None and fails(page)
 
     def _failing_share(self, url: str) -> float:
         pages = self._web.pages_of(self._web.site_of(url))
-        return sum(map(_fails, pages)) / (len(pages) + 1)
+        return sum(map(fails, pages)) / (len(pages) + 1)
 
     def _all_pages(self) -> list[Page]:
         return [*(self._web.home(site) for site in self._web.sites.values()), *self._web.pages.values()]
 
     def _shown(self, url: str) -> str:
-        page, verdict = self._web.page(url), self.verdict(url)
-        if verdict is not None:
-            return f"the rules exclude it ({verdict})"
+        page, verdicts = self._web.page(url), self.verdicts(url)
+        if None not in verdicts:
+            return f"the rules exclude it ({verdicts})"
         if page is None:
             return "there is nothing"
         barred = ", barred" if self._configuration.bars(url, self._web) else ""
@@ -292,7 +325,7 @@ def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Docum
         yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
 
 
-def _fails(page: Page) -> bool:
+def fails(page: Page) -> bool:
     return bool(page.failure) or page.status >= 500
 
 

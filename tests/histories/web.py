@@ -8,8 +8,10 @@ redirects (`/r/`), and paths that lead deeper and deeper (`/deep/`). The home pa
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from heapq import heapify, heappop, heappush
 
 HTML, PLAIN, IMAGE = "text/html", "text/plain", "image/png"
 OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky", "mostly", "mostly")
@@ -30,12 +32,14 @@ class Page:
     type: str = HTML
     noindex: bool = False
     canonical: str = ""
+    header_noindex: bool = False
+    """By a header, `X-Robots-Tag`."""
+    link_canonical: str = ""
+    """A canonical page named by a header, `Link`."""
     validator: str = "etag"
     """How a request can be conditional: "etag", "modified" or "none"."""
     failure: str = ""
     """No answer for this page, though its site is well: "refused" or "timeout"."""
-    depth: int = 1
-    """Links from the nearest start page; the same for as long as there is the page."""
     redirects: int = 0
     linked: bool = True
     """By the home page of its site. One that isn't is part of a structure."""
@@ -95,8 +99,12 @@ class Web:
         """Addresses where a page was."""
         self.led_to: set[str] = set()
         """Addresses to which a redirect leads or has led, and which are linked as well: by which way they were found first depends on the past."""
-        self.depths: dict[str, int] = {}
-        """Links from the nearest start page, of everything that is or was there."""
+        self.starts: list[str] = []
+        """Start URLs beside the home pages."""
+        self.nearest: dict[str, int] = {}
+        """Links from the nearest start URL, at the time when they were fewest for it or for what links it; of everything that is or was there."""
+        self.farthest: dict[str, int] = {}
+        """The same when they were most."""
         self.requests: dict[str, int] = {}
         self._flakiness = flakiness
 
@@ -110,10 +118,13 @@ class Web:
     def pages_of(self, site: Site) -> list[Page]:
         return [page for page in self.pages.values() if host_of(page.url) == site.host]
 
+    def start_urls(self) -> list[str]:
+        """Where crawls begin."""
+        return [site.home for site in self.sites.values() if site.start] + self.starts
+
     def put(self, page: Page) -> None:
         """Have a page be where it says."""
         self.pages[page.url] = page
-        self.depths[page.url] = page.depth
         if page.url in self.gone:
             self.gone.remove(page.url)
         site = self.site_of(page.url)
@@ -127,21 +138,23 @@ class Web:
         if leave_link and page.linked:
             self.site_of(url).dead.append(url)
 
-    def depth_of(self, url: str) -> int | None:
-        """How far an address is from a start page; None for one that isn't on this web."""
-        site = self.sites.get(host_of(url))
-        if site is None:
-            return None
-        home = 0 if site.start else 1
-        return home if url == site.home else self.depths.get(url, home + 1)
+    def note_nearest(self) -> None:
+        """Remember how near to a start URL addresses have become, and how far from it; after each change."""
+        now = distances(dict.fromkeys(self.start_urls(), 0), self._leads)
+        for url, distance in now.items():
+            self.farthest[url] = max(distance, self.farthest.get(url, distance))
+        self.nearest = distances({**self.nearest, **dict.fromkeys(self.start_urls(), 0)}, self._leads)
+
+    def _leads(self, url: str, _: int, __: int) -> tuple[str, Iterable[str]]:
+        page = self.page(url)
+        return ("", ()) if page is None else (page.location, (*page.links, page.canonical, page.link_canonical))
 
     def home(self, site: Site) -> Page:
         """A site's home page, which links all others."""
         links = [page.url for page in self.pages_of(site) if page.linked] + site.dead
         if site is self.first:
             links += [other.home for other in self.sites.values() if other is not site]
-        depth = 0 if site.start else 1
-        return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, depth=depth, stamp=site.stamp)
+        return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, stamp=site.stamp)
 
     def page(self, url: str) -> Page | None:
         """What is at an address, whether or not its site answers; None where there is nothing."""
@@ -211,3 +224,26 @@ def _version_of(page: Page) -> str:
     """Differs whenever what is sent does."""
     sent = (page.title, page.text, page.links, page.noindex, page.type, page.canonical, page.stamp)
     return blake2b(repr(sent).encode(), digest_size=6).hexdigest()
+
+
+Leads = Callable[[str, int, int], tuple[str, Iterable[str]]]
+"""Where an address leads, by a redirect and by links; given how many links, and then redirects, it is away."""
+
+
+def distances(starts: Mapping[str, int], leads: Leads) -> dict[str, int]:
+    """How many links away from the nearest of some addresses another is, given how far those are away; a redirect is no link."""
+    found: dict[str, int] = {}
+    waiting = [(distance, 0, url) for url, distance in starts.items()]
+    heapify(waiting)
+    while waiting:
+        distance, redirects, url = heappop(waiting)
+        if url in found:
+            continue
+        found[url] = distance
+        to, links = leads(url, distance, redirects)
+        if to and to not in found:
+            heappush(waiting, (distance, redirects + 1, to))
+        for link in links:
+            if link and link not in found:
+                heappush(waiting, (distance + 1, 0, link))
+    return found

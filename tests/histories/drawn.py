@@ -1,0 +1,30 @@
+"""What histories draw beside a web that changes, settings that change, outages and kills: each can be left out, to look at the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What is drawn."""
+
+    starts: bool = True
+    """Start URLs that come and go."""
+    clock: bool = True
+    """A clock that is set forward as well as back, and crawls that must not wait for that."""
+
+    decisions: bool = True
+    """Deletions that are held for the rules again and again, and what a person decides about them."""
+
+    @staticmethod
+    def named(names: str) -> Drawn:
+        """Those named, apart by commas, and no others; "all" and "none" are names too."""
+        known = [field.name for field in fields(Drawn)]
+        wanted = known if names == "all" else [] if names == "none" else names.split(",")
+        if unknown := set(wanted) - set(known):
+            raise ValueError(f"{', '.join(sorted(unknown))}: there are {', '.join(known)}")
+        return Drawn(**{name: name in wanted for name in known})
+
+
+DRAWN = Drawn()

@@ -1,0 +1,47 @@
+"""What a history dwells on: most faults need two or three things one after the other, which chance alone seldom brings together."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from tests.histories.configuration import Configuration, Rule
+from tests.histories.drawn import Drawn
+from tests.histories.web import Web
+
+
+def chosen(drawn: Drawn, chance: random.Random) -> str:
+    """What a history dwells on; every third on nothing."""
+    focuses = [name for name in ("starts", "clock", "decisions") if getattr(drawn, name)]
+    return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
+
+
+def fitting(focus: str, configuration: Configuration, chance: random.Random) -> Configuration:
+    """A configuration under which what the history dwells on can happen."""
+    if focus == "starts":
+        return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
+    if focus == "clock":
+        return replace(configuration, delay=chance.choice((0.0, 0.0, 2.0)))
+    if focus == "decisions":
+        return replace(configuration, max_deletions=chance.choice((0, 1, 2)), max_deletions_percent=0)
+    return configuration
+
+
+def changed(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
+    """One change of what decides about it."""
+    if focus == "starts":
+        return chance.choice(
+            (
+                replace(configuration, max_depth=chance.choice((0, 1, 2, 3))),
+                replace(configuration, offsite=not configuration.offsite),
+                replace(configuration, entire_site=not configuration.entire_site),
+            )
+        )
+    if focus == "decisions":
+        hosts = [*web.sites][1:]
+        page = chance.choice([*web.pages])
+        target = Rule(False, "domain", chance.choice(hosts)) if chance.random() < 0.6 else Rule(False, "prefix", page)
+        if target in configuration.rules or any(rule.kind == target.kind and not rule.allow for rule in configuration.rules):
+            return replace(configuration, rules=tuple(rule for rule in configuration.rules if rule.allow))
+        return replace(configuration, rules=(target, *configuration.rules))
+    return configuration
