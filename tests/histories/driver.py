@@ -24,7 +24,6 @@ from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.opening import open_engine
 from crawlspace.run import FetchPage, FetchRobots
-from crawlspace.state.groups import held_checksum
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
@@ -33,7 +32,7 @@ from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.histories.oracle import IN_NO_GROUP, Indexed, Kept
+from tests.histories.oracle import Indexed, Kept
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -229,10 +228,7 @@ class Machine:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
         assert state.held is not None
-        if state.checksum == held_checksum(state.id):
-            title, text = self._latest[state.url]
-            return Kept(state.url, title, text, "?", state.held.label, (IN_NO_GROUP, state.url))
-        title, text = self._contents[state.url, state.checksum]
+        title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = _checksum(title, text, configuration)
         key = None if now == state.checksum else ("as it was", state.checksum.hex())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from crawlspace.model import State, UrlState
+from crawlspace.model import Held, State, UrlState
 from tests.histories import focus
 from tests.histories.changes import Changes, reconfigured
 from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
@@ -195,6 +195,13 @@ class _History:
             self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
+        if name in ("approve", "discard") and not crawled:
+            undecided = [
+                url
+                for url, state in self._known.items()
+                if state.held in (Held.RULES, Held.MANY) and state.checksum is not None
+            ]
+            self._told.differences += [f"HELD    {url}: after all was decided, {_row(self._known[url])}" for url in undecided]
         self._note_unknown()
         return said
 

@@ -169,6 +169,8 @@ class Oracle:
         documents: dict[str, _Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
+            if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
+                key = (IN_NO_GROUP, kept.url)
             documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
         for page in self._all_pages():
             may = self._remembered(page)
