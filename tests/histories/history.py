@@ -196,11 +196,7 @@ class _History:
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
         if name in ("approve", "discard") and not crawled:
-            undecided = [
-                url
-                for url, state in self._known.items()
-                if state.held in (Held.RULES, Held.MANY) and state.checksum is not None
-            ]
+            undecided = [url for url, state in self._known.items() if state.held is Held.RULES and state.checksum is not None]
             self._told.differences += [f"HELD    {url}: after all was decided, {_row(self._known[url])}" for url in undecided]
         self._note_unknown()
         return said
