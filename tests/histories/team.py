@@ -141,7 +141,7 @@ class Team:
             due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
             return max(0.5, float(due[0][1]) / 1000 - self._machine.clock.now()) if due else 1000.0
         client, now = self.members[0].store.scripts.client, self._machine.clock.now()
-        rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at) - now) > 0]
+        rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at.split()[0]) - now) > 0]
         if rests and not client.exists(f"{{{NAME}}}:owner"):
             return min(rests)  # all there is to do is at sites that are not to be asked before
         waits = [wait for member in self.members if (wait := member.engine.frontier.wake_in()) is not None]
