@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
+from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.readers import words
 from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
@@ -20,7 +21,6 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
 
-_CREDENTIALS = re.compile(r"//[^/?#@\s]*@")
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),  # begins like the next one
     (codecs.BOM_UTF16_LE, "UTF-16"),
@@ -130,7 +130,7 @@ def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | No
         path = Path(str(named))
         if not is_there(path):
             raise SettingError(
-                f"CRAWLSPACE_GLOBAL_RULES is {str(named)!r}, and there is no such file; write it, or mend the path"
+                f"CRAWLSPACE_GLOBAL_RULES is {quoted(str(named))}, and there is no such file; write it, or mend the path"
             )
         return path
     for path in (folder / GLOBAL_RULES, Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"])) / GLOBAL_RULES):
@@ -162,15 +162,17 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
 
 
 def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
-    line = _without_credentials(line)  # there they are wrong anyway
-
     def mistake(column: int, message: str) -> None:
         mistakes.append(Mistake(file, number, column, message, line))
 
     parts = line.split()
     column = line.index(parts[0]) + 1
+    if without_credentials(line) != line:
+        return mistake(column, "a start URL must not carry a user name or password")
     if not parts[0].lower().startswith(tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)):
-        return mistake(column, f"a start URL begins with http:// or https://, as in http://{parts[0].split('://')[-1]}")
+        return mistake(
+            column, f"a start URL begins with http:// or https://, as in http://{printable(parts[0].split('://')[-1])}"
+        )
     try:
         url = parse(parts[0])
     except MalformedUrl as error:
@@ -178,14 +180,11 @@ def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mi
     shift = 0
     for word in parts[1:]:
         if word not in {f"shift={n}" for n in range(-2, 3)}:
-            return mistake(line.rindex(word) + 1, f"unexpected {word!r}; only shift=-2 (first) to shift=2 (last) may follow")
+            return mistake(
+                line.rindex(word) + 1, f"unexpected {quoted(word)}; only shift=-2 (first) to shift=2 (last) may follow"
+            )
         shift = int(word.removeprefix("shift="))
     found.append(StartUrl(url, shift, f"{file}:{number}"))
-
-
-def _without_credentials(line: str) -> str:
-    """They must not be shown."""
-    return _CREDENTIALS.sub(lambda match: "//" + "*" * (len(match[0]) - 3) + "@", line)
 
 
 def is_there(path: Path) -> bool:
@@ -257,7 +256,7 @@ def _read_text(path: Path, mistakes: list[Mistake]) -> str:
     if not wrong:
         return text
     number, start = wrong[0]
-    shown = _without_credentials(_NO_UTF_8.sub("\ufffd", lines[number]))
+    shown = _NO_UTF_8.sub("\ufffd", lines[number])
     message = "what stands here is not UTF-8; save the file as UTF-8"
     mistakes.append(Mistake(path.name, number + 1, start + 1, message, shown))
     for number, _ in wrong:

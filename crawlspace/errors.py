@@ -21,15 +21,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
+
+from crawlspace.printable import excerpt, message, printable
 
 
 class CrawlspaceError(Exception):
-    """Base of all errors shown to users as a sentence, never as a traceback."""
+    """Base of all errors shown to users as a sentence, never as a traceback. Without credentials and control characters (printable)."""
 
     transient = False
     exit_status = 1
+
+    def __str__(self) -> str:
+        return message(super().__str__())
 
 
 class UsageError(CrawlspaceError):
@@ -59,31 +66,52 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}: {message(self.message)}"
         if not self.text:
-            return f"{self.file}:{self.line}:{self.column}: {self.message}"
-        shown, caret = _around(self.text.replace("\t", " "), self.column - 1)
-        return f"{self.file}:{self.line}:{self.column}: {self.message}\n    {shown}\n    {' ' * caret}^"
-
-
-def _around(text: str, place: int) -> tuple[str, int]:
-    """Return what a person need see of a long line, and where the place is in it."""
-    if len(text) <= _SHOWN:
-        return text, place
-    start = max(0, min(place - _SHOWN // 2, len(text) - _SHOWN))
-    head, tail = "…" if start else "", "…" if start + _SHOWN < len(text) else ""
-    return f"{head}{text[start : start + _SHOWN]}{tail}", place - start + len(head)
-
-
-_SHOWN = 120
-"""Characters of a line."""
+            return place
+        shown, caret = excerpt(self.text, self.column - 1)
+        return f"{place}\n    {shown}\n    {' ' * caret}^"
 
 
 class RuleFileError(ConfigError):
-    """A rule file that does not parse; `mistakes` holds all of them."""
+    """A rule file that does not parse; `mistakes` holds all of them. The first MOST_SHOWN of each file are shown."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
-        super().__init__("\n".join(map(str, self.mistakes)))
+        super().__init__()
+
+    def __str__(self) -> str:
+        return "\n".join(first_of_each_file(self.mistakes))
+
+
+MOST_SHOWN = 100
+"""Mistakes or findings of a file."""
+
+
+class InFile(Protocol):
+    """What is wrong at a place of a file; it is shown as its text."""
+
+    @property
+    def file(self) -> str: ...
+
+
+def first_of_each_file(found: Iterable[InFile]) -> Iterator[str]:
+    """Yield the text of what was found, MOST_SHOWN of each file, and behind those how many more there are."""
+    numbers: Counter[str] = Counter()
+    last = ""
+    for one in found:
+        if one.file != last and numbers[last] > MOST_SHOWN:
+            yield _more(last, numbers[last])
+        last = one.file
+        numbers[last] += 1
+        if numbers[last] <= MOST_SHOWN:
+            yield str(one)
+    if numbers[last] > MOST_SHOWN:
+        yield _more(last, numbers[last])
+
+
+def _more(file: str, number: int) -> str:
+    return f"{printable(file)}: and {number - MOST_SHOWN:,} more"
 
 
 class StoreError(CrawlspaceError):

@@ -14,6 +14,8 @@ from zlib import crc32
 
 from ada_url import join_url, normalize_url
 
+from crawlspace.printable import quoted
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -70,7 +72,7 @@ def join(base: str, href: str) -> str:
     try:
         return str(join_url(base, href))
     except (ValueError, UnicodeError) as error:
-        raise MalformedUrl(f"{_shown(href)} is not a URL") from error
+        raise MalformedUrl(f"{quoted(href)} is not a URL") from error
 
 
 def parse(text: str, *, host_as_written: str | None = None) -> Url:
@@ -82,7 +84,7 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     try:
         href = normalize_url(text)
     except (ValueError, UnicodeError) as error:
-        raise MalformedUrl(f"{_shown(text)} is not an absolute URL") from error
+        raise MalformedUrl(f"{quoted(text)} is not an absolute URL") from error
     scheme, _, rest = href.partition(":")
     rest = rest.partition("#")[0]
     if scheme not in DEFAULT_PORTS:
@@ -99,9 +101,9 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
         host, port = authority, ""
     host = host.removesuffix(".")  # the root of the name space: the same host, and not a way past a rule
     if not host:
-        raise MalformedUrl(f"{_shown(text)} has no host")
+        raise MalformedUrl(f"{quoted(text)} has no host")
     if ".." in f".{host}.":  # `a.example..` would be looked up as `a.example`, past the rules for that
-        raise MalformedUrl(f"{_shown(text)} has a host with two dots in a row")
+        raise MalformedUrl(f"{quoted(text)} has a host with two dots in a row")
     written = host_as_written or _written_host(text) or host
     if written.lower() != host:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule either
         written = host
@@ -137,8 +139,3 @@ def _written_host(text: str) -> str | None:
     if not match:
         return None
     return _PORT.sub("", match[1].rsplit("@", 1)[-1])
-
-
-def _shown(text: str) -> str:
-    """A text from outside, fit for one line of a message."""
-    return repr(text if len(text) <= 200 else text[:200] + "…")

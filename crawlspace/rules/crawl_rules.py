@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from crawlspace.decision import RuleRef
 from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
 
 
@@ -194,11 +195,22 @@ def _lines(text: str, file: str) -> Iterator[_Line]:
 
 def _rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
     """Return the rule of a line, or None after adding what is wrong with it."""
+    wrong: list[Mistake] = []
+    rule = _read_rule(line, wrong)
+    if wrong and without_credentials(line.text) != line.text:  # a message about a word could show a part of them
+        wrong = [line.mistake(line.words[-1], "a rule has no user name or password; URLs with one are never crawled")]
+    mistakes += wrong
+    return rule
+
+
+def _read_rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
     before = len(mistakes)
     first, *rest = line.words
     action = _ACTIONS.get(first.text.lower())
     if action is None:
-        mistakes.append(line.mistake(first, f"expected 'allow' or 'forbid', not {first.text!r}{_meant(first.text, _ACTIONS)}"))
+        mistakes.append(
+            line.mistake(first, f"expected 'allow' or 'forbid', not {quoted(first.text)}{_meant(first.text, _ACTIONS)}")
+        )
         if not (_meant(first.text, _ACTIONS) or (rest and _kind(rest[0].text))):
             return None  # not meant as a rule; what follows would only repeat it
     if not rest:
@@ -265,7 +277,7 @@ def _unexpected(word: str, kind: Kind) -> str:
     if word.startswith("#"):
         return "a comment stands on a line of its own"
     netmasks = ", and only address rules have a netmask" if kind is not Kind.ADDRESS else ""
-    return f"unexpected {word!r}: a rule ends with its target{netmasks}"
+    return f"unexpected {quoted(word)}: a rule ends with its target{netmasks}"
 
 
 def _no_kind(action: str, rest: list[_Word]) -> str:
@@ -273,7 +285,7 @@ def _no_kind(action: str, rest: list[_Word]) -> str:
     meant = _meant(word, _KINDS)
     if not meant and len(rest) == 1 and action.lower() in _ACTIONS:
         meant = f"; for a host write '{action} domain {word}'"
-    return f"expected domain, prefix, address or a URL with http:// or https://, not {word!r}{meant}"
+    return f"expected domain, prefix, address or a URL with http:// or https://, not {quoted(word)}{meant}"
 
 
 def _kind(word: str) -> bool:

@@ -19,7 +19,19 @@ from tests.command_line import ROOT
 LEVELS = ("values", "middle", "engine", "runtime", "outer")
 PARTS = {
     **dict.fromkeys(
-        ("model", "decision", "urls", "clock", "errors", "content_type", "counted", "private_files", "readers", "recent"),
+        (
+            "model",
+            "decision",
+            "urls",
+            "clock",
+            "errors",
+            "content_type",
+            "counted",
+            "printable",
+            "private_files",
+            "readers",
+            "recent",
+        ),
         "values",
     ),
     **dict.fromkeys(("rules", "state", "frontier", "content", "index"), "middle"),

@@ -326,7 +326,7 @@ ENCODED = [
     (
         "start_urls.txt",
         b"http://me:secret@h/\xe4",
-        ["start_urls.txt:1:20: what stands here is not UTF-8; save the file as UTF-8\n    http://*********@h/\ufffd\n"],
+        ["start_urls.txt:1:20: what stands here is not UTF-8; save the file as UTF-8\n    http://…@h/\ufffd\n"],
     ),
     ("crawl.rules", b"alow domain a\n\xff", ["crawl.rules:1:1: expected 'allow'", "crawl.rules:2:1: what stands here"]),
     ("start_urls.txt", "\ufeffhttp://ä/\u2028".encode(), []),

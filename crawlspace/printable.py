@@ -1,0 +1,215 @@
+"""Text from outside, made fit to be printed: without credentials, without characters that steer a terminal, and not too long.
+
+Arguments, settings, lines of files, pages, servers and the shared store can hold anything. Whatever of it reaches a message, the log or
+the output of a command goes through one of these:
+
+* `printable`: one value inside a sentence; `quoted`: the same in quotation marks, other values than text as Python writes them;
+* `message`: a whole sentence, as the last step before it is shown; values that were made printable before stay as they are;
+* `excerpt`: a line of a file with a place in it;
+* `escaped`: only the characters, for output that must be complete, as JSON and the addresses of pages.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+
+EXCERPT = 200
+"""Characters of a value in a sentence."""
+MESSAGE = 2048
+"""Characters of a sentence."""
+HIDDEN = "…"
+"""Stands for credentials, and for what was cut off."""
+
+
+def printable(value: object, *, most: int = EXCERPT) -> str:
+    """Return a value as text for a sentence, of at most `most` characters, in one line."""
+    return cut(escaped(without_credentials(_text(value)[:_READ])), most)
+
+
+def quoted(value: object, *, most: int = EXCERPT) -> str:
+    """Return a value as Python would write it, text in quotation marks, otherwise as `printable` does."""
+    if not isinstance(value, str):
+        return printable(value, most=most)
+    text = repr(cut(without_credentials(value[:_READ]), most))
+    return text if len(text) <= most + 2 else f"{text[:most]}{HIDDEN}{text[-1]}"  # escapes have made it longer
+
+
+def message(sentence: str, *, most: int = MESSAGE) -> str:
+    """Return a sentence, or several lines of them, without credentials and control characters, and not too long."""
+    return cut(escaped(without_credentials(sentence[:_READ]), keep_lines=True), most)
+
+
+def escaped(text: str, *, keep_lines: bool = False) -> str:
+    r"""Return the text with control, bidirectional and NUL characters written as `\x1b` or `\u202e`, as in JSON where that has them.
+
+    `keep_lines` leaves tabs and the ends of lines.
+    """
+    return (_STEERING if keep_lines else _STEERING_OR_BREAKING).sub(_escape, text)
+
+
+def without_credentials(text: str) -> str:
+    """Return the text with the user information of all URLs in it hidden, and passwords in their queries; well-formed or not."""
+    shown, _ = _hide(text, 0)
+    return shown
+
+
+def excerpt(line: str, place: int, *, width: int = 120) -> tuple[str, int]:
+    """Return what a person need see of a line, at most EXCERPT characters, and where in that the place is that counts from 0 in the line."""
+    first = max(0, place - _READ // 2)
+    line, place = _hide(line[first : first + _READ].replace("\t", " "), place - first)
+    start, end = 0, len(line)
+    if end > width:
+        start = max(0, min(place - width // 2, end - width))
+        end = start + width
+    cells = [escaped(character) for character in line[start:end]]
+    room = EXCERPT - 2
+    while sum(map(len, cells)) > room:  # escapes are longer than what they stand for
+        if place - start > len(cells) // 2:
+            cells.pop(0)
+            start += 1
+        else:
+            cells.pop()
+            end -= 1
+    head, tail = HIDDEN if start else "", HIDDEN if end < len(line) else ""
+    return f"{head}{''.join(cells)}{tail}", len(head) + sum(map(len, cells[: place - start])) + max(0, place - end)
+
+
+def cut(text: str, most: int) -> str:
+    """Return the beginning of a text, with an ellipsis where something is left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}{HIDDEN}"
+
+
+_READ = 1 << 16
+"""Characters of a text that are looked at: it may be one of megabytes that was sent to stop the crawler."""
+_BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_SEPARATORS = "\u2028\u2029"
+_SURROGATES = "\ud800-\udfff"
+_STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDIRECTIONAL}{_SEPARATORS}{_SURROGATES}]")
+_STEERING_OR_BREAKING = re.compile(f"[\x00-\x1f\x7f-\x9f{_BIDIRECTIONAL}{_SEPARATORS}{_SURROGATES}]")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else repr(_without_secrets(value))
+
+
+def _without_secrets(value: object, depth: int = 0) -> object:
+    """A value of a setting, those of names that tell of a secret hidden."""
+    if depth > 4:
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key: HIDDEN if isinstance(key, str) and _SECRET.search(key) else _without_secrets(inner, depth + 1)
+            for key, inner in value.items()
+        }
+    if isinstance(value, (list, tuple)):
+        return type(value)([_without_secrets(inner, depth + 1) for inner in value]) if type(value) in {list, tuple} else value
+    return value
+
+
+_SECRET = re.compile(r"pass|pwd|secret|token|api.?key|credential|authorization|cookie", re.IGNORECASE)
+
+
+# --- credentials ------------------------------------------------------------------------------------------------------
+
+
+def _hide(text: str, place: int) -> tuple[str, int]:
+    """Return the text with its credentials hidden, and where a place of it is then."""
+    if "@" not in text and "=" not in text:
+        return text, place
+    parts: list[str] = []
+    done, moved = 0, place
+    for start, end in _merged([*_user_information(text), *_passwords(text)]):
+        parts += (text[done:start], HIDDEN)
+        done = end
+        if place >= end:
+            moved -= end - start - len(HIDDEN)
+        elif place > start:
+            moved -= place - start
+    return "".join([*parts, text[done:]]), moved
+
+
+def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans in their order, those that overlap as one."""
+    first, last = 0, 0
+    for start, end in sorted(spans):
+        if start < last:
+            last = max(last, end)
+            continue
+        if first < last:
+            yield first, last
+        first, last = start, end
+    if first < last:
+        yield first, last
+
+
+def _passwords(text: str) -> Iterator[tuple[int, int]]:
+    for found in _PASSWORD.finditer(text):
+        yield found.span(1)
+
+
+_PASSWORD = re.compile(r"[?&;](?:password|passwd|pwd|secret)=([^&;#\s'\"]+)", re.IGNORECASE)
+_AUTHORITY = re.compile(r"(?::[/\\]+|[/\\]{2,})([^/\\?#\n]*)")
+_WORD = re.compile(r"\S+")
+_BLANK = re.compile(r"\s")
+_NO_PASSWORD = re.compile(r"[^:\[\]]*|(?:[^:]*|\[[^\]]*\]):\d*[^\w]*|\[[^\]]*\]|[^:]*:\d*[\"'),.;>]+.*")
+"""What stands before the path of a URL without user information."""
+
+
+def _user_information(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where user information stands, as (start, end) without the `@`, whether or not a parser would take it for that."""
+    ats = [found.start() for found in re.finditer("@", text)]
+    if not ats:
+        return
+    blanks = [found.start() for found in _BLANK.finditer(text)]
+    done = 0
+    for found in _AUTHORITY.finditer(text):
+        start, end = found.span(1)
+        if start < done:
+            continue
+        authority = found[1]
+        word = authority.split(maxsplit=1)[0] if authority[:1].strip() else ""
+        at = word.rfind("@")
+        if at < 0 and not _NO_PASSWORD.fullmatch(word):  # user:pass with a blank or slash in the password, and the @ behind that
+            at = authority.rfind("@")
+            if at < 0:
+                stop = bisect_left(blanks, end)
+                last = bisect_left(ats, blanks[stop] if stop < len(blanks) else len(text)) - 1
+                at = ats[last] - start if last >= 0 and ats[last] > end else -1
+        if at >= 0:
+            done = start + at
+            yield start, done
+    yield from _without_slashes(text)
+
+
+def _without_slashes(text: str) -> Iterator[tuple[int, int]]:
+    """Those of `user:password@host` and `http:user:password@host`."""
+    for found in _WORD.finditer(text):
+        word, begin = found[0], found.start()
+        colon = word.find(":")
+        if colon < 0 or word.find("@", colon) < 0 or word[colon + 1 : colon + 2] in {"/", "\\"}:
+            continue
+        user = max(map(word[:colon].rfind, "\"'`<(=[{,;/\\")) + 1
+        name = word[user:colon].lower()
+        if name == "mailto":
+            continue
+        path = _PATH.search(word, colon)
+        end = path.start() if path else len(word)
+        if path and word[colon + 1 : end].isdigit():  # host:port/path@there
+            continue
+        at = word.rfind("@", colon, end)
+        if at < 0:
+            at = word.rfind("@")
+        yield begin + (colon + 1 if name in _SCHEMES else user), begin + at
+
+
+_PATH = re.compile(r"[/\\?#]")
+_SCHEMES = ("http", "https", "redis", "rediss", "unix", "sentinel", "ftp")
