@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
-from crawlspace.model import UrlState
+from crawlspace.frontier.politeness import lanes_of
+from crawlspace.model import Source, UrlState
 from crawlspace.recent import Recent
 
 LOST = 50_000
@@ -51,9 +52,14 @@ class Holdings:
             lanes.pop(lane, None)
         return got
 
-    def has_any(self, site: str) -> bool:
-        """Whether something of the site lies ready."""
-        return bool(self._lanes[site])
+    def has_any(self, site: str, source: Source | None = None) -> bool:
+        """Whether something of the site lies ready; with `source`, something of that one."""
+        lanes = self._lanes[site]
+        return bool(lanes) if source is None else any(lane in lanes for lane in lanes_of(source))
+
+    def lacking(self, sites: Iterable[str]) -> dict[str, list[Source]]:
+        """Return by site the sources of which nothing is buffered here."""
+        return {site: [source for source in Source if site not in self or not self.has_any(site, source)] for site in sites}
 
     def put_down(self, site: str) -> list[int]:
         """Have nothing of a site lie ready; return the ids of what did."""

@@ -135,11 +135,11 @@ class Supply:
         return iter(())
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
-        """Hand out what lies ready of a site; where that is all, more is fetched meanwhile."""
+        """Hand out what is buffered of a site; where that was all of its source, more is fetched meanwhile."""
         if queue is None or site not in self._held or site in self._leaving:
             return []
         got = self._held.hand_out(site, queue.lane, limit)
-        if not self._held.has_any(site):
+        if not self._held.has_any(site, queue.source):
             self._wants[site] = max(limit, self._wants.get(site, 0))
             self._take()
         return got
@@ -194,11 +194,11 @@ class Supply:
         if not refill and not new:
             return
         self._wants, self._taking = {}, True
-        number, now = self._worker.next_number(), int(self._clock.now())
+        number, now, sources = self._worker.next_number(), int(self._clock.now()), self._held.lacking(refill)
 
         def take() -> Taken:
             return self._worker.take(
-                refill=refill, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
+                refill=refill, sources=sources, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
             )
 
         self._behind.do(lambda: _unless_dead(take), lambda taken: self._taken(taken, asked_new=new > 0))

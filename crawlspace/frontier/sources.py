@@ -1,8 +1,8 @@
 """Which source is picked from next: in proportion to weight, among those that have a URL ready to fetch.
 
-Stride scheduling: each pick moves its source on by the inverse of its weight, and the source that is farthest back goes first. So a
-source with a hundredth of the weight is picked a hundredth as often, evenly spread, and none starves. One that had nothing ready for
-a while may catch up on a few picks, and not on all that it has missed.
+Start-time fair queueing (Goyal, Vin and Cheng, 1996): each pick moves its source on by the inverse of its weight, and the source that is
+farthest back goes first. So a source with a hundredth of the weight is picked a hundredth as often, evenly spread, and none starves. One
+that had nothing ready goes on from where the last pick was made: it catches up on nothing that it missed meanwhile.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ DEFAULT_WEIGHTS: Mapping[Source, int] = {
 }
 
 _HEAVIEST = 1_000_000
-_CATCHING_UP = 16
-"""Picks that a source may catch up on; more than one, so that a site's delay costs its source nothing."""
 
 
 def read_weights(value: object) -> Mapping[Source, int]:
@@ -55,6 +53,7 @@ class WeightedSources:
         self._strides = {source: 1 / weight for source, weight in weights.items() if weight > 0}
         self._places = {source: stride / 2 for source, stride in self._strides.items()}
         self._now = 0.0
+        """Where the last pick was made; a source that has had something ready all the time is not farther back."""
 
     @property
     def running(self) -> frozenset[Source]:
@@ -75,4 +74,4 @@ class WeightedSources:
         self._places[source] -= self._strides[source]
 
     def _place_of(self, source: Source) -> float:
-        return max(self._places[source], self._now - _CATCHING_UP * self._strides[source])
+        return max(self._places[source], self._now)

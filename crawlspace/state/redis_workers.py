@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from secrets import token_hex
@@ -146,12 +146,17 @@ class Worker:
         """Where records are put that cannot be read."""
         self.timeout_s = timeout_s
         self._timeout_ms = int(timeout_s * 1000)
-        self._lanes = [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in sorted(sources)]
+        self._sources = sorted(sources)
+        self._lanes = self._lanes_of(tuple(Source))
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
         self._tries = count(1)
         self._rules = ""
         self._index: tuple[str, str] | None = None
+
+    def _lanes_of(self, wanted: Collection[Source]) -> list[list[int]]:
+        """Return the lanes of each of these sources that is not paused."""
+        return [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in self._sources if source in wanted]
 
     def next_number(self) -> int:
         """A number for a call that may have to be repeated."""
@@ -200,15 +205,26 @@ class Worker:
         answer[-1] = [site.decode() for site in answer[-1]]
         return Surroundings(*answer)
 
-    def take(self, *, refill: Mapping[str, int], new: int, limit: int, now: int, until: int, number: int | None = None) -> Taken:
+    def take(
+        self,
+        *,
+        refill: Mapping[str, int],
+        sources: Mapping[str, Collection[Source]] | None = None,
+        new: int,
+        limit: int,
+        now: int,
+        until: int,
+        number: int | None = None,
+    ) -> Taken:
         """Lease more URLs of sites that are held, so many of each source, and take up to `new` further sites with up to `limit` each.
 
-        `number` repeats an earlier call. Raises TakenForDead.
+        `sources` are those of which a site of `refill` is to get more, where not of all. `number` repeats an earlier call.
+        Raises TakenForDead.
         """
         answer = self._run(
             "take",
             number=number or self.next_number(),
-            refill=list(refill.items()),
+            refill=[(site, many, self._lanes_of((sources or {}).get(site, tuple(Source)))) for site, many in refill.items()],
             new=new,
             limit=limit,
             now=now,

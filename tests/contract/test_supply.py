@@ -16,7 +16,7 @@ from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import Pace
 from crawlspace.holdings import Needs
-from crawlspace.model import UrlState
+from crawlspace.model import Queue, Source, UrlState
 from crawlspace.shared import SharedStore
 from crawlspace.state.brake import Brake
 from crawlspace.state.redis import RedisStore
@@ -431,3 +431,42 @@ def test_links_refused_that_no_outcome_follows_are_counted_at_the_end(crawlers: 
     one.store.count_the_rest()
     one.calls.make()
     assert one.store.refusals() == {"domain": 2}
+
+
+def test_a_worker_picks_in_proportion_to_weight_at_one_site_too(clock: FakeClock) -> None:
+    """However much of a light source is buffered here, the heavier ones are fetched again before it is used up."""
+    emptied().close()
+    full = [(Source.INDEX, 1_000), (Source.INDEX_FOLLOW, 100), (Source.FOLLOW, 60)]
+    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    store.discover([new(f"a.example/{source}/{n}", source=source) for source, count in full for n in range(count)], now=NOW)
+    store.close()
+    worker = Crawler(clock)
+    picked: Counter[Source] = Counter()
+    while picked.total() < 999:
+        worker.tick()
+        worker.ask()
+        picked.update(state.source for state in worker.under_way)
+        worker.answered("a")
+    worker.store.close()
+    shares = {Source.INDEX: 900, Source.INDEX_FOLLOW: 90, Source.FOLLOW: 9}
+    assert all(abs(picked[source] - share) <= 9 for source, share in shares.items()), picked
+
+
+def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_lighter_source(clock: FakeClock) -> None:
+    emptied().close()
+    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    store.discover([new(f"a.example/{n}", source=Source.FOLLOW) for n in range(100)], now=NOW)
+    worker = Crawler(clock)
+    worker.tick()
+    assert worker.ask(2) == ["a", "a"]
+    store.discover([new("a.example/new", source=Source.USER)], now=NOW)
+    worker.frontier.discovered([("a.example:80", Queue(Source.USER))])
+    found: list[str] = []
+    while "http://a.example/new" not in found and len(found) < 10:
+        worker.tick()
+        worker.answered("a")
+        worker.ask(1)
+        found += [state.url for state in worker.under_way]
+    worker.store.close()
+    store.close()
+    assert len(found) <= 3, found

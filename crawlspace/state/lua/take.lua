@@ -140,7 +140,7 @@ local function site_told(site, urls, now, is_held)
     call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or ""}
 end
 
--- Lease more URLs of sites that a worker holds (`refill`: names and how many of each source), and up to `new` further sites, `limit` URLs
+-- Lease more URLs of sites that a worker holds (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
 -- of each source there. `lanes` are the queues of each source that is not paused.
 -- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
 -- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
@@ -152,8 +152,8 @@ function ops.take(args)
   local told = {}  -- by site: what has been leased there
   if not taken then
     local dry, sites = {}, {}
-    local function got(site, limit, is_held)
-      local batch = hand_out_of(site, args.lanes, limit, args, number)
+    local function got(site, limit, is_held, lanes)
+      local batch = hand_out_of(site, lanes, limit, args, number)
       if #batch.ids == 0 then return false end
       local urls, ids = batch_told(batch)
       sites[#sites + 1], told[site] = {site, ids, is_held}, urls
@@ -162,7 +162,7 @@ function ops.take(args)
     for _, one in ipairs(args.refill) do
       local site = find_site(one[1])
       if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "silent", site) == 0 then
-        if not got(site, one[2], true) then dry[#dry + 1] = one[1] end
+        if not got(site, one[2], true, one[3]) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
       end
@@ -186,7 +186,7 @@ function ops.take(args)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
-        if got(site, args.limit, false) then
+        if got(site, args.limit, false, args.lanes) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
           call("SADD", owned_key(args.worker), site)

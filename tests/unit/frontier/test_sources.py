@@ -126,3 +126,43 @@ def test_a_pick_of_which_nothing_came_does_not_count() -> None:
         else:
             fetched[source] += 1
     assert fetched[Source.USER] == pytest.approx(3 * fetched[Source.FOLLOW], rel=0.05)
+
+
+PAUSES: list[tuple[str, Mapping[Source, int], tuple[Source, ...], int]] = [
+    # before all are full: weights, the sources that have something ready, picks
+    ("only the lightest", DEFAULT_WEIGHTS, (REFRESH,), 50),
+    ("all but the heaviest", DEFAULT_WEIGHTS, (REDIR, INDEX, BOTH, FOLLOW, REFRESH), 3_111),
+    ("only the heaviest", DEFAULT_WEIGHTS, (USER,), 30_000),
+    ("none", DEFAULT_WEIGHTS, (), 0),
+    ("equal ones", dict.fromkeys(Source, 5), (INDEX,), 100),
+]
+
+
+@pytest.mark.parametrize(("name", "weights", "ready", "picks"), PAUSES, ids=[row[0] for row in PAUSES])
+def test_a_source_catches_up_on_nothing(name: str, weights: Mapping[Source, int], ready: tuple[Source, ...], picks: int) -> None:
+    """The proportions hold over any window in which all are full, from the first pick on."""
+    sources = WeightedSources(weights)
+    for _ in range(picks):
+        sources.picked(next(one for one in sources.order() if one in ready))
+    order = []
+    for _ in range(2 * sum(weights.values())):
+        order.append(sources.order()[0])
+        sources.picked(order[-1])
+    whole = sum(weights.values())
+    for begin, end in [(0, 31), (0, 1_110), (0, whole), (whole // 3, whole), (whole // 2, whole * 3 // 2)]:
+        picked = Counter(order[begin:end])
+        shares = {source: weight * len(order[begin:end]) / whole for source, weight in weights.items()}
+        assert all(abs(picked[source] - share) <= 4 for source, share in shares.items()), (begin, end, picked)
+    assert order[0] is (REDIR if USER in ready and len(ready) == 1 else USER)
+
+
+def test_a_source_that_seldom_has_something_ready_is_picked_all_the_same() -> None:
+    """As where its only site has a delay: it waits for its share, but need not be ready all the time to get it."""
+    sources = WeightedSources({USER: 100, REFRESH: 1})
+    picked: Counter[Source] = Counter()
+    for turn in range(10_100):
+        ready = (USER, REFRESH) if turn % 10 == 0 else (USER,)
+        source = next(one for one in sources.order() if one in ready)
+        sources.picked(source)
+        picked[source] += 1
+    assert 90 <= picked[REFRESH] <= 100
