@@ -19,8 +19,6 @@ from crawlspace.state.store import Change
 
 DAY_S = 86_400
 _RULES_BITS = 24
-_KEEP_THEIR_WORD = frozenset({Status.NOINDEX, Status.EXCLUDED, Status.EXCLUDED_HERE})
-"""A page that is not to be indexed may lead on. What the rules keep out is dealt with for all pages at once, by `drop_handed`."""
 
 
 class Word(NamedTuple):
@@ -34,13 +32,16 @@ NO_WORD = Word((), None)
 
 
 def word_of(change: Change) -> Word | None:
-    """Return what a change says of what its page hands; None where it says nothing of it."""
+    """Return what a change says of what its page hands; None where it says nothing of it.
+
+    A page that is not to be indexed may lead on, one that is outside the crawl space may not. Where a change of the rules excludes
+    many pages, `drop_handed` takes it back for all of them at once."""
     if change.forget:
         return NO_WORD
     if change.links is not None:
         return Word(change.links, change.hands)
     state = change.state
-    if state.state is State.REDIRECTED or (state.state is State.EXCLUDED and state.status not in _KEEP_THEIR_WORD):
+    if state.state is State.REDIRECTED or (state.state is State.EXCLUDED and state.status != Status.NOINDEX):
         return NO_WORD
     return None
 

@@ -49,7 +49,7 @@ def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now:
             held = structs.replace(state, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
-    settlement, concerned = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects)
+    settlement, concerned = sqlite_record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
 

@@ -27,10 +27,18 @@ from crawlspace.state.store import Change, Effects
 
 
 def record(
-    db: apsw.Connection, changes: Sequence[Change], *, sites: SiteIds, now: int, tally: Tally, effects: Effects
+    db: apsw.Connection,
+    changes: Sequence[Change],
+    *,
+    sites: SiteIds,
+    now: int,
+    tally: Tally,
+    effects: Effects,
+    inherit: bool = True,
 ) -> Outgoing:
     """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
+    Without `inherit` the metadata that other URLs inherit stays as it is.
     Returns the orders that are to be given, with key and URL of what the changes concern.
     """
     discovery = Discovery(db, sites, tally, effects)
@@ -41,7 +49,8 @@ def record(
     groups.name()
     discovery.discover(batch.discovered, now)
     discovery.carry()
-    hand(db, batch.handers(), batch.outdated(), now=now, effects=effects)
+    if inherit:
+        hand(db, batch.handers(), batch.outdated(), now=now, effects=effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}

@@ -73,6 +73,9 @@ WORDS = [
     ("it is an image now", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 780))], None),
     ("it has not changed", [(ONE, red), (ONE, same)], RED),
     ("it does not answer", [(ONE, red), (ONE, lambda k, p: left(k, p, State.FAILED, 503))], RED),
+    ("the rules exclude it", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 760, next_fetch=None))], None),
+    ("the rules leave it to others", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 761, next_fetch=None))], None),
+    ("its address is not allowed, and another page leads there", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 760)), (TWO, blue)], BLUE),
     ("the rules want it out of the index", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 2004))], RED),
     ("then the other word counts", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, blue)], BLUE),
     ("also of a page that has not changed", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, same)], BLUE),
@@ -245,12 +248,12 @@ def test_a_url_is_due_once_a_day_under_the_same_rules(known: Known) -> None:
         assert known.get(X).next_fetch == due
 
 
-def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Known, store: Store) -> None:
+@pytest.mark.parametrize("kind", ["excluded", "given_up"])
+def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Known, store: Store, kind: str) -> None:
     known.discover(ONE, TWO, X, Y)
     known.record(page_x(known, {"c": "red"}), red(known, ONE), leads(known, TWO, BLUE, Y))
-    for out in (State.EXCLUDED, 760), (State.EXCLUDED, 761):
-        known.record(left(known, ONE, *out, next_fetch=None))
-        assert known.get(X).handed == RED
+    store.reclassify(Reclassified(**{kind: [known.get(ONE).id]}), now=NOW)
+    assert known.get(X).handed == RED
     known.record(page_x(known, {"c": "red"}, fetched_at=NOW - 5))
     store.drop_handed()
     assert (known.get(X).handed, known.get(X).next_fetch) == (None, NOW - 5)

@@ -13,11 +13,12 @@ from msgspec import structs
 
 from crawlspace.engine import SINK, Engine
 from crawlspace.handing import MOST_HANDED, added_by
-from crawlspace.model import Outcome, OutcomeKind
+from crawlspace.model import Held, Outcome, OutcomeKind
 from crawlspace.run import FetchPage
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Change, Store
+from crawlspace.upkeep import Upkeep
 from tests.unit.test_engine_life import HOME, Web
 
 ONCE, TWICE = 1, 2
@@ -188,6 +189,45 @@ def test_what_a_page_has_handed_goes_when_the_rules_forbid_it(web: Linked) -> No
     web.write(start=HOME)
     web.crawl()
     assert (web.times(), web.fields("x")) == ({"hub": ONCE, "x": ONCE}, {"dep": "hub"})
+
+
+def test_what_a_page_has_handed_goes_when_its_deletion_by_rules_was_held_and_is_approved(web: Linked) -> None:
+    web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
+    web.crawl()
+    assert (web.held(), web.fields("x")) == ({"hub": Held.RULES}, {"dep": "hub"}), "as long as it is held, all stays"
+    Upkeep(web.store, clock=web.clock).approve()
+    web.crawl(after=1)
+    assert (web.times(), web.held(), web.fields("x"), "hub" in web.indexed) == ({"x": ONCE}, {}, {}, False)
+
+
+def test_what_a_page_has_handed_stays_when_its_deletion_by_rules_is_discarded(web: Linked) -> None:
+    web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
+    web.crawl()
+    Upkeep(web.store, clock=web.clock).discard()
+    web.write(start=HOME)
+    web.crawl()
+    assert (web.held(), web.fields("x"), "hub" in web.indexed) == ({}, {"dep": "hub"}, True)
+
+
+def test_what_a_page_has_handed_goes_when_it_is_forgotten(web: Linked) -> None:
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.leads(home="x")
+    web.pages[HOME] = "home without the hub"
+    hub = web.store.get(path("hub"))
+    assert hub is not None
+    Upkeep(web.store, clock=web.clock).forget([hub.id])
+    web.crawl(after=1)
+    assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})
 
 
 def test_pages_that_have_the_field_by_rules_of_their_own_are_fetched_once(web: Linked) -> None:
