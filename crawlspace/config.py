@@ -17,10 +17,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.collection_files import StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
+from crawlspace.collection_files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
-from crawlspace.credential_headers import CredentialHosts, default_headers, read_credential_hosts
+from crawlspace.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.frontier.politeness import Backoff, GivingUp
 from crawlspace.frontier.sources import NAME as SOURCE_WEIGHTS
@@ -35,7 +35,6 @@ from crawlspace.readers import (
     one_of,
     optional_boolean,
     optional_integer,
-    seconds,
     text,
     words,
 )
@@ -43,6 +42,7 @@ from crawlspace.rules.action_rules import ActionRuleSet
 from crawlspace.rules.actions import CompiledActions
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.scrapys_settings import check_scrapys_settings
 from crawlspace.site_table import SiteTable, read_sites
 from crawlspace.state.error_rules import NAME as HTTP_ERRORS
 from crawlspace.state.error_rules import read_error_rules
@@ -51,13 +51,6 @@ from crawlspace.store_url import read_store_url
 from crawlspace.urls import DEFAULT_PORTS
 
 PREFIX = "CRAWLSPACE_"
-NEEDED = (
-    ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
-    ("ITEM_PIPELINES", "pipelines.state.RecordState"),
-    ("ITEM_PIPELINES", "pipelines.index.DrainIndex"),
-    ("SPIDER_MIDDLEWARES", "middlewares.outcome.OneOutcome"),
-)
-"""(setting, component) without which a crawl would never end."""
 LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
 
 
@@ -213,28 +206,31 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     """
     folder = collection_folder(name, settings)
     refuse_unknown_names(settings)
-    data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
+    return configured(folder, settings, read_all_rules(folder, settings), read_start_urls(folder, settings))
+
+
+def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:
+    """Return the collection of a folder whose rules and start URLs have been read. Raises SettingError, ConfigError."""
+    data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
-    rules, rules_file, global_rules, global_file, action_rules = read_all_rules(folder, settings)
     limits = read_limits(settings)
-    _check_scrapys(settings)
+    check_scrapys_settings(settings)
     share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
-    start_urls = read_start_urls(folder, settings)
     give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
     continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
     meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
-        name=name,
+        name=folder.name,
         folder=folder,
         data_folder=data_folder,
         index_file=Path(index_file) if index_file else data_folder / "index.db",
         start_urls=start_urls,
-        rules=rules,
-        rules_file=rules_file,
-        global_rules=global_rules,
-        global_file=global_file,
-        action_rules=compile_actions(action_rules, settings),
+        rules=rules.rules,
+        rules_file=rules.rules_file,
+        global_rules=rules.global_rules,
+        global_file=rules.global_file,
+        action_rules=compile_actions(rules.action_rules, settings),
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=read_sites(settings, limits),
@@ -300,29 +296,6 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
             near = get_close_matches(name, known, 1, cutoff=0.75)
             meant = f"did you mean {near[0]}?" if near else "docs/settings.md lists them all"
             raise SettingError(f"unknown setting {name}: {meant}")
-
-
-def _check_scrapys(settings: Mapping[str, object]) -> None:
-    """Scrapy reads these itself, and would end with a traceback."""
-    for setting, component in NEEDED:
-        there = settings[setting]
-        named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}
-        if named.get(component) is None:
-            raise SettingError(
-                f"{setting} has no {component}, without which nothing is recorded; add to the setting, don't replace it"
-            )
-    integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
-    seconds("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"])
-    list(default_headers(settings))
-    integer("DOWNLOAD_MAXSIZE", settings["DOWNLOAD_MAXSIZE"], low=0)
-
-
-def _name_of(component: object) -> str:
-    return (
-        component
-        if isinstance(component, str)
-        else f"{getattr(component, '__module__', '')}.{getattr(component, '__qualname__', '')}"
-    )
 
 
 def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object]) -> CompiledActions | None:
@@ -393,6 +366,7 @@ __all__ = [
     "StartUrl",
     "collection_folder",
     "collection_names",
+    "configured",
     "known_names",
     "load_collection",
     "read_settings_file",

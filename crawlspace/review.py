@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawlspace.collection_files import (
+    AllRules,
     is_there,
     read_action_rules,
     read_bytes,
@@ -15,7 +16,7 @@ from crawlspace.collection_files import (
     read_rules,
     read_start_urls,
 )
-from crawlspace.config import Collection, load_collection, refuse_unknown_names
+from crawlspace.config import Collection, configured, refuse_unknown_names
 from crawlspace.credential_headers import HEADERS, default_headers
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
@@ -26,6 +27,7 @@ from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixR
 from crawlspace.rules.lint import Finding, lint_rules, lint_start_urls, lint_values
 from crawlspace.rules.lint_actions import Usage, lint_action_rules
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.setting_errors import read_with_defaults, setting_named
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
 
@@ -36,11 +38,17 @@ T = TypeVar("T")
 
 
 def review(
-    name: str, folder: Path, settings: Mapping[str, object], *, store: Store | None, proxy: bool
+    folder: Path,
+    settings: Mapping[str, object],
+    defaults: Mapping[str, object],
+    *,
+    store: Store | None,
+    proxy: bool,
 ) -> tuple[list[Finding], Collection | None]:
     """Return the findings of a collection by file and line, and its configuration where that can be used.
 
-    `settings` are as they are for the collection; `proxy` says that requests go through one.
+    `settings` are as they are for the collection, `defaults` what they are where nobody sets them; `proxy` says that requests go through
+    one.
     """
     errors: list[ConfigError] = []
 
@@ -58,11 +66,16 @@ def review(
         except SettingError as error:
             errors.append(error)
             del known[setting]
-    attempt(lambda: read_rules(folder))
-    attempt(lambda: read_action_rules(folder))
-    attempt(lambda: read_global_rules(folder, known))
-    attempt(lambda: read_start_urls(folder, known))
-    collection = attempt(lambda: load_collection(name, known))
+    own = attempt(lambda: read_rules(folder)) or (CrawlRules(), None)
+    actions = attempt(lambda: read_action_rules(folder))
+    global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
+    start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
+    rules = AllRules(*own, *global_rules, actions)
+    read = attempt(lambda: read_with_defaults(lambda some: configured(folder, some, rules, start_urls), known, defaults))
+    collection, faulty = read or (None, [])
+    errors += faulty
+    if errors:
+        collection = None
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
     if collection is not None:
         found.update(dict.fromkeys(_doubts(collection, store, proxy=proxy)))
@@ -70,7 +83,7 @@ def review(
         if warning is not None:
             line, column = where_set(folder, HEADERS)
             found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = None
-    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), None if errors else collection
+    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
 
 
 def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
@@ -79,8 +92,8 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
         for mistake in error.mistakes:
             yield Finding(mistake.file, mistake.line, mistake.column, "error", "syntax", mistake.message)
     elif isinstance(error, SettingError):
-        setting = _SETTING.search(str(error))
-        line, column = where_set(folder, setting[0]) if setting is not None else (0, 0)
+        setting = setting_named(error)
+        line, column = where_set(folder, setting) if setting else (0, 0)
         yield Finding("settings.py" if line else "settings", line, column, "error", "setting", str(error))
     elif at := _AT_LINE.match(str(error)):
         yield Finding(Path(at["file"]).name, int(at["line"]), 1, "error", "setting", at["message"])
@@ -102,7 +115,6 @@ def where_set(folder: Path, name: str) -> tuple[int, int]:
 
 
 _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
-_SETTING = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
 
 def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:

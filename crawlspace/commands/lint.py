@@ -16,7 +16,7 @@ from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
-from crawlspace.runtime.loader import collection_settings
+from crawlspace.runtime.loader import collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.setting_kinds import faults
 from crawlspace.state.store import Store
 
@@ -73,20 +73,20 @@ class Command(CollectionCommand):
     def _one(self, name: str) -> tuple[list[Finding], Crawled | None]:
         folder: Path = collection_folder(name, self.project_settings())
         try:
-            settings = collection_settings(self.project_settings(), name)
+            settings, faulty = settings_and_faults(self.project_settings(), name)
         except ConfigError as error:
             return list(findings_of(error, folder)), None
-        found = [finding for fault in faults(settings) for finding in findings_of(fault, folder)]
+        found = [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
         proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
             with place_of(name, folder, settings).store.reading() as opened:
                 store = None if opened is None else opened.store
-                return _reviewed(name, folder, settings, store=store, proxy=proxy, found=found)
+                return _reviewed(folder, settings, store=store, proxy=proxy, found=found)
         except (
             StoreError,
             ConfigError,
         ):  # the store's faults are not the rules', and those of the settings are found with the others
-            return _reviewed(name, folder, settings, store=None, proxy=proxy, found=found)
+            return _reviewed(folder, settings, store=None, proxy=proxy, found=found)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:
         """A collection's folder and its global.rules, even if neither can be read."""
@@ -98,7 +98,8 @@ class Command(CollectionCommand):
 
 
 def _reviewed(
-    name: str, folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool, found: list[Finding]
+    folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool, found: list[Finding]
 ) -> tuple[list[Finding], Crawled | None]:
-    findings, collection = review(name, folder, settings, store=store, proxy=proxy)
-    return [*found, *findings], crawled(collection, store) if collection is not None else None
+    findings, collection = review(folder, settings, default_values(), store=store, proxy=proxy)
+    shown = sorted([*found, *findings], key=lambda one: (one.file, one.line, one.column, one.code))
+    return shown, crawled(collection, store) if collection is not None else None

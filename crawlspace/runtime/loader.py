@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
+from crawlspace import settings as defaults
 from crawlspace.config import collection_folder, collection_names, read_settings_file
-from crawlspace.errors import ConfigError, UnknownCollection
+from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.readers import duration
 from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
@@ -77,6 +78,10 @@ def overlay_collection(settings: BaseSettings, name: str) -> None:
     own = read_settings_file(collection_folder(name, settings))
     check_kinds(own, own)
     check_kinds(settings, settings)
+    _overlay(settings, own)
+
+
+def _overlay(settings: BaseSettings, own: Mapping[str, object]) -> None:
     with adding_components(settings):
         settings.setdict(own, priority="spider")
     delay = settings["DOWNLOAD_DELAY"]
@@ -91,6 +96,33 @@ def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
     own = settings.copy()
     overlay_collection(own, name)
     return own
+
+
+def settings_and_faults(settings: BaseSettings, name: str) -> tuple[BaseSettings, list[SettingError]]:
+    """Return as `collection_settings`, without those that Scrapy could not read, and the error of each of these. Raises ConfigError."""
+    own, laid = read_settings_file(collection_folder(name, settings)), settings.copy()
+    defaults = default_values()
+    errors: list[SettingError] = []
+    for setting in [*settings, *own]:
+        for values in (laid, own):
+            try:
+                if setting in values:
+                    check_kinds(values, [setting])
+                    if setting == "DOWNLOAD_DELAY" and isinstance(values[setting], str):
+                        duration(setting, values[setting], low=0)
+            except SettingError as error:
+                errors.append(error)
+                if values is own:
+                    del own[setting]
+                else:
+                    laid.set(setting, defaults.get(setting), priority="cmdline")
+    _overlay(laid, own)
+    return laid, list({str(error): error for error in errors}.values())
+
+
+def default_values() -> dict[str, object]:
+    """Return every setting as it is where nobody sets it."""
+    return {**Settings().copy_to_dict(), **{name: value for name, value in vars(defaults).items() if name.isupper()}}
 
 
 def throttle_other_requests(settings: BaseSettings, sites: dict[Any, Any], *, slot: str, requests: object) -> None:

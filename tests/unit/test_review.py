@@ -18,6 +18,7 @@ from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 
+DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}
 START = "http://www.example.com/\n"
 RULES = "allow domain www.example.com\nforbid domain *\n"
 LONG = f"""<Rules><Rule><Path val="/"/>
@@ -41,6 +42,25 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
             "settings.py": "A = 1\n\nCRAWLSPACE_MAX_PATH_DEEPTH = 3\nDEPTH_LIMIT = -1\nCRAWLSPACE_QQ = 1\n",
         },
         ["settings.py:3:1 error setting", "settings.py:4:1 error setting", "settings.py:5:1 error setting"],
+    ),
+    (
+        "all faulty settings",
+        {
+            "start_urls.txt": START,
+            "settings.py": "DEPTH_LIMIT = -1\nCRAWLSPACE_MAX_SITES = 0\nCRAWLSPACE_REFRESH_MIN = 'x'\nCRAWLSPACE_SITES = 3\nRETRY_TIMES = 'no'\n"
+            "CRAWLSPACE_STORE_URL = 'x:y'\nUSER_AGENT = 1\nITEM_PIPELINES = {}\n",
+        },
+        [f"settings.py:{line}:1 error setting" for line in range(1, 9)],
+    ),
+    (
+        "faulty settings and rules",
+        {"crawl.rules": "x\n", "settings.py": "DEPTH_LIMIT = -1\n\nRETRY_TIMES = -1\n"},
+        [
+            "crawl.rules:1:1 error syntax",
+            "demo:0:0 error collection",
+            "settings.py:1:1 error setting",
+            "settings.py:3:1 error setting",
+        ],
     ),
     ("no start URL", {"crawl.rules": RULES}, ["demo:0:0 error collection"]),
     (
@@ -416,9 +436,9 @@ def reviewed(
     folder.mkdir(exist_ok=True)
     for file, content in files.items():
         (folder / file).write_text(content)
-    settings = {key: value for key, value in vars(defaults).items() if key.isupper()}
-    settings.update(CRAWLSPACE_COLLECTIONS_DIR=str(tmp_path), **read_settings_file(folder))
-    return review(name, folder, settings, store=store, proxy=proxy)
+    settings = {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path)}
+    settings.update(**read_settings_file(folder))
+    return review(folder, settings, DEFAULTS, store=store, proxy=proxy)
 
 
 def place_of(finding: Finding) -> str:

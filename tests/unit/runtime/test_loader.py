@@ -1,0 +1,32 @@
+"""Settings of a collection laid over the project's: each that Scrapy could not read is an error of its own, and stands in no one's way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scrapy.settings import Settings
+
+from crawlspace import settings as defaults
+from crawlspace.runtime.loader import settings_and_faults
+
+FAULTY = (
+    'DOWNLOAD_DELAY = "soon"\n',
+    'CLOSESPIDER_TIMEOUT = "x"\n',
+    "DOWNLOADER_MIDDLEWARES = 5\n",
+    'AUTOTHROTTLE_ENABLED = "maybe"\n',
+    'LOG_LEVEL = "LOUD"\n',
+)
+
+
+def test_all_faulty_settings_are_found_and_the_others_hold(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "settings.py").write_text("DEPTH_LIMIT = 7\n" + "".join(FAULTY))
+    project = Settings(vars(defaults))
+    project.set("CRAWLSPACE_COLLECTIONS_DIR", str(tmp_path))
+    project.set("LOGSTATS_INTERVAL", "often", priority="cmdline")
+    settings, errors = settings_and_faults(project, "demo")
+    names = {line.partition(" ")[0] for line in FAULTY}
+    assert {str(error).partition(" ")[0] for error in errors} == {*names, "LOGSTATS_INTERVAL"}
+    assert settings["DEPTH_LIMIT"] == 7
+    assert settings["DOWNLOADER_MIDDLEWARES"].copy_to_dict() == project["DOWNLOADER_MIDDLEWARES"].copy_to_dict()
+    assert settings["LOGSTATS_INTERVAL"] == 60.0
