@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from crawlspace.decision import Decision
-from crawlspace.excerpt import excerpt
 from crawlspace.model import Outcome, OutcomeKind, State, UrlState
+from crawlspace.printable import printable
 from crawlspace.urls import parse
 
 
@@ -92,4 +92,4 @@ def describe_refusal(refused: Refused) -> str:
     rule = refused.decision.rule
     where = f"{refused.where}: " if refused.where else ""
     by = f" ({rule}: {rule.text})" if rule is not None else ""
-    return f"{where}{excerpt(refused.url)} is refused: {refused.decision.reason.sentence}{by}"
+    return f"{where}{printable(refused.url)} is refused: {refused.decision.reason.sentence}{by}"

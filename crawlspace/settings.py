@@ -87,6 +87,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware": None,
     "scrapy.downloadermiddlewares.redirect.RedirectMiddleware": None,
     "scrapy.downloadermiddlewares.stats.DownloaderStats": None,
+    "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
     "middlewares.robots.RobotsTxt": 100,
@@ -94,6 +95,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.conditional_get.ConditionalGet": 120,
     "middlewares.default_headers.DefaultHeaders": 400,
     "middlewares.decompression.Decompression": 590,
+    "middlewares.cookies.Cookies": 700,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 
-from crawlspace.excerpt import excerpt
+from crawlspace.printable import printable
 from crawlspace.runtime.failures import UndecodableBody
 
 if TYPE_CHECKING:
@@ -34,5 +34,5 @@ class Decompression(HttpCompressionMiddleware):
             raise UndecodableBody(f"{type(error).__name__}: {error}") from error
 
     def _warn_unknown_encoding(self, response: Response, encodings: list[bytes]) -> None:
-        named = excerpt(b", ".join(encodings).decode("latin-1"))
+        named = printable(b", ".join(encodings).decode("latin-1"))
         logger.info("%s is read as it came, because its encoding is not known: %s", response.url, named)

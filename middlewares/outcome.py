@@ -6,8 +6,8 @@ import logging
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from crawlspace.excerpt import excerpt
 from crawlspace.model import Outcome, OutcomeKind, Status
+from crawlspace.printable import message, printable
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.requests import STATE
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
-
-LONGEST_LINE = 2_000
-"""Characters of a line in a traceback: its message may hold a whole page."""
 
 
 class OneOutcome:
@@ -36,12 +33,12 @@ class OneOutcome:
             return None
         logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
         outcome = Outcome(
-            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=excerpt(str(exception))
+            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=printable(str(exception))
         )
         return [Fetched(outcome)]
 
 
 def traceback_of(exception: BaseException) -> str:
-    """Return the traceback of an exception with its long lines cut."""
+    """Return the traceback of an exception, each of its lines fit to be printed: a message may hold a whole page."""
     lines = "".join(traceback.format_exception(exception)).splitlines()
-    return "\n".join(line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}…" for line in lines)
+    return "\n".join(message(line) for line in lines)

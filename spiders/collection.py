@@ -33,9 +33,9 @@ from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.excerpt import excerpt
 from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.printable import printable
 from crawlspace.revalidation import not_modified
 from crawlspace.runtime.failures import NotAsked, meaning_of
 from crawlspace.runtime.headers import declared_type, header_values
@@ -194,11 +194,11 @@ class CollectionSpider(scrapy.Spider):
             meaning.status,
             host_failure=meaning.host_failure,
             reason=meaning.reason,
-            detail=excerpt(str(failure.value)),
+            detail=printable(str(failure.value)),
         )
         if meaning.status is Status.UNEXPECTED:
             self.logger.warning(
-                "%s ended unexpectedly (699): %s: %s", state.url, type(failure.value).__name__, excerpt(str(failure.value))
+                "%s ended unexpectedly (699): %s: %s", state.url, type(failure.value).__name__, printable(str(failure.value))
             )
         yield Fetched(outcome)
 
@@ -342,9 +342,9 @@ class CollectionSpider(scrapy.Spider):
         target = location.decode("utf-8", "replace").strip() if location is not None else ""
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
         if url is None:
-            return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=excerpt(target))
+            return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
         # As written, because domain rules may heed the case of a host.
-        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=excerpt(url.text))
+        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
 
     def _error(self, response: Response, state: UrlState, status: int) -> Outcome:
         if status == 304:

@@ -6,11 +6,9 @@ answer of a proxy to CONNECT has the same bounds.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
-from scrapy.core.downloader.handlers import http11
 from scrapy.core.downloader.handlers.http11 import (
     _LenientHTTP11ClientFactory,
     _LenientHTTP11ClientProtocol,
@@ -22,21 +20,6 @@ from twisted.python.failure import Failure
 from twisted.web.http import _ChunkedTransferDecoder
 
 from crawlspace.runtime.failures import HeadersTooLarge
-
-LONGEST_MESSAGE = 500
-
-
-class _ShortMessages(logging.Filter):
-    """Cuts what Scrapy logs of a header line that it can't read."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        if len(message) > LONGEST_MESSAGE:
-            record.msg, record.args = f"{message[:LONGEST_MESSAGE]}…", ()
-        return True
-
-
-logging.getLogger(http11.__name__).addFilter(_ShortMessages())
 
 MAX_HEADER_BYTES = 256 * 1024
 MAX_HEADER_LINES = 1_000
@@ -130,6 +113,11 @@ class LimitedProtocol(_LenientHTTP11ClientProtocol):
             self._abort()
         else:
             super().dataReceived(data)
+
+    def _finishResponse_WAITING(self, rest: bytes) -> None:  # noqa: N802
+        if rest and self._currentRequest is not None:  # what follows would be taken for the next answer
+            self._currentRequest.persistent = False
+        super()._finishResponse_WAITING(rest)
 
     def _giveUp(self, reason: Failure) -> None:  # noqa: N802
         super()._giveUp(reason)

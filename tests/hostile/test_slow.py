@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,7 +40,9 @@ def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is
     with ExitStack() as stack:
         pages = [stack.enter_context(serve(Site({"/robots.txt": text(""), "/": slow}), tls=context)) for _, slow in SLOW]
         files = [stack.enter_context(serve(Site({"/robots.txt": slow, "/": page("Page")}), tls=context)) for _, slow in SLOW]
-        starts = "\n".join(server.url("/") for server in [*pages, *files])
+        mute = stack.enter_context(socket.create_server(("127.0.0.1", 0)))  # the system connects, and nobody ever says a word
+        silent = f"http{'s' * is_secure}://127.0.0.1:{mute.getsockname()[1]}/"
+        starts = "\n".join([silent, *(server.url("/") for server in [*pages, *files])])
         rules = "allow address 127.0.0.0/8\n"
         made = project({"demo/start_urls.txt": starts, "demo/crawl.rules": rules, "demo/settings.py": SETTINGS})
         run = made.crawl("demo", timeout=120)
@@ -50,4 +53,5 @@ def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is
         what: (State.FAILED, 613) for what, _ in SLOW
     }
     assert {known[server.url("/")][0] for server in files} == {State.PENDING}
+    assert known[silent][0] is State.PENDING
     assert "Traceback" not in run.stderr

@@ -1,4 +1,4 @@
-"""Cookies need no list of public suffixes from the network."""
+"""Cookies need no list of public suffixes from the network, and have bounds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from scrapy.http import Response
 from tldextract import TLDExtract
 
 from crawlspace.runtime.cookies import use_bundled_suffixes
+from middlewares.cookies import Cookies
 
 
 @pytest.mark.parametrize("bundled", [True, False])
@@ -37,3 +38,28 @@ def test_nothing_is_asked_of_the_network_for_a_cookie(monkeypatch: pytest.Monkey
     middleware.process_request(another)
     assert another.headers.get("Cookie") == b"b=2"
     assert bool(asked) is not bundled
+
+
+SET = [
+    # cookies that are set one after the other, each with a path; those that are sent to /x afterwards
+    ([("a", "1", "/")], ["a=1"]),
+    ([("a", "1", "/"), ("a", "2", "/")], ["a=2"]),
+    ([("a", "b" * 4_095, "/")], ["a=" + "b" * 4_095]),
+    ([("a", "b" * 4_096, "/")], []),
+    ([(f"a{n}", "1", "/") for n in range(900)], [f"a{n}=1" for n in range(850, 900)]),
+    ([("a", "1", f"/{n}") for n in range(900)] + [("b", "1", "/x")], ["b=1"]),
+]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(("cookies", "sent"), SET)
+def test_cookies_have_bounds(cookies: list[tuple[str, str, str]], sent: list[str], *, at_once: bool) -> None:
+    use_bundled_suffixes()
+    middleware = Cookies()
+    request = Request("http://127.0.0.1/x")
+    headers = [f"{name}={value}; Path={path}" for name, value, path in cookies]
+    for given in [headers] if at_once else [[header] for header in headers]:
+        middleware.process_response(request, Response(request.url, headers={"Set-Cookie": given}))
+    middleware.process_request(request)
+    assert sorted((request.headers.get("Cookie") or b"").decode().split("; ")) == sorted(sent or [""])
+    assert len(middleware.jars[None]) <= 50

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from protego import Protego
 from scrapy.core.downloader.handlers.http11 import _TunnelingTCP4ClientEndpoint
 from scrapy.exceptions import DownloadFailedError, ResponseDataLossError
 from twisted.internet.defer import Deferred
@@ -18,8 +19,10 @@ from twisted.web.client import URI
 from twisted.web.http_headers import Headers
 
 from crawlspace.model import OutcomeKind, Status
+from crawlspace.printable import MESSAGE
 from crawlspace.runtime.failures import HeadersTooLarge, meaning_of
-from crawlspace.runtime.header_limits import LONGEST_MESSAGE, MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
+from crawlspace.runtime.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
+from crawlspace.runtime.logformat import make_printable
 
 OK = b"HTTP/1.1 200 OK\r\n"
 KIB = 1024
@@ -170,10 +173,14 @@ def test_tiny_chunks_are_passed_on_together() -> None:
     assert exchange.body.pieces == 3
 
 
-def test_what_scrapy_logs_of_a_header_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_libraries_log_of_a_servers_words_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    make_printable()
+    make_printable()
     with caplog.at_level("DEBUG"):
-        Exchange().send(OK + b"a" * 100_000 + b"\r\n\r\n")
-    assert [len(message) for message in caplog.messages] == [LONGEST_MESSAGE + 1]
+        Exchange().send(OK + b"\x1b[2J" + b"a" * 100_000 + b"\r\n\r\n")
+        Protego.parse("User-agent: *\nCrawl-delay: \x1b[2J" + "a" * 100_000).crawl_delay("*")
+    assert [len(shown) for shown in caplog.messages] == [MESSAGE, MESSAGE]
+    assert all(shown.isprintable() for shown in caplog.messages)
 
 
 def test_the_headers_of_each_answer_are_counted_by_themselves() -> None:
@@ -182,6 +189,16 @@ def test_the_headers_of_each_answer_are_counted_by_themselves() -> None:
         exchange.send(head(900))
         exchange.ask()
     assert not exchange.is_too_large
+
+
+@pytest.mark.parametrize("answer", [head(2), b"HTTP/1.1 304 Not Modified\r\n\r\n", CHUNKED + b"0\r\n\r\n"])
+def test_an_answer_that_is_longer_than_it_says_ends_its_connection(answer: bytes) -> None:
+    """Else what is left of it would be taken for the next one."""
+    exchange = Exchange()
+    exchange.send(answer + b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")
+    assert not isinstance(exchange.results[0], Failure)
+    assert not exchange.kept
+    assert exchange.transport.disconnecting
 
 
 def test_what_comes_without_a_request_ends_a_kept_connection() -> None:
