@@ -16,6 +16,7 @@ from typing import NamedTuple
 from crawlspace.collection_files import StartUrl
 from crawlspace.config import Collection
 from crawlspace.model import Status
+from crawlspace.printable import printable, quoted
 from crawlspace.review import where_set
 from crawlspace.rules.crawl_rules import Action, DomainRule
 from crawlspace.rules.domain import DomainMatcher
@@ -167,7 +168,9 @@ def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]])
             place = _place_of(collection.name, start)
             name, there = first.setdefault(start.url.text, (collection.name, place))
             if name != collection.name and (name, collection.name, start.url.host) not in told:
-                message = f"{start.url.text} is a start URL of another collection too ({there}), so it is crawled twice"
+                message = (
+                    f"{printable(start.url.text)} is a start URL of another collection too ({there}), so it is crawled twice"
+                )
                 yield Finding(place.file, place.line, place.column, "warning", "start-url-twice", message)
 
 
@@ -219,7 +222,7 @@ def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator
         file = _shown(space.global_file, collection.folder)
         for rule, names in sorted(hosts.items(), key=lambda one: one[0].ref.line):
             message = (
-                f"{_listed(names)}: allowed by {rule.ref.text!r} and crawled by no collection, so that documents would stay in the "
+                f"{_listed(names)}: allowed by {quoted(rule.ref.text)} and crawled by no collection, so that documents would stay in the "
                 "index unrefreshed; have a collection crawl the host, or forbid it here"
             )
             yield Finding(file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)

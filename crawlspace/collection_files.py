@@ -157,7 +157,7 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     if mistakes:
         raise RuleFileError(mistakes)
     if not found:
-        raise ConfigError(f"collection {folder.name!r} has no start URL: write one a line into {path}")
+        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {path}")
     return tuple(found)
 
 

@@ -27,6 +27,7 @@ from crawlspace.frontier.sources import NAME as SOURCE_WEIGHTS
 from crawlspace.frontier.sources import read_weights
 from crawlspace.frontier.timetable import Timetable, read_timetable, read_zone
 from crawlspace.model import Source
+from crawlspace.printable import quoted
 from crawlspace.readers import (
     boolean,
     choice_of,
@@ -176,7 +177,7 @@ def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
     else:
         there = f"there are: {', '.join(known)}" if known else "there are none yet"
         way_out = f"{there}. `scrapy startcollection {name} URL` makes one"
-    raise UnknownCollection(f"no collection {name!r} in {base}: {way_out}")
+    raise UnknownCollection(f"no collection {quoted(name)} in {base}: {way_out}")
 
 
 def read_settings_file(folder: Path) -> dict[str, object]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from crawlspace.errors import RuleFileError, SettingError
+from crawlspace.printable import quoted
 from crawlspace.readers import table, words
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
@@ -71,7 +72,7 @@ def read_credential_hosts(settings: Mapping[str, object], start_urls: Sequence[U
         return CredentialHosts(patterns, start_urls)
     except RuleFileError as error:
         first = error.mistakes[0]
-        raise SettingError(f"{NAME} has {first.text.split(maxsplit=2)[-1]!r}: {first.message}") from error
+        raise SettingError(f"{NAME} has {quoted(first.text.split(maxsplit=2)[-1])}: {first.message}") from error
 
 
 def default_headers(settings: Mapping[str, object]) -> Iterator[tuple[str, object]]:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawlspace.printable import excerpt, message, printable
+from crawlspace.printable import excerpt, printable, printable_message
 
 
 class CrawlspaceError(Exception):
@@ -36,7 +36,7 @@ class CrawlspaceError(Exception):
     exit_status = 1
 
     def __str__(self) -> str:
-        return message(super().__str__())
+        return printable_message(super().__str__())
 
 
 class UsageError(CrawlspaceError):
@@ -66,7 +66,7 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}: {message(self.message)}"
+        place = f"{self.file}:{self.line}:{self.column}: {printable_message(self.message)}"
         if not self.text:
             return place
         shown, caret = excerpt(self.text, self.column - 1)

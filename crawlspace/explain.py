@@ -7,7 +7,6 @@ with what is given are made one after the other, by the very code that the crawl
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +17,7 @@ from crawlspace.errors import UsageError
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.handing import added_by
 from crawlspace.model import Source, State, UrlState, priority, source_of
+from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.reports import Known, known
 from crawlspace.rules.address import address_value
 from crawlspace.rules.space import CrawlSpace
@@ -57,7 +57,7 @@ class Explanation:
         decision = self.decision
         return {
             "url": self.asked,
-            "normalized": None if self.url is None else self.url.text,
+            "normalized": None if self.url is None else printable(self.url.text, most=MESSAGE),
             "admitted": decision.admitted,
             "reason": decision.reason.value,
             "rule": _place(decision.rule),
@@ -85,7 +85,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     """
     page = _page(question.page, store)
     url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
-    asked = without_credentials(question.url)
+    asked = printable(question.url, most=MESSAGE)
     if url is None:
         return Explanation(asked, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
     state = None if store is None else store.get(url.text)
@@ -114,11 +114,6 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         tuple(unchecked),
         added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
     )
-
-
-def without_credentials(url: str) -> str:
-    """Return a URL as it was typed, but for a user name and password."""
-    return re.sub(r"^([^/?#]*//)[^/?#]*@", r"\1…@", url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +193,7 @@ def _check_address(case: _Case) -> Decision | None:
         case.leave_out("the host's address (give one with --address)")
         return None
     if address is not None and not _is_address(address):
-        raise UsageError(f"{address!r} is not an IP address; give one as in --address 10.0.0.7 or --address 2001:db8::7")
+        raise UsageError(f"{quoted(address)} is not an IP address; give one as in --address 10.0.0.7 or --address 2001:db8::7")
     return case.space.at_connect(case.url.host, case.url.port, address or case.url.host)
 
 

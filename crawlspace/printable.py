@@ -4,7 +4,7 @@ Arguments, settings, lines of files, pages, servers and the shared store can hol
 the output of a command goes through one of these:
 
 * `printable`: one value inside a sentence; `quoted`: the same in quotation marks, other values than text as Python writes them;
-* `message`: a whole sentence, as the last step before it is shown; values that were made printable before stay as they are;
+* `printable_message`: a whole sentence, as the last step before it is shown; values that were made printable before stay as they are;
 * `excerpt`: a line of a file with a place in it;
 * `escaped`: only the characters, for output that must be complete, as JSON and the addresses of pages.
 """
@@ -36,7 +36,7 @@ def quoted(value: object, *, most: int = EXCERPT) -> str:
     return text if len(text) <= most + 2 else f"{text[:most]}{HIDDEN}{text[-1]}"  # escapes have made it longer
 
 
-def message(sentence: str, *, most: int = MESSAGE) -> str:
+def printable_message(sentence: str, *, most: int = MESSAGE) -> str:
     """Return a sentence, or several lines of them, without credentials and control characters, and not too long."""
     return cut(escaped(without_credentials(sentence[:_READ]), keep_lines=True), most)
 
@@ -83,18 +83,21 @@ def cut(text: str, most: int) -> str:
 
 _READ = 1 << 16
 """Characters of a text that are looked at: it may be one of megabytes that was sent to stop the crawler."""
-_BIDIRECTIONAL = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_SEPARATORS = "\u2028\u2029"
-_SURROGATES = "\ud800-\udfff"
-_STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDIRECTIONAL}{_SEPARATORS}{_SURROGATES}]")
-_STEERING_OR_BREAKING = re.compile(f"[\x00-\x1f\x7f-\x9f{_BIDIRECTIONAL}{_SEPARATORS}{_SURROGATES}]")
+_UNSEEN = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
+"""Marks of direction and order of bytes, and tags."""
+_NO_TEXT = "\u2028\u2029\ud800-\udfff"
+"""Ends of lines and paragraphs, and halves of pairs."""
+_STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_UNSEEN}{_NO_TEXT}]")
+_STEERING_OR_BREAKING = re.compile(f"[\x00-\x1f\x7f-\x9f{_UNSEEN}{_NO_TEXT}]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def _escape(found: re.Match[str]) -> str:
     character = found[0]
     code = ord(character)
-    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}")
+    if code > 0xFFFF:  # as JSON writes it
+        return "".join(f"\\u{half:04x}" for half in (0xD800 + (code - 0x10000 >> 10), 0xDC00 + (code & 0x3FF)))
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x20 else f"\\u{code:04x}")
 
 
 def _text(value: object) -> str:

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Literal
 
 from crawlspace.errors import SettingError
+from crawlspace.printable import quoted
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)
@@ -23,7 +24,7 @@ def integer(name: str, value: object, *, low: int | None = None, high: int | Non
     except ValueError:
         number = None
     if number is None:
-        raise SettingError(f"{name} is {value!r}; it must be a whole number{_bounds(low, high)}")
+        raise SettingError(f"{name} is {quoted(value)}; it must be a whole number{_bounds(low, high)}")
     _check(name, number, value, low, high)
     return number
 
@@ -42,7 +43,7 @@ def seconds(name: str, value: object) -> float:
     except (ValueError, OverflowError):
         number = 0.0
     if not (isfinite(number) and number > 0):
-        raise SettingError(f"{name} is {value!r}; it must be a number of seconds above 0, without a unit")
+        raise SettingError(f"{name} is {quoted(value)}; it must be a number of seconds above 0, without a unit")
     return number
 
 
@@ -58,7 +59,7 @@ def duration(name: str, value: object, *, low: float | None = None, bare: Litera
         seconds = float(match[1]) * _UNITS[match[2].lower() or bare]
     if seconds is None or not isfinite(seconds):
         numbers = "seconds" if bare == "s" else "minutes"
-        raise SettingError(f'{name} is {value!r}; it must be {numbers}, or text like "90s", "30m", "12h" or "7d"')
+        raise SettingError(f'{name} is {quoted(value)}; it must be {numbers}, or text like "90s", "30m", "12h" or "7d"')
     _check(name, seconds, value, low, None, unit=" s")
     return seconds
 
@@ -74,7 +75,7 @@ def table(name: str, value: object, *, example: str) -> Mapping[object, object]:
         except ValueError:
             found = None
     if not isinstance(found, Mapping):
-        raise SettingError(f"{name} is {value!r}; it must be like {example}")
+        raise SettingError(f"{name} is {quoted(value)}; it must be like {example}")
     return found
 
 
@@ -87,7 +88,7 @@ def boolean(name: str, value: object) -> bool:
         return True
     if word in _FALSE:
         return False
-    raise SettingError(f"{name} is {value!r}; it must be True or False")
+    raise SettingError(f"{name} is {quoted(value)}; it must be True or False")
 
 
 def optional_boolean(name: str, value: object) -> bool | None:
@@ -100,7 +101,7 @@ def optional_boolean(name: str, value: object) -> bool | None:
 def text(name: str, value: object) -> str:
     """Return text that isn't empty. Raises SettingError."""
     if not isinstance(value, str) or not value.strip():
-        raise SettingError(f"{name} is {value!r}; it must be a text")
+        raise SettingError(f"{name} is {quoted(value)}; it must be a text")
     return value
 
 
@@ -114,7 +115,7 @@ def words(name: str, value: object, *, separators: str = ",") -> list[str]:
         found = list(value)
         if all(isinstance(word, str) for word in found):
             return [word.strip() for word in found if word.strip()]
-    raise SettingError(f"{name} is {value!r}; it must be a list of words")
+    raise SettingError(f"{name} is {quoted(value)}; it must be a list of words")
 
 
 def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
@@ -122,7 +123,7 @@ def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
     found = [word.lower() for word in words(name, value, separators=", |")]
     wrong = [word for word in found if word not in allowed]
     if wrong or not found:
-        raise SettingError(f"{name} is {value!r}; it may hold {', '.join(allowed)}")
+        raise SettingError(f"{name} is {quoted(value)}; it may hold {', '.join(allowed)}")
     return found
 
 
@@ -130,13 +131,13 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return a word that is among `allowed`, in small letters. Raises SettingError."""
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in allowed:
-        raise SettingError(f"{name} is {value!r}; it must be one of {', '.join(allowed)}")
+        raise SettingError(f"{name} is {quoted(value)}; it must be one of {', '.join(allowed)}")
     return word
 
 
 def _check(name: str, number: float, value: object, low: float | None, high: float | None, *, unit: str = "") -> None:
     if (low is not None and number < low) or (high is not None and number > high):
-        raise SettingError(f"{name} is {value!r}; it must be{_bounds(low, high, unit)}")
+        raise SettingError(f"{name} is {quoted(value)}; it must be{_bounds(low, high, unit)}")
 
 
 def _bounds(low: float | None, high: float | None, unit: str = "") -> str:

@@ -22,6 +22,7 @@ from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
 from crawlspace.handing import MOST_HANDED
 from crawlspace.opening import build_space
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import ActionKind, ActionRuleSet
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
 from crawlspace.rules.lint import Finding, lint_rules, lint_start_urls, lint_values
@@ -141,7 +142,7 @@ def _too_long_to_hand(rules: ActionRuleSet) -> Iterator[Finding]:
         for action in rule.actions:
             if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
                 message = (
-                    f"the field {action.name!r} is not handed along links: it has {len(action.value):,} characters, and all that a page "
+                    f"the field {quoted(action.name)} is not handed along links: it has {len(action.value):,} characters, and all that a page "
                     f"hands has {MOST_HANDED:,} at most"
                 )
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
@@ -181,5 +182,5 @@ def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
     if usage is not None:
         yield from usage.findings()
     for ref, rule in unused.items():
-        message = f"{ref.text!r} has let in none of the {total:,} known URLs"
+        message = f"{quoted(ref.text)} has let in none of the {total:,} known URLs"
         yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)

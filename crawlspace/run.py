@@ -91,5 +91,5 @@ def describe_refusal(refused: Refused) -> str:
     """`start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`"""
     rule = refused.decision.rule
     where = f"{refused.where}: " if refused.where else ""
-    by = f" ({rule}: {rule.text})" if rule is not None else ""
+    by = f" ({rule}: {printable(rule.text)})" if rule is not None else ""
     return f"{where}{printable(refused.url)} is refused: {refused.decision.reason.sentence}{by}"

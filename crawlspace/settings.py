@@ -192,7 +192,8 @@ CRAWLSPACE_METADATA_ALONG_LINKS = True
 # Seconds a URL may be out for fetching before it comes back by itself.
 CRAWLSPACE_LEASE_S = 600
 # Where the states of URLs are kept: empty = a file in the collection's data folder; "redis://host:6379/0" = a Redis server, for several
-# machines together; "redis" = the one that scrapy-redis's settings name (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...).
+# machines together; "redis" = the one that scrapy-redis's settings name (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...); "env:NAME" or
+# "file:PATH" = the URL stands in the environment or a file.
 CRAWLSPACE_STORE_URL = ""
 # On a shared store: a worker that has been silent for so long is dead to the others, who get its sites.
 CRAWLSPACE_WORKER_TIMEOUT = "30s"

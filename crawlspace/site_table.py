@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from hashlib import blake2b
 
 from crawlspace.errors import RuleFileError, SettingError
+from crawlspace.printable import quoted
 from crawlspace.readers import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
@@ -71,23 +72,27 @@ def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
     patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
     for pattern in patterns:
         if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
-            raise SettingError(f"{NAME} has the key {pattern!r}; it must be a host, as in 'www.example.com' or '*.example.com'")
-    by_pattern = {str(pattern): _read_site(f"{NAME}[{pattern!r}]", values, default, most) for pattern, values in patterns.items()}
+            raise SettingError(
+                f"{NAME} has the key {quoted(pattern)}; it must be a host, as in 'www.example.com' or '*.example.com'"
+            )
+    by_pattern = {
+        str(pattern): _read_site(f"{NAME}[{quoted(pattern)}]", values, default, most) for pattern, values in patterns.items()
+    }
     try:
         return SiteTable(default, by_pattern)
     except RuleFileError as error:
         first = error.mistakes[0]
-        raise SettingError(f"{NAME}[{first.text.split(maxsplit=2)[-1]!r}]: {first.message}") from error
+        raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
 
 
 def _read_site(where: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
     if not isinstance(values, Mapping):
-        raise SettingError(f"{where} is {values!r}; it must be like {{'delay': 2, 'concurrency': 1}}")
+        raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
     unknown = sorted(str(key) for key in values if key not in KEYS)
     if unknown:
         near = get_close_matches(unknown[0], KEYS, 1)
         meant = f"did you mean {near[0]!r}?" if near else f"it may hold {', '.join(KEYS)}"
-        raise SettingError(f"{where} has an unknown key {unknown[0]!r}: {meant}")
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
     delay = duration(f"{where}['delay']", values.get("delay", default.delay_s), low=0)
     limits = default.limits
     deepest = optional_integer(f"{where}['max_path_depth']", values.get("max_path_depth", limits.max_path_depth), low=0)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from crawlspace.errors import SettingError
+from crawlspace.printable import quoted, without_credentials
+from crawlspace.secret_settings import is_elsewhere, read_secret
 
+NAME = "CRAWLSPACE_STORE_URL"
 _SERVERS = ("redis", "rediss", "unix", "sentinel")
 
 
@@ -13,12 +16,19 @@ def is_server(url: str) -> bool:
     return url == "redis" or bool(colon and kind in _SERVERS)
 
 
+def shown(url: str) -> str:
+    """Return the URL of a server as it is shown: without user and password, which may also stand in its query."""
+    return without_credentials(url).partition("?")[0]
+
+
 def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
-    """Return the URL of a shared store; empty where it is a file. Raises SettingError."""
-    url = str(value or "").strip()
+    """Return the URL of a shared store, also where it stands elsewhere; empty where the store is a file. Raises SettingError."""
+    written = str(value or "").strip()
+    url = read_secret(NAME, written)
     if url and not is_server(url):
+        where = f"{written}, which is " if is_elsewhere(written) else ""
         raise SettingError(
-            f"CRAWLSPACE_STORE_URL is {url!r}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
+            f"{NAME} is {where}{quoted(shown(url))}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
         )
     if url and share_address_delay:
         raise SettingError(

@@ -29,6 +29,7 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.owners import OwnersUnknown
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
+from crawlspace.printable import printable, quoted
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
@@ -183,7 +184,7 @@ class Upkeep:
         if refused:
             return describe_refusal(refused[0])
         if not new:
-            return f"{url.text} is refused: {Reason.URLS_PER_HOST.sentence}"
+            return f"{printable(url.text)} is refused: {Reason.URLS_PER_HOST.sentence}"
         self._store.discover(new, now=self._now)
         return None
 
@@ -238,14 +239,14 @@ def read_url(text: str) -> Url:
     try:
         return parse(text)
     except MalformedUrl as error:
-        raise UsageError(f"{text!r} is no URL to work with: {error}") from error
+        raise UsageError(f"{quoted(text)} is no URL to work with: {error}") from error
 
 
 def read_prefix(text: str) -> str:
     """Return what URLs begin with, scheme and host in normal form. Raises UsageError."""
     scheme, mark, rest = text.partition("://")
     if not mark or scheme.lower() not in DEFAULT_PORTS:
-        raise UsageError(f"--prefix is {text!r}; write what the URLs begin with, as in http://www.example.com/archive/")
+        raise UsageError(f"--prefix is {quoted(text)}; write what the URLs begin with, as in http://www.example.com/archive/")
     host, slash, path = rest.partition("/")
     if not slash:
         return f"{scheme}://{host}".lower()

@@ -7,7 +7,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from crawlspace.model import Outcome, OutcomeKind, Status
-from crawlspace.printable import message, printable
+from crawlspace.printable import printable, printable_message
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.requests import STATE
 
@@ -41,4 +41,4 @@ class OneOutcome:
 def traceback_of(exception: BaseException) -> str:
     """Return the traceback of an exception, each of its lines fit to be printed: a message may hold a whole page."""
     lines = "".join(traceback.format_exception(exception)).splitlines()
-    return "\n".join(message(line) for line in lines)
+    return "\n".join(printable_message(line) for line in lines)

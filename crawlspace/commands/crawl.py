@@ -16,6 +16,7 @@ from twisted.logger import globalLogBeginner
 from crawlspace.config import collection_folder
 from crawlspace.counted import counted
 from crawlspace.errors import CrawlspaceError
+from crawlspace.printable import escaped, printable
 from crawlspace.runtime.exports import check_exports
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.session import Session
@@ -100,7 +101,7 @@ class Command(ScrapyCrawl):
             session.close()
         if isinstance(crawl, asyncio.Future) and crawl.done() and crawl.exception() is not None:
             sys.stderr.write(
-                f"the crawl could not be set up: {crawl.exception()}; see the settings of Scrapy and of your components\n"
+                f"the crawl could not be set up: {printable(str(crawl.exception()))}; see the settings of Scrapy and of your components\n"
             )
             self.exitcode = 1
             return
@@ -113,7 +114,7 @@ class Command(ScrapyCrawl):
         if _is_quiet(self.settings):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
         if lines:
-            sys.stderr.write(f"{lines}\n")
+            sys.stderr.write(f"{escaped(lines, keep_lines=True)}\n")
 
 
 def _is_quiet(settings: BaseSettings | None) -> bool:

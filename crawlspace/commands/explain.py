@@ -13,6 +13,7 @@ from crawlspace.errors import UsageError
 from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import priority
 from crawlspace.opening import build_space
+from crawlspace.printable import MESSAGE, printable
 from crawlspace.reports import Known, label_of, status_sentence
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
 
@@ -63,10 +64,10 @@ class Command(CollectionCommand):
 
 def _lines(answer: Explanation) -> Iterator[str]:
     decision = answer.decision
-    yield answer.asked if answer.url is None else answer.url.text
+    yield answer.asked if answer.url is None else printable(answer.url.text, most=MESSAGE)
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
     if decision.rule is not None:
-        yield f"{'by':<12} {decision.rule}: {decision.rule.text}"
+        yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
     if decision.reason is Reason.MALFORMED and "//" not in answer.asked:
         yield _row("hint", "write it with http:// or https://, or name the page it stands on with --from")
     if decision.admitted:
@@ -74,7 +75,7 @@ def _lines(answer: Explanation) -> Iterator[str]:
     for number, line in enumerate(_actions(answer)):
         yield _row("" if number else "actions", line)
     for number, (name, value) in enumerate(answer.fields.items()):
-        yield _row("" if number else "fields", shortened(f"{name} = {value}", WIDTH - 13))
+        yield _row("" if number else "fields", shortened(printable(f"{name} = {value}"), WIDTH - 13))
     yield ""
     for number, step in enumerate(decision.trace):
         yield f"{'' if number else 'checks':<12} {_step(step)}"
@@ -106,7 +107,7 @@ def _step(step: Step) -> str:
     head = f"{step.check:<18} {step.verdict:<7}"
     if step.rule is None:
         return head.rstrip()
-    return f"{head} {shortened(f'{step.rule}: {step.rule.text}', WIDTH - 15 - len(head))}"
+    return f"{head} {shortened(f'{step.rule}: {printable(step.rule.text)}', WIDTH - 15 - len(head))}"
 
 
 def _actions(answer: Explanation) -> Iterator[str]:

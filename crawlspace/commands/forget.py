@@ -10,6 +10,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.counted import counted
 from crawlspace.errors import UsageError
+from crawlspace.printable import printable
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.upkeep import LiveCount, Selection, Upkeep, read_prefix, read_url
 
@@ -70,5 +71,5 @@ class Command(CollectionCommand):
                 print(followed, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]
         for url in unknown:
-            print(f"{url} is not known", file=sys.stderr)
+            print(f"{printable(url)} is not known", file=sys.stderr)
         return 1 if unknown else 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
@@ -12,7 +11,7 @@ from urllib.request import getproxies
 from crawlspace.across import Crawled, across, crawled, with_collection
 from crawlspace.collection_files import global_rules_file
 from crawlspace.config import collection_folder, collection_names
-from crawlspace.errors import ConfigError, StoreError, UsageError
+from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
 from crawlspace.review import findings_of, review
 from crawlspace.rules.lint import Finding
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
@@ -52,9 +51,9 @@ class Command(CollectionCommand):
             raise UsageError("name a collection or give --all, not both")
         findings = self._all() if opts.all else self._one(exactly_one(args, example="scrapy lint demo, or scrapy lint --all"))[0]
         if opts.json:
-            print_json([asdict(finding) for finding in findings])
+            print_json([finding.as_json() for finding in findings])
         else:
-            print("\n".join(map(str, findings)) or "no findings")
+            print("\n".join(first_of_each_file(findings)) or "no findings")
         return 1 if findings else 0
 
     def _all(self) -> list[Finding]:

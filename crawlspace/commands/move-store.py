@@ -19,6 +19,7 @@ from crawlspace.errors import UsageError
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.moving import FILE, Bar, opened, read_place
 from crawlspace.runtime.stores import index_place
+from crawlspace.secret_settings import is_elsewhere
 from crawlspace.state.moving import check_source, move
 from crawlspace.state.moving_sqlite import SqliteSide
 from crawlspace.upkeep import Stopped
@@ -49,7 +50,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
-            "the collection's data), `redis` (the server that the settings name) or the URL of a server. Nobody may crawl the collection "
+            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that stands. Nobody may crawl the collection "
             "meanwhile. What was stopped or killed goes on where it was, when the same is run again. The first store stays as it is. "
             "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
         )
@@ -75,7 +76,7 @@ class Command(CollectionCommand):
         print(
             f"{place.name}: {counted(moved.urls, 'URL')} and {counted(moved.orders, 'index order')} are in {names[1]} now, compared with {names[0]}"
         )
-        setting = "" if there == FILE else "redis" if there == "redis" else names[1]
+        setting = "" if there == FILE else there if there == "redis" or is_elsewhere(there) else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
         own, index = index_place(place.index_file), places.get(SINK)
         if there != FILE:

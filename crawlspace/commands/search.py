@@ -10,7 +10,8 @@ from contextlib import closing
 
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex, Hit, SearchResult
-from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, print_json, shortened
+from crawlspace.printable import escaped
+from crawlspace.runtime.command import WIDTH, CollectionCommand, EscapingOutput, Place, print_json, shortened
 
 # Put around the words found; private-use characters, so that a page's own control characters can be taken out before the bold is put in.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -55,7 +56,7 @@ class Command(CollectionCommand):
             print(f"no hits{'' if place.index_file.exists() else never}")
             return 0
         for number, hit in enumerate(result.hits, 1):
-            print(_text(number, hit, bold=sys.stdout.isatty()), end="\n\n")
+            _print(_text(number, hit, bold=sys.stdout.isatty()))
         shown = f", the best {len(result.hits)} shown" if len(result.hits) < result.total else ""
         print(f"{result.total:,} {'hit' if result.total == 1 else 'hits'}{shown}")
         return 0
@@ -101,12 +102,12 @@ def _as_json(hit: Hit) -> dict[str, object]:
 
 def _text(number: int, hit: Hit, *, bold: bool) -> str:
     indent = "    "
-    title = shortened(_printable(hit.title) or "(no title)", WIDTH - len(indent))
-    snippet = textwrap.fill(_printable(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
+    title = shortened(_in_one_line(hit.title) or "(no title)", WIDTH - len(indent))
+    snippet = textwrap.fill(_in_one_line(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
     for mark, code in ((_OPEN, _BOLD), (_CLOSE, _NORMAL)):
         snippet = snippet.replace(mark, code if bold else "")
-    fields = _printable(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
-    lines = [f"{number}.".ljust(len(indent)) + title, f"{indent}{hit.url}"]
+    fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
+    lines = [f"{number}.".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
     if fields:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))
     if snippet.strip():
@@ -114,6 +115,11 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
     return "\n".join(lines)
 
 
-def _printable(text: str) -> str:
-    """Text of a page on one line, without what could steer a terminal."""
-    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable() or letter in (_OPEN, _CLOSE))
+def _in_one_line(text: str) -> str:
+    """Text of a page on one line."""
+    return escaped(" ".join(text.split()))
+
+
+def _print(text: str) -> None:
+    out = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
+    out.write(f"{text}\n\n")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, UsageError
+from crawlspace.printable import quoted
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -36,9 +37,8 @@ class Command(CollectionCommand):
             raise UsageError("give a name and a start URL, as in: scrapy startcollection demo http://www.example.com/")
         name, *texts = args
         if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-            shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
             raise UsageError(
-                f"{shown!r} cannot name a collection: use up to {_LONGEST_NAME} letters, digits, - and _, beginning with a letter or digit"
+                f"{quoted(name, most=_LONGEST_NAME)} cannot name a collection: use up to {_LONGEST_NAME} letters, digits, - and _, beginning with a letter or digit"
             )
         urls = list({url.text: url for url in map(_start_url, texts)}.values())
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
@@ -55,7 +55,7 @@ class Command(CollectionCommand):
 def _start_url(text: str) -> Url:
     if not text.lower().startswith(tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)):
         raise UsageError(
-            f"{text!r} is no start URL: write http:// or https:// before the host, as in http://{text.rpartition('://')[2]}"
+            f"{quoted(text)} is no start URL: write http:// or https:// before the host, as in http://{text.rpartition('://')[2]}"
         )
     try:
         return parse(text)

@@ -11,6 +11,7 @@ from crawlspace.counted import counted
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.opening import build_space, hash_of
+from crawlspace.printable import printable
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.reports import Report, report, status_sentence
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
@@ -98,7 +99,7 @@ def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:
     yield f"{'Workers':<42}{'since':<16}{'sites':>8}{'URLs':>9}{'fetched':>12}{'pages/s':>9}"
     shares = [(worker, worker.share) for worker in workers if worker.share is not None]
     for worker, share in shares:
-        who = shortened(f"{_printable(share.host)}, process {worker.process}", 39)
+        who = shortened(f"{printable(share.host)}, process {worker.process}", 39)
         yield f"  {who:<40}{_local(worker.since):<16}{_numbers(share)}"
         if share.silent_s >= _SILENT_S:
             yield f"    silent for {share.silent_s:.0f} s"
@@ -120,11 +121,6 @@ def _numbers(share: Share) -> str:
 
 def _local(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}" if seconds else "?"
-
-
-def _printable(text: str) -> str:
-    """Text without what could steer a terminal: anybody may have written it who can write to the server."""
-    return "".join(letter for letter in text if letter.isprintable())
 
 
 def _of_the_rules(place: Place, store: Store) -> str:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from crawlspace.printable import quoted
 from crawlspace.reports import STATE_LABELS, Known, known_urls, label_of
 from crawlspace.runtime.command import CollectionCommand, exactly_one
 
@@ -73,5 +74,5 @@ def status_codes(text: str) -> range:
         first = int(text[:-2]) * 100
         return range(first, first + 100)
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no status code; write one like 404, or a class like 4xx")
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is no status code; write one like 404, or a class like 4xx")
     return range(int(text), int(text) + 1)

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from crawlspace.errors import SettingError
+from crawlspace.printable import quoted
 
 NAME = "CRAWLSPACE_SOFT_ERRORS"
 Row = tuple[str, str, str, int]
@@ -57,7 +58,7 @@ def read_soft_errors(value: object) -> SoftErrors:
     if value is None or value == "":
         return SoftErrors()
     if not isinstance(value, list | tuple):
-        raise SettingError(f"{NAME} is {value!r}; it must be a list of rows like {_EXAMPLE}")
+        raise SettingError(f"{NAME} is {quoted(value)}; it must be a list of rows like {_EXAMPLE}")
     return SoftErrors([_row(f"row {number} of {NAME}", row) for number, row in enumerate(value, 1)])
 
 
@@ -99,19 +100,19 @@ def _folded(text: str) -> str:
 def _row(where: str, row: object) -> Row:
     if not isinstance(row, list | tuple) or len(row) != 4:
         raise SettingError(
-            f"{where} is {row!r}; it must be a URL pattern, a title pattern, a text pattern and a code, as {_EXAMPLE}"
+            f"{where} is {quoted(row)}; it must be a URL pattern, a title pattern, a text pattern and a code, as {_EXAMPLE}"
         )
     url, title, text, code = row
     for name, pattern in (("URL", url), ("title", title), ("text", text)):
         if not isinstance(pattern, str):
             raise SettingError(
-                f'{where}: the {name} pattern is {pattern!r}; it must be a text, and is "*" where it doesn\'t matter'
+                f'{where}: the {name} pattern is {quoted(pattern)}; it must be a text, and is "*" where it doesn\'t matter'
             )
     number = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3 else code
     if not isinstance(number, int) or isinstance(number, bool) or not 400 <= number <= 599:
-        raise SettingError(f"{where}: the code is {code!r}; it must be an error from 400 to 599, as 404")
+        raise SettingError(f"{where}: the code is {quoted(code)}; it must be an error from 400 to 599, as 404")
     if not any(pattern.replace("*", "").strip() for pattern in (url, title, text)):
         raise SettingError(
-            f"{where} is {row!r} and would make an error of every page; say in one of the patterns which are meant"
+            f"{where} is {quoted(row)} and would make an error of every page; say in one of the patterns which are meant"
         )
     return url, title, text, number

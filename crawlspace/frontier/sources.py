@@ -12,6 +12,7 @@ from difflib import get_close_matches
 
 from crawlspace.errors import SettingError
 from crawlspace.model import Source
+from crawlspace.printable import quoted
 from crawlspace.readers import table
 
 NAME = "CRAWLSPACE_SOURCE_WEIGHTS"
@@ -37,9 +38,11 @@ def read_weights(value: object) -> Mapping[Source, int]:
         if source is None:
             near = get_close_matches(str(label), by_label, 1)
             meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_label)}"
-            raise SettingError(f"{NAME} names an unknown source {label!r}: {meant}")
+            raise SettingError(f"{NAME} names an unknown source {quoted(label)}: {meant}")
         if isinstance(weight, bool) or not isinstance(weight, int) or not 0 <= weight <= _HEAVIEST:
-            raise SettingError(f"{NAME}[{label!r}] is {weight!r}; a weight is a whole number from 0 (paused) to {_HEAVIEST:,}")
+            raise SettingError(
+                f"{NAME}[{quoted(label)}] is {quoted(weight)}; a weight is a whole number from 0 (paused) to {_HEAVIEST:,}"
+            )
         weights[source] = weight
     if not any(weights.values()):
         raise SettingError(f"{NAME} pauses every source, so that nothing would be crawled; give one of them a weight above 0")

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
 from crawlspace.errors import SettingError
+from crawlspace.printable import quoted
 from crawlspace.readers import duration, table
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -77,7 +78,7 @@ def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetabl
     pieces: list[_Piece] = []
     slots = table(name, value, example=_EXAMPLE)
     for key, asked in slots.items():
-        where = f"{name}[{key!r}]"
+        where = f"{name}[{quoted(key)}]"
         delay_s = _delay(where, asked)
         for start, end in _spans(where, key):
             pieces += _pieces(start, end, delay_s=delay_s, slot=str(key))
@@ -94,7 +95,7 @@ def read_zone(name: str, value: object) -> tzinfo | None:
         return None
     if not isinstance(value, str):
         raise SettingError(
-            f'{name} is {value!r}; it must be the name of a time zone such as "Europe/Berlin", or "" for local time'
+            f'{name} is {quoted(value)}; it must be the name of a time zone such as "Europe/Berlin", or "" for local time'
         )
     zone = value.strip()
     if zone == "UTC":
@@ -105,11 +106,11 @@ def read_zone(name: str, value: object) -> tzinfo | None:
         known = {one.lower(): one for one in sorted(available_timezones())}
     if not known:
         raise SettingError(
-            f'{name} is {value!r}, and this machine has no time zone data; install the Python package tzdata, or leave the setting ""'
+            f'{name} is {quoted(value)}, and this machine has no time zone data; install the Python package tzdata, or leave the setting ""'
         )
     near = get_close_matches(zone.lower(), known, 1) or [one for one in known if one.endswith(f"/{zone.lower()}")]
     meant = f"did you mean {known[near[0]]!r}?" if near else 'it must be a name such as "Europe/Berlin", or "" for local time'
-    raise SettingError(f"{name} is {value!r}, an unknown time zone: {meant}")
+    raise SettingError(f"{name} is {quoted(value)}, an unknown time zone: {meant}")
 
 
 # --- one slot -----------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def _day(where: str, word: str) -> int:
             return number
     near = get_close_matches(name, [*(day[:3] for day in DAYS), *DAYS], 1)
     meant = f"did you mean {near[0].title()!r}?" if near else f"it must be one of {', '.join(day[:3].title() for day in DAYS)}"
-    raise SettingError(f"{where} has an unknown day {word.strip()!r}: {meant}")
+    raise SettingError(f"{where} has an unknown day {quoted(word.strip())}: {meant}")
 
 
 def _minute(where: str, text: str, *, is_end: bool = False) -> int:
@@ -180,7 +181,7 @@ def _minute(where: str, text: str, *, is_end: bool = False) -> int:
     total = hours * 60 + minutes
     if minutes > 59 or total > DAY or (total == DAY and not is_end):
         raise SettingError(
-            f"{where} has {text!r}, which is no time of a day: it must be from 00:00 to 23:59; an end may be 24:00"
+            f"{where} has {quoted(text)}, which is no time of a day: it must be from 00:00 to 23:59; an end may be 24:00"
         )
     return total
 

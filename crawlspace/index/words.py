@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from crawlspace.errors import UsageError
+from crawlspace.printable import quoted
 
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))(\*?)')
 
@@ -22,12 +23,12 @@ def fts_query(words: str) -> str:
         if not any(letter.isalnum() for letter in text):
             continue  # FTS5 finds no word in it
         prefix = " *" if star or text.endswith("*") else ""
-        quoted = '"' + text.replace('"', '""') + '"' + prefix
-        (unwanted if minus else wanted).append(quoted)
+        term = '"' + text.replace('"', '""') + '"' + prefix
+        (unwanted if minus else wanted).append(term)
     if not wanted:
-        shown = words.strip()[:100]
+        shown = words.strip()
         raise UsageError(
-            f"there is nothing to search for in {shown!r}: give at least one word that is not excluded with -"
+            f"there is nothing to search for in {quoted(shown)}: give at least one word that is not excluded with -"
             if shown
             else "there is nothing to search for: give at least one word"
         )

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from crawlspace.decision import RuleRef
+from crawlspace.printable import escaped, printable, printable_message, quoted
 from crawlspace.rules.action_rules import ActionRuleSet, Atom, Field, Kind, Norm, Range
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.atoms import text_of
@@ -40,7 +41,10 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.level}: {self.message} [{self.code}]"
+        return f"{escaped(place)}: {self.level}: {printable_message(self.message)} [{self.code}]"
+
+    def as_json(self) -> dict[str, object]:
+        return {**asdict(self), "message": printable_message(self.message)}
 
 
 def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxy: bool = False) -> list[Finding]:
@@ -67,8 +71,8 @@ def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence
     refused = [found for found in decisions if not found[2].admitted]
     level: Literal["error", "warning"] = "error" if len(refused) == len(decisions) else "warning"
     for number, url, decision in refused:
-        by = f" by {decision.rule} ({decision.rule.text})" if decision.rule else ""
-        message = f"the start URL {url.text} is refused{by}: {decision.reason.sentence}"
+        by = f" by {decision.rule} ({printable(decision.rule.text)})" if decision.rule else ""
+        message = f"the start URL {printable(url.text)} is refused{by}: {decision.reason.sentence}"
         ref = refs[number] if number < len(refs) else RuleRef(START_URLS, 0, "")
         yield Finding(ref.file, ref.line, 1 if ref.line else 0, level, "start-url-refused", message)
 
@@ -83,7 +87,7 @@ def lint_values(rules: ActionRuleSet) -> Iterator[Finding]:
         holding = {atom for number, atom in atoms.items() if number not in wrong}
         told = (wrong[number] for number, atom in atoms.items() if number in wrong and _below(atom) not in holding)
         for reason in dict.fromkeys(told):
-            message = f"{reason}, in {rule.ref.text!r}"
+            message = f"{reason}, in {quoted(rule.ref.text)}"
             yield Finding(rule.ref.file, rule.ref.line, 1, "warning", "xml-never-matches", message)
 
 
@@ -101,9 +105,7 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
             advice = "it changes nothing and can go"
         else:
             advice = f"to have an effect it must stand before line {covering.ref.line}"
-        message = (
-            f"{rule.ref.text!r} never applies, because {covering.ref.text!r} in line {covering.ref.line} covers it; {advice}"
-        )
+        message = f"{quoted(rule.ref.text)} never applies, because {quoted(covering.ref.text)} in line {covering.ref.line} covers it; {advice}"
         yield _finding(rule, "never-applies", message)
 
 
@@ -137,7 +139,7 @@ def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
 def _capitals(rules: CrawlRules) -> Iterator[Finding]:
     for rule in rules.domain:
         if rule.host != rule.host.lower():
-            message = f"{rule.host!r} has capitals: hosts are compared as written in the link, and most links have none"
+            message = f"{quoted(rule.host)} has capitals: hosts are compared as written in the link, and most links have none"
             yield _finding(rule, "capitals-in-host", message)
 
 
@@ -147,14 +149,16 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
     for rule in rules.prefix:
         if "*" in rule.host:
             if rule.action is Action.ALLOW and rule.host.strip("*"):
-                message = f"the * in {rule.host!r} also stands for slashes, so the rule allows other hosts too; use domain rules for hosts"
+                message = f"the * in {quoted(rule.host)} also stands for slashes, so the rule allows other hosts too; use domain rules for hosts"
                 yield _finding(rule, "open-host", message)
             continue
         authority = rule.pattern.partition("://")[2].partition("/")[0]
         port = authority[len(rule.host) + 1 :] or str(DEFAULT_PORTS[rule.pattern.partition(":")[0]])
         forbidding = None if "*" in port else domain.match(rule.host, int(port))
         if forbidding is not None and forbidding.action is Action.FORBID:
-            message = f"the rule has no effect, because {forbidding.ref.text!r} in line {forbidding.ref.line} forbids its host"
+            message = (
+                f"the rule has no effect, because {quoted(forbidding.ref.text)} in line {forbidding.ref.line} forbids its host"
+            )
             yield _finding(rule, "host-forbidden", message)
 
 
@@ -208,7 +212,7 @@ def _never_holding(atom: Atom) -> str | None:
         if texts and not any(_may_stand(text, field, kind, norm=atom.norm) for text in texts):
             text = min(texts)
             shown = text.removeprefix(".") if field is Field.HOST else text
-            return f"{shown!r} never matches: {_why_not(shown, field, kind)}"
+            return f"{quoted(shown)} never matches: {_why_not(shown, field, kind)}"
     return None
 
 
@@ -265,7 +269,7 @@ def _why_not(text: str, field: Field, kind: Kind) -> str:
     with suppress(MalformedUrl):
         before, after = _MADE[field, Kind.EXACT][0]
         if anchored:
-            return f"URLs have {text_of(field, as_written=True)(parse(f'{before}{text}{after}'))!r} there"
+            return f"URLs have {quoted(text_of(field, as_written=True)(parse(f'{before}{text}{after}')))} there"
     return "no URL in normal form has this there"
 
 

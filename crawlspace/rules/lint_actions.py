@@ -11,6 +11,7 @@ from typing import Literal
 import re2
 
 from crawlspace.decision import Actions, RuleRef
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import (
     Action,
     ActionKind,
@@ -89,7 +90,7 @@ class Usage:
         for rule, overriding in zip(self._rules, self._overriding, strict=True):
             if overriding is None:
                 if all(action.kind is not ActionKind.IGNORE for action in rule.actions):
-                    yield _of_rule(rule, "xml-rule-unused", f"{rule.ref.text!r} matches no known URL")
+                    yield _of_rule(rule, "xml-rule-unused", f"{quoted(rule.ref.text)} matches no known URL")
                 continue
             for action, by in zip(rule.actions, overriding, strict=True):
                 if not by or action.kind is ActionKind.IGNORE:
@@ -98,10 +99,8 @@ class Usage:
                     overrider = "a later rule"
                 else:
                     other = self._rules[next(iter(by))]
-                    overrider = "the same rule" if other is rule else f"{other.ref.text!r} in line {other.ref.line}"
-                message = (
-                    f"{setting(action).words!r} of {rule.ref.text!r} is overridden on every known URL it matches, by {overrider}"
-                )
+                    overrider = "the same rule" if other is rule else f"{quoted(other.ref.text)} in line {other.ref.line}"
+                message = f"{quoted(setting(action).words)} of {quoted(rule.ref.text)} is overridden on every known URL it matches, by {overrider}"
                 yield _of_action(rule, action, "xml-action-overridden", message)
 
     def _matched(self, actions: Actions) -> list[int]:
@@ -131,13 +130,11 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
         by = [[sets[one, aspect] for one in (root, *wider.get(root, ())) if (one, aspect) in sets] for aspect in last]
         repeated = same.get((root, frozenset(last.values())))
         if repeated is not None:
-            message = (
-                f"{rule.ref.text!r} stands once more in line {rules[repeated].ref.line}; this one changes nothing and can go"
-            )
+            message = f"{quoted(rule.ref.text)} stands once more in line {rules[repeated].ref.line}; this one changes nothing and can go"
             yield _of_rule(rule, "xml-rule-repeated", message)
         elif by and all(by):
             lines = sorted({rules[min(others)].ref.line for others in by})
-            message = f"{rule.ref.text!r} has no effect, because wherever it matches {_what_stands_in(lines)} what it sets"
+            message = f"{quoted(rule.ref.text)} has no effect, because wherever it matches {_what_stands_in(lines)} what it sets"
             yield _of_rule(rule, "xml-rule-overridden", message)
         same[root, frozenset(last.values())] = place
         for aspect in last:
@@ -156,7 +153,7 @@ def _impossible(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
     for rule, root in zip(rules, roots, strict=True):
         for number in sorted(conditions.atoms_of(root) & wrong.keys()):
             code, message = wrong[number]
-            yield _of_rule(rule, code, f"{message}, in {rule.ref.text!r}")
+            yield _of_rule(rule, code, f"{message}, in {quoted(rule.ref.text)}")
 
 
 def _never(atom: Atom) -> tuple[str, str] | None:
@@ -168,9 +165,9 @@ def _never(atom: Atom) -> tuple[str, str] | None:
         return None
     shown = value.source if isinstance(value, Expression) else value
     if atom.field is Field.FRAGMENT and not (_matches_empty(value) if isinstance(value, Expression) else not value):
-        return "xml-fragment", f"a URL that is crawled has no fragment, so that {shown!r} never matches"
+        return "xml-fragment", f"a URL that is crawled has no fragment, so that {quoted(shown)} never matches"
     if atom.norm is Norm.LOWER and _needs_capitals(value):
-        return "xml-capitals", f"{shown!r} has capitals and is compared with lower-case text, so that it never matches"
+        return "xml-capitals", f"{quoted(shown)} has capitals and is compared with lower-case text, so that it never matches"
     return None
 
 
@@ -203,7 +200,7 @@ def _nothing_accepted(
     if accepting:
         return
     if since is not None:
-        message = f"{since.ref.text!r} ignores every URL and no rule after it accepts any, so that nothing is crawled"
+        message = f"{quoted(since.ref.text)} ignores every URL and no rule after it accepts any, so that nothing is crawled"
         yield _of_rule(since, "xml-nothing-accepted", message, level="error")
     else:
         message = "CRAWLSPACE_DEFAULT_ACCEPT is off and no rule accepts a URL, so that nothing is crawled"

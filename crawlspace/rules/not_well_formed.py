@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xml.parsers.expat import ExpatError, errors
 
 from crawlspace.errors import Mistake
+from crawlspace.printable import quoted
 from crawlspace.rules.xml_text import Element, XmlText
 
 NAMESPACE = "exa:com.exalead.actionrules.v21"
@@ -122,4 +123,4 @@ def _unbound(text: str, at: int) -> str:
     declared = {*_DECLARED_PREFIX.findall(text), "xml", "xmlns"}
     prefixes = (found[1] for found in _PREFIX.finditer(text, at, text.find(">", at)) if found[1] not in declared)
     prefix = next(prefixes, "ar")
-    return f'the prefix {prefix!r} is not declared; write xmlns:{prefix}="{NAMESPACE}" in the outermost element, or leave the prefix off'
+    return f'the prefix {quoted(prefix)} is not declared; write xmlns:{prefix}="{NAMESPACE}" in the outermost element, or leave the prefix off'

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from crawlspace.decision import RuleRef
 from crawlspace.model import Document
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import (
     Action,
     ActionKind,
@@ -154,7 +155,7 @@ class RuleReader:
             return False
         value = element.attributes[attribute]
         if value not in {"true", "false"}:
-            self._mistakes.at_value(element, attribute, f"{attribute} is true or false, not {value!r}")
+            self._mistakes.at_value(element, attribute, f"{attribute} is true or false, not {quoted(value)}")
         return value == "true"
 
     # --- actions ---------------------------------------------------------------------------------------------------
@@ -171,10 +172,12 @@ class RuleReader:
             self._known(element, ("name", "value"))
             name = self._name(element)
             if name in OWN_FIELDS:
-                message = f"{name!r} is a field that every document has; AddMeta adds others than {', '.join(OWN_FIELDS)}"
+                message = f"{quoted(name)} is a field that every document has; AddMeta adds others than {', '.join(OWN_FIELDS)}"
                 self._mistakes.at_value(element, "name", message)
             elif name == LABEL:
-                message = f'{name!r} is the field that Source sets; write <Source name="…"/>, or give the field another name'
+                message = (
+                    f'{quoted(name)} is the field that Source sets; write <Source name="…"/>, or give the field another name'
+                )
                 self._mistakes.at_value(element, "name", message)
             if self._needs(element, "value"):
                 value = element.attributes["value"]
@@ -198,7 +201,7 @@ class RuleReader:
             return 0
         value = element.attributes["shift"]
         if not _SHIFT.fullmatch(value):
-            message = f"the shift is a whole number from -2 (first) to 2 (last), not {value!r}"
+            message = f"the shift is a whole number from -2 (first) to 2 (last), not {quoted(value)}"
             self._mistakes.at_value(element, "shift", message)
             return 0
         return int(value)
@@ -213,7 +216,7 @@ class RuleReader:
         opposite = others.get((_OPPOSITES[kind], "")) if kind in _OPPOSITES else None
         if (kind, name) in others:
             self._mistakes.at(
-                element, f"{kind} {name!r} stands twice in this rule" if name else f"{kind} stands twice in this rule"
+                element, f"{kind} {quoted(name)} stands twice in this rule" if name else f"{kind} stands twice in this rule"
             )
         elif opposite is not None:
             self._mistakes.at(element, f"{kind} contradicts {opposite.name} of line {opposite.line}; a rule does one of them")
@@ -259,9 +262,7 @@ class RuleReader:
             return choices(value)
         except ValueError:
             names = [choice.value for choice in choices]
-            message = (
-                f"{attribute} {value!r} is not known; it is {', '.join(names[:-1])} or {names[-1]}{did_you_mean(value, names)}"
-            )
+            message = f"{attribute} {quoted(value)} is not known; it is {', '.join(names[:-1])} or {names[-1]}{did_you_mean(value, names)}"
             self._mistakes.at_value(element, attribute, message)
             return None
 
@@ -273,7 +274,7 @@ def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistake
             name = attribute.rpartition(" ")[2]
             has = f"has {', '.join(known)}" if known else "has none"
             near = "" if mistakes.full else did_you_mean(name, known)
-            mistakes.at_name(element, attribute, f"attribute {name!r} is not known; {element.name} {has}{near}")
+            mistakes.at_name(element, attribute, f"attribute {quoted(name)} is not known; {element.name} {has}{near}")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

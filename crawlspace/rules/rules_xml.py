@@ -18,6 +18,7 @@ from enum import Enum, auto
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import ActionRule, ActionRuleSet, PassedOver
 from crawlspace.rules.not_well_formed import NAMESPACE, not_well_formed
 from crawlspace.rules.rule_elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, did_you_mean
@@ -238,7 +239,7 @@ def _no_rules(near: Element | None) -> str:
 
 
 def _foreign(element: Element) -> str:
-    return f"{element.name} is in the namespace {element.namespace!r}; {_NAMESPACES}"
+    return f"{element.name} is in the namespace {quoted(element.namespace)}; {_NAMESPACES}"
 
 
 def _misplaced(name: str, above: _Open) -> str:

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from contextlib import suppress
 
+from crawlspace.printable import quoted
 from crawlspace.rules.patterns import collapse
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
@@ -32,10 +33,10 @@ def domain_target(word: str) -> tuple[str, int | None]:
     _check_characters(word)
     if "://" in word:
         host = word.split("://", 1)[1].split("/", 1)[0]
-        raise BadTarget(f"a domain target is a host name without a scheme; write {host!r}, or a prefix rule for the URL")
+        raise BadTarget(f"a domain target is a host name without a scheme; write {quoted(host)}, or a prefix rule for the URL")
     if "/" in word:
         host = word.split("/", 1)[0]
-        raise BadTarget(f"a domain target has no path; write {host!r}, or a prefix rule with http:// for part of a site")
+        raise BadTarget(f"a domain target has no path; write {quoted(host)}, or a prefix rule with http:// for part of a site")
     host, port = _host_and_port(word)
     if host.startswith("["):
         return _ipv6_host(host), port
@@ -46,9 +47,9 @@ def domain_target(word: str) -> tuple[str, int | None]:
         host = ".".join(_ascii_label(label) for label in host.split(".")) if "*" in host else _normal_host(host)
     _check_host(host)
     if host.startswith("."):
-        raise BadTarget(f"a host name does not begin with a dot; write '*{host}' for every host below {host[1:]!r}")
+        raise BadTarget(f"a host name does not begin with a dot; write '*{host}' for every host below {quoted(host[1:])}")
     if "*" not in host and _NUMBER.match(host.rpartition(".")[2]) and (address := _normal_host(host)) != host:
-        raise BadTarget(f"{host!r} is the address {address}; write it so")
+        raise BadTarget(f"{quoted(host)} is the address {address}; write it so")
     return collapse(host), port
 
 
@@ -88,16 +89,18 @@ def netmask(word: str, version: int) -> int:
     if word.startswith("/"):
         length = word[1:]
         if not (length.isascii() and length.isdigit() and len(length) <= 3 and int(length) <= bits):
-            raise BadTarget(f"{word!r} is not a mask length of IPv{version}; it lies between /0 and /{bits}")
+            raise BadTarget(f"{quoted(word)} is not a mask length of IPv{version}; it lies between /0 and /{bits}")
         return ((1 << bits) - 1) ^ ((1 << (bits - int(length))) - 1)
     try:
         mask = ipaddress.ip_address(_bare(word))
     except ValueError as error:
         meant = f"; for the first {word} bits write '/{word}'" if word.isdigit() else ""
         example = "255.255.0.0" if version == 4 else "ffff:ffff::"
-        raise BadTarget(f"{word!r} is not a netmask; expected a mask like {example}, or a length like '/16'{meant}") from error
+        raise BadTarget(
+            f"{quoted(word)} is not a netmask; expected a mask like {example}, or a length like '/16'{meant}"
+        ) from error
     if mask.version != version:
-        raise BadTarget(f"{word!r} is an IPv{mask.version} netmask, but the address is IPv{version}")
+        raise BadTarget(f"{quoted(word)} is an IPv{mask.version} netmask, but the address is IPv{version}")
     return int(mask)
 
 
@@ -105,13 +108,13 @@ def _address(word: str) -> tuple[int, int]:
     try:
         address = ipaddress.ip_address(_bare(word))
         if "%" in word:
-            raise BadTarget(f"{word!r} names a network interface; write the address without it")
+            raise BadTarget(f"{quoted(word)} names a network interface; write the address without it")
         return address.version, int(address)
     except BadTarget:
         raise
     except ValueError as error:
         raise BadTarget(
-            f"{word!r} is not an IP address; expected one like 9.0.0.0 or 2001:db8::1, then a netmask; for a name use a domain rule"
+            f"{quoted(word)} is not an IP address; expected one like 9.0.0.0 or 2001:db8::1, then a netmask; for a name use a domain rule"
         ) from error
 
 
@@ -121,7 +124,7 @@ def _bare(word: str) -> str:
 
 def _check_host(host: str) -> None:
     if not _HOST.match(host):
-        raise BadTarget(f"{host!r} is not a host name; it may hold letters, digits, '-', '_', '.' and the wildcard *")
+        raise BadTarget(f"{quoted(host)} is not a host name; it may hold letters, digits, '-', '_', '.' and the wildcard *")
 
 
 def _check_characters(word: str) -> None:
@@ -134,7 +137,7 @@ def _host_and_port(word: str) -> tuple[str, int | None]:
     if word.startswith("["):
         host, bracket, rest = word.partition("]")
         if not bracket or (rest and not rest.startswith(":")):
-            raise BadTarget(f"{word!r} is not an IPv6 address in brackets; expected [address] or [address]:port")
+            raise BadTarget(f"{quoted(word)} is not an IPv6 address in brackets; expected [address] or [address]:port")
         return host + bracket, _port(rest[1:]) if rest else None
     if word.count(":") > 1:
         return f"[{word}]", None
@@ -144,7 +147,7 @@ def _host_and_port(word: str) -> tuple[str, int | None]:
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 5 and 1 <= int(text) <= 65535):
-        raise BadTarget(f"{text!r} is not a port; it is a number from 1 to 65535, and left off for every port")
+        raise BadTarget(f"{quoted(text)} is not a port; it is a number from 1 to 65535, and left off for every port")
     return int(text)
 
 
@@ -152,7 +155,7 @@ def _ipv6_host(host: str) -> str:
     if "*" not in host:
         return _normal_host(host)
     if not _IPV6_PATTERN.match(host):
-        raise BadTarget(f"{host[1:-1]!r} is not an IPv6 address or a pattern of one")
+        raise BadTarget(f"{quoted(host[1:-1])} is not an IPv6 address or a pattern of one")
     return collapse(host.lower())
 
 
@@ -160,7 +163,7 @@ def _normal_host(host: str) -> str:
     if not set(host) & _ENDING_A_HOST:
         with suppress(MalformedUrl):
             return parse(f"http://{host}/").host
-    raise BadTarget(f"{host!r} is not a host name or IP address")
+    raise BadTarget(f"{quoted(host)} is not a host name or IP address")
 
 
 def _ascii_label(label: str) -> str:
@@ -168,7 +171,9 @@ def _ascii_label(label: str) -> str:
     if label.isascii():
         return label
     if "*" in label:
-        raise BadTarget(f"{label!r} mixes * with letters outside ASCII; write it in its xn-- form, or * for the whole label")
+        raise BadTarget(
+            f"{quoted(label)} mixes * with letters outside ASCII; write it in its xn-- form, or * for the whole label"
+        )
     return _normal_host(label)
 
 
@@ -183,7 +188,7 @@ def _prefix_authority(scheme: str, authority: str) -> str:
         host, port = authority, ""
     if "*" in port:
         if not _PORT_PATTERN.match(port):
-            raise BadTarget(f"{port!r} is not a port or a pattern of one; it holds digits and the wildcard *")
+            raise BadTarget(f"{quoted(port)} is not a port or a pattern of one; it holds digits and the wildcard *")
     elif port:
         number = _port(port)
         port = "" if number == DEFAULT_PORTS[scheme] else str(number)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import Field, Norm
 from crawlspace.urls import MalformedUrl, parse
 
@@ -99,7 +100,9 @@ def _host(run: list[Piece], *, begins: bool, ends: bool) -> list[Piece]:
         if label.isascii():
             spelled += run[start:end]
         elif (start == 0 and not begins) or (end == len(run) and not ends):
-            raise BadValue(f"{label!r} is not a whole part of a host name; write its xn-- form, which is compared", run[start].at)
+            raise BadValue(
+                f"{quoted(label)} is not a whole part of a host name; write its xn-- form, which is compared", run[start].at
+            )
         else:
             spelled.append(Piece(_label(label, run[start].at), run[start].at, whole=True))
         spelled += run[end : end + 1]
@@ -112,4 +115,4 @@ def _label(label: str, at: int) -> str:
             return parse(f"http://{label}/").host
     except MalformedUrl:
         pass
-    raise BadValue(f"{label!r} is no part of a host name", at)
+    raise BadValue(f"{quoted(label)} is no part of a host name", at)

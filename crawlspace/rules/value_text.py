@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import re2
 
+from crawlspace.printable import quoted
 from crawlspace.rules.action_rules import Expression, Field, Kind, Norm, Range
 from crawlspace.rules.url_spelling import AS_IT_IS, BadValue, Piece, as_in_urls, is_escaped, joined
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
@@ -57,7 +58,7 @@ def read_range(text: str) -> Range:
         if negative := re.search(r"-\s*[0-9]", text):
             raise BadValue("a length is never negative", negative.start())
         begun = _RANGE_BEGUN.match(text)
-        raise BadValue(f"{text!r} is no range of lengths; {_RANGES}", begun.end() if begun else 0)
+        raise BadValue(f"{quoted(text)} is no range of lengths; {_RANGES}", begun.end() if begun else 0)
     low, high = found["low"], found["high"]
     if not low and not high:
         raise BadValue(f"a number is missing; {_RANGES}", found.start("low"))
@@ -301,7 +302,7 @@ def _plain(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
     if kind is not Kind.EXACT:
         return text
     if field is Field.SCHEME and (text.lower() if norm is Norm.NORM else text) not in DEFAULT_PORTS:
-        raise BadValue(f"{text!r} is no scheme that is crawled; expected {' or '.join(DEFAULT_PORTS)}")
+        raise BadValue(f"{quoted(text)} is no scheme that is crawled; expected {' or '.join(DEFAULT_PORTS)}")
     if field is Field.URL and norm is Norm.NORM:
         try:
             url = parse(text)

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.printable import quoted
 
 MAX_LISTED = 100
 """Mistakes of one file that are told one by one."""
@@ -164,7 +165,9 @@ def decode(data: bytes, *, file: str) -> str:
         elif declared := _DECLARED.match(data):
             encoding = declared["encoding"].decode("ascii")
             if not _is_readable(encoding):
-                message = f"the file cannot be read as {encoding!r}, which it says it is; save it as UTF-8, and name that here"
+                message = (
+                    f"the file cannot be read as {quoted(encoding)}, which it says it is; save it as UTF-8, and name that here"
+                )
                 begin = XmlText(_line_ends(data[:1000].decode("latin-1")), file=file)
                 raise RuleFileError([begin.mistake_at(declared.start("encoding"), message)])
     try:

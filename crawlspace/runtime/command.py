@@ -12,16 +12,18 @@ import sys
 import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.log import configure_logging
 
 from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
 from crawlspace.runtime.store_places import StorePlace, store_place
@@ -69,8 +71,9 @@ class CollectionCommand(ScrapyCommand):
             if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="replace")  # what a terminal cannot show is no reason to stop
         try:
-            self.exitcode = self.answer(_without_options(args), opts)
-            sys.stdout.flush()
+            with redirect_stdout(EscapingOutput(sys.stdout)):
+                self.exitcode = self.answer(_without_options(args), opts)
+                sys.stdout.flush()
         except CrawlspaceError as error:
             sys.stderr.write(f"{error}\n")
             self.exitcode = error.exit_status
@@ -119,13 +122,33 @@ def exactly_one(args: Sequence[str], *, example: str) -> str:
     return args[0]
 
 
+class EscapingOutput:
+    """A stream for text that may be from outside: characters that steer a terminal are written as escapes (printable.escaped)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unescaped = stream
+        """For text that is made fit already, and holds codes of ours."""
+
+    def write(self, text: str) -> int:
+        return self.unescaped.write(escaped(text, keep_lines=True))
+
+    def flush(self) -> None:
+        self.unescaped.flush()
+
+    def isatty(self) -> bool:
+        return self.unescaped.isatty()
+
+    def fileno(self) -> int:
+        return self.unescaped.fileno()
+
+
 def print_json(value: object) -> None:
     """Print a value for programs: one line, not escaped beyond need."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def shortened(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return cut(text, width)
 
 
 def beside(head: str, text: str) -> str:

@@ -13,6 +13,7 @@ from scrapy.utils.misc import load_object
 from crawlspace import settings as defaults
 from crawlspace.config import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
+from crawlspace.printable import quoted
 from crawlspace.readers import duration
 from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
@@ -48,7 +49,7 @@ class CollectionLoader(SpiderLoader):
         if found is not None:
             if not issubclass(found, generic):
                 raise SystemExit(
-                    f"the spider {found.__module__}.{found.__qualname__} has the name of the collection {spider_name!r} and cannot crawl it:"
+                    f"the spider {found.__module__}.{found.__qualname__} has the name of the collection {quoted(spider_name)} and cannot crawl it:"
                     f" derive it from {GENERIC_SPIDER}, or give it another name"
                 )
             return found

@@ -1,17 +1,28 @@
-"""Scrapy's log messages, less those for each single page: making them costs more than the frontier does."""
+"""Scrapy's log messages, less those for each single page: making them costs more than the frontier does.
+
+What is logged is made fit to be printed here, whoever logs it: no credentials, no characters that steer a terminal, lines of 2 KB.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Self
 
 from scrapy.logformatter import LogFormatter
+from scrapy.utils.log import get_scrapy_root_handler
 
-from crawlspace.printable import message
+from crawlspace.printable import MESSAGE, cut, escaped, printable_message, without_credentials
 
 
 class QuietLogFormatter(LogFormatter):
     """Messages for each request and item are made only where DEBUG is logged."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Self:
+        handler = get_scrapy_root_handler()
+        if handler is not None:
+            make_handler_printable(handler)
+        return super().from_crawler(crawler)
 
     def crawled(self, request: Any, response: Any, spider: Any) -> Any:
         return super().crawled(request, response, spider) if _debugging() else None
@@ -27,7 +38,7 @@ class PrintableMessages(logging.Filter):
     """Makes messages fit to be printed that hold what a server has sent."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = message(record.getMessage()), ()
+        record.msg, record.args = printable_message(record.getMessage()), ()
         return True
 
 
@@ -45,6 +56,30 @@ _OF_SERVERS = (
     "protego._protego",
     "protego._ruleset",
 )
+
+
+def make_handler_printable(handler: logging.Handler) -> None:
+    """Have a handler write messages and tracebacks that are fit to be printed."""
+    if printable_record not in handler.filters:
+        handler.addFilter(printable_record)
+
+
+def printable_record(record: logging.LogRecord) -> bool:
+    """Make a record fit to be printed. A filter, for that comes before any formatter, and keeps its colours."""
+    text = record.getMessage()
+    shown = _shown(text)
+    if shown != text:
+        record.msg, record.args = shown, None
+    if record.exc_info and not record.exc_text:
+        record.exc_text = _shown(_FORMATTER.formatException(record.exc_info))
+    return True
+
+
+_FORMATTER = logging.Formatter()
+
+
+def _shown(text: str) -> str:
+    return "\n".join(cut(line, MESSAGE) for line in escaped(without_credentials(text), keep_lines=True).split("\n"))
 
 
 def _debugging() -> bool:

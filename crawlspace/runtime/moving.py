@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 from crawlspace import private_files
 from crawlspace.counted import counted
 from crawlspace.errors import ConfigError, StoreError, UsageError
+from crawlspace.printable import quoted
 from crawlspace.readers import duration
 from crawlspace.runtime.redis_connection import connected
+from crawlspace.secret_settings import is_elsewhere
 from crawlspace.state.moving_sqlite import SqliteSide
-from crawlspace.store_url import is_server
+from crawlspace.store_url import is_server, shown
 from crawlspace.upkeep import bring_up_to_date
 
 if TYPE_CHECKING:
@@ -29,10 +31,11 @@ def read_place(word: str) -> str:
     """Return where a store is, as `file`, `redis` or the URL of a server. Raises UsageError."""
     if word in _FILES:
         return FILE
-    if is_server(word):
+    if is_server(word) or is_elsewhere(word):
         return word
-    shown = word.rpartition("@")[2]  # a password must not be shown
-    raise UsageError(f"{shown!r} is no store: write file, redis, or the URL of a Redis server, as in redis://localhost:6379/0")
+    raise UsageError(
+        f"{quoted(shown(word))} is no store: write file, redis, or the URL of a Redis server, as in redis://localhost:6379/0"
+    )
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from crawlspace.errors import ConfigError, StoreAway, StoreError
+from crawlspace.printable import HIDDEN
+from crawlspace.store_url import NAME, read_store_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +31,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
 
     from crawlspace.state.redis_scripts import said  # noqa: PLC0415
 
-    url = str(settings["CRAWLSPACE_STORE_URL"])
+    url = read_store_url(settings[NAME])
     own = Settings(dict(settings))
     if url.partition("://")[2]:
         own.set("REDIS_URL", url)
@@ -40,8 +42,8 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
         client = _by_sentinels(url, own) if url.startswith("sentinel://") else _by_settings(own)
     except (ValueError, TypeError, ImportError) as error:
         raise ConfigError(
-            f"Redis cannot be connected to with these settings: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
-        ) from error
+            f"Redis cannot be connected to with these settings: {_without_parts_of_the_url(error)}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+        ) from None
     try:
         with said():
             _check(client.info("server"))
@@ -62,6 +64,12 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
 def _unknown_option(error: TypeError) -> str:
     named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     return f"there is no option {named[1]!r}" if named else str(error)
+
+
+def _without_parts_of_the_url(error: Exception) -> str:
+    """What a client says of settings, less what it cites: of a password with a slash in it, it takes the beginning for a port."""
+    cited = re.compile(r"""'[^']*'|"[^"]*"|Port could not be cast.*""")
+    return cited.sub(HIDDEN, str(error)) if isinstance(error, ValueError) else str(error)
 
 
 def _impatience(settings: Settings) -> dict[str, object]:

@@ -19,6 +19,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority, source_of
+from crawlspace.printable import printable
 from crawlspace.recent import Recent
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.headers import declared_type
@@ -102,7 +103,7 @@ class RulesAlone:
         if request.meta.get(START):
             asked_first = (request.meta.get("redirect_urls") or [request.url])[0]
             leads = f" leads to {request.url}, which" if asked_first != request.url else ""
-            by = f" ({decision.rule}: {decision.rule.text})" if decision.rule is not None else ""
+            by = f" ({decision.rule}: {printable(decision.rule.text)})" if decision.rule is not None else ""
             logger.warning("the start URL %s%s is refused: %s%s", asked_first, leads, decision.reason.sentence, by)
         if not told:
             self._crawler.stats.inc_value(f"crawlspace/refused/{decision.reason.value}")

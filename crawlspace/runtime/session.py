@@ -17,6 +17,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreErro
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.locating import Locating
 from crawlspace.opening import Opening, open_engine
+from crawlspace.printable import quoted
 from crawlspace.run import describe_refusal
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
@@ -261,7 +262,7 @@ def _check_scheduler(written: Any) -> None:
     # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
     if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
         raise ConfigError(
-            f"SCHEDULER is {written!r}, which knows nothing of rules and states: remove that setting;"
+            f"SCHEDULER is {quoted(written)}, which knows nothing of rules and states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
 

@@ -16,6 +16,7 @@ from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
 from crawlspace.errors import SettingError
+from crawlspace.printable import quoted
 
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
@@ -59,7 +60,7 @@ def faults(settings: Mapping[str, Any]) -> Iterator[SettingError]:
     """Yield what would keep a crawl from being set up: classes that cannot be imported, another reactor, a log that cannot be written."""
     reactor = settings["TWISTED_REACTOR"]
     if reactor != REACTOR or not settings.get("TWISTED_REACTOR_ENABLED", True):
-        yield SettingError(f"TWISTED_REACTOR is {reactor!r}; a collection is crawled on {REACTOR}: remove that setting")
+        yield SettingError(f"TWISTED_REACTOR is {quoted(reactor)}; a collection is crawled on {REACTOR}: remove that setting")
     for name in COMPONENTS:
         value = settings[name]
         for component, order in value.items() if isinstance(value, Mapping) else ():
@@ -88,14 +89,14 @@ def _log_file(file: object) -> Iterator[SettingError]:
             with Path(str(file)).open("ab"):
                 pass
     except OSError as error:
-        yield SettingError(f"LOG_FILE is {str(file)!r}, which cannot be written: {error.strerror}; name another file")
+        yield SettingError(f"LOG_FILE is {quoted(str(file))}, which cannot be written: {error.strerror}; name another file")
 
 
 def _import(name: str, path: str) -> Iterator[SettingError]:
     try:
         load_object(path)
     except Exception as error:  # noqa: BLE001 - it is a component of the user's, and may raise anything
-        yield SettingError(f"{name} names {path!r}, which cannot be imported: {type(error).__name__}: {error}")
+        yield SettingError(f"{name} names {quoted(path)}, which cannot be imported: {type(error).__name__}: {error}")
 
 
 def _check_table(name: str, value: Any) -> None:
@@ -111,26 +112,30 @@ def _check_table(name: str, value: Any) -> None:
     if name == "FEEDS":
         for uri, options in value.items():
             if not isinstance(options, Mapping):
-                raise SettingError(f'FEEDS[{str(uri)!r}] is {options!r}; it must be a table, as in {{"format": "jsonlines"}}')
+                raise SettingError(
+                    f'FEEDS[{quoted(str(uri))}] is {quoted(options)}; it must be a table, as in {{"format": "jsonlines"}}'
+                )
     if name in COMPONENTS and name != "DOWNLOAD_HANDLERS":
         for component, order in value.items():
             if order is not None and (isinstance(order, bool) or not isinstance(order, (int, float))):
-                raise SettingError(f"{name}[{component!r}] is {order!r}; it must be a number, or None to leave it out")
+                raise SettingError(
+                    f"{name}[{quoted(component)}] is {quoted(order)}; it must be a number, or None to leave it out"
+                )
 
 
 def _check_truth(name: str, value: Any) -> None:
     if not (isinstance(value, (bool, int)) or str(value) in _TRUTHS):
-        raise SettingError(f"{name} is {value!r}; it must be True or False")
+        raise SettingError(f"{name} is {quoted(value)}; it must be True or False")
 
 
 def _check_number(name: str, value: Any) -> None:
     try:
         float(value)
     except (TypeError, ValueError):
-        raise SettingError(f"{name} is {value!r}; it must be a number") from None
+        raise SettingError(f"{name} is {quoted(value)}; it must be a number") from None
 
 
 def _check_level(value: Any) -> None:
     levels = logging.getLevelNamesMapping()
     if not isinstance(value, int) and str(value) not in levels and not str(value).isdigit():
-        raise SettingError(f"LOG_LEVEL is {value!r}; it must be one of {', '.join(levels)}")
+        raise SettingError(f"LOG_LEVEL is {quoted(value)}; it must be one of {', '.join(levels)}")

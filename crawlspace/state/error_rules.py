@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from crawlspace.errors import SettingError
 from crawlspace.model import Status
+from crawlspace.printable import quoted
 from crawlspace.readers import table
 
 NAME = "CRAWLSPACE_HTTP_ERRORS"
@@ -67,7 +68,7 @@ def read_error_rules(value: object) -> ErrorRules:
     for key, text in table(NAME, value, example='{"404": "DELETE", "5xx": "DELETE:10, RETRY:3"}').items():
         name = _name(key)
         if name in rules:
-            raise SettingError(f"{NAME} has {name!r} twice, as {key!r} the second time; leave one")
+            raise SettingError(f"{NAME} has {quoted(name)} twice, as {quoted(key)} the second time; leave one")
         rules[name] = _rule(key, text)
     return ErrorRules(rules)
 
@@ -82,17 +83,19 @@ def _name(key: object) -> str:
         return name
     own = ", ".join(map(str, sorted(OWN_ERRORS)))
     raise SettingError(
-        f"{NAME} has {key!r}, which names no error; it may hold codes from 400 to 599, our own {own}, and {', '.join(CLASSES)}"
+        f"{NAME} has {quoted(key)}, which names no error; it may hold codes from 400 to 599, our own {own}, and {', '.join(CLASSES)}"
     )
 
 
 def _rule(key: object, text: object) -> ErrorRule:
     match = _RULE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise SettingError(f'{NAME}[{key!r}] is {text!r}; it must be like "DELETE", "DELETE:10, RETRY:3" or "KEEP, RETRY:1"')
+        raise SettingError(
+            f'{NAME}[{quoted(key)}] is {quoted(text)}; it must be like "DELETE", "DELETE:10, RETRY:3" or "KEEP, RETRY:1"'
+        )
     retries = None
     if "," in match[0]:
         retries = int(match[3] or 0)
         if retries > MOST_RETRIES:
-            raise SettingError(f"{NAME}[{key!r}] is {text!r}; the number behind RETRY must be at most {MOST_RETRIES}")
+            raise SettingError(f"{NAME}[{quoted(key)}] is {quoted(text)}; the number behind RETRY must be at most {MOST_RETRIES}")
     return ErrorRule(keep=match[1].upper() == "KEEP", after=max(1, int(match[2] or 1)), retries=retries)

@@ -214,7 +214,7 @@ def looked_at(demo: Project, run: Run) -> None:
     }
 
     found = demo.scrapy("search", "demo", "holiday").succeeded().stdout
-    assert found == f"1.  Holidays\n    {HOME}/\n    How to ask for a [31m holiday.\n\n1 hit\n"
+    assert found == f"1.  Holidays\n    {HOME}/\n    How to ask for a \\x1b[31m holiday.\n\n1 hit\n"
     hits = as_json(run("search", "demo", "trains -holiday", "--json"))
     assert (hits["total"], hits["hits"][0]["url"], hits["hits"][0]["title"]) == (1, f"{HOME}/b", "Travel")
     assert run("search", "demo", "zebra").succeeded().stdout == "no hits\n"

@@ -46,7 +46,11 @@ WRONG = [
     (("demo", "file"), 2, "name a collection and two stores, as in: scrapy move-store demo file redis://localhost:6379/0"),
     (("dmeo", "file", "redis"), 2, "no collection 'dmeo'"),
     (("demo", "file", "sqlite"), 2, "the two stores are one and the same"),
-    (("demo", "file", "mysql://me:secret@host"), 2, "'host' is no store: write file, redis, or the URL of a Redis server"),
+    (
+        ("demo", "file", "mysql://me:secret@host"),
+        2,
+        "'mysql://…@host' is no store: write file, redis, or the URL of a Redis server",
+    ),
     (("demo", "redis", "file"), 1, "Redis cannot be reached"),
     (("demo", "file", "redis://localhost:99999/0"), 1, "Redis cannot be connected to with these settings"),
 ]

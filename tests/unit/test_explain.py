@@ -11,7 +11,7 @@ from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config import load_collection
 from crawlspace.errors import UsageError
-from crawlspace.explain import Explanation, Question, explain, without_credentials
+from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.opening import build_space
 from crawlspace.state.memory import MemoryStore
@@ -269,20 +269,6 @@ WRONG = [
 def test_wrong_use(tmp_path: Path, question: Question, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         ask(tmp_path, question, store=None)
-
-
-SHOWN = [
-    ("http://me:secret@h/", "http://…@h/"),
-    ("//me@h/a@b", "//…@h/a@b"),
-    ("http://h/a@b", "http://h/a@b"),
-    ("http://h/?u=http://me@h/", "http://h/?u=http://me@h/"),
-    ("mail@h", "mail@h"),
-]
-
-
-@pytest.mark.parametrize(("url", "shown"), SHOWN)
-def test_credentials_are_not_shown(url: str, shown: str) -> None:
-    assert without_credentials(url) == shown
 
 
 def later_checks(answer: dict[str, object]) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
 from crawlspace.errors import MOST_SHOWN, ConfigError, Mistake, RuleFileError
-from crawlspace.printable import EXCERPT, MESSAGE, escaped, excerpt, message, printable, quoted, without_credentials
+from crawlspace.printable import EXCERPT, MESSAGE, escaped, excerpt, printable, printable_message, quoted, without_credentials
 
 ESC, BIDI, C1 = "\x1b", "\u202e", "\x9b"
 
@@ -49,7 +50,7 @@ CREDENTIALS = [
 def test_credentials_are_hidden(text: str, shown: str) -> None:
     assert without_credentials(text) == shown
     assert printable(text) == shown
-    assert message(f"a sentence with {text}") == f"a sentence with {shown}"
+    assert printable_message(f"a sentence with {text}") == f"a sentence with {shown}"
 
 
 @pytest.mark.parametrize(
@@ -70,17 +71,21 @@ def test_secrets_in_settings_are_hidden(value: object, shown: str) -> None:
     ("text", "shown"),
     [
         (f"a{ESC}[31m", r"a\x1b[31m"),
-        ("a\0b\x7f", r"a\x00b\x7f"),
+        ("a\0b\x7f", r"a\x00b\u007f"),
         (f"a{C1}31m", r"a\u009b31m"),
         ("\u202a\u202b\u202c\u202d\u202e", r"\u202a\u202b\u202c\u202d\u202e"),
         ("\u2066\u2067\u2068\u2069\u200e\u200f\u061c", r"\u2066\u2067\u2068\u2069\u200e\u200f\u061c"),
         ("a\nb\tc\r", r"a\nb\tc\r"),
         ("\udc80", r"\udc80"),
+        ("a\x85\ufeffb\U000e0001", r"a\u0085\ufeffb\udb40\udc01"),
+        ("a" * 3_000_000, "a" * 199 + "…"),
         ("zwölf 東京 \u200d", "zwölf 東京 \u200d"),
     ],
 )
 def test_what_steers_a_terminal_is_escaped(text: str, shown: str) -> None:
-    assert escaped(text) == printable(text) == shown
+    assert printable(text) == shown
+    assert escaped(text[:200]) == shown.replace("…", "a")
+    assert json.loads(f'"{escaped(json.dumps(text, ensure_ascii=False)[1:-1])}"') == text
 
 
 def test_a_sentence_keeps_its_lines() -> None:
@@ -129,6 +134,6 @@ def test_a_file_with_many_mistakes_shows_the_first_hundred() -> None:
 def test_no_text_takes_long(text: str) -> None:
     begin = time.process_time()
     printable(text)
-    message(text)
+    printable_message(text)
     excerpt(text, 500_000)
     assert time.process_time() - begin < 1

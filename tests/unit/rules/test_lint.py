@@ -149,7 +149,7 @@ NEVER = [
     (r'<InQuery val="\(#a\|#\)b"/>', ["'#' never matches: "]),
     ('<Url val="www.foo.com/"/>', ["'www.foo.com/' never matches: a URL begins with http:// or https://"]),
     ('<Url norm="none" val="http://h:80/"/>', ["'http://h:80/' never matches: URLs have 'http://h/' there"]),
-    ('<Url val="http://me@h/"/>', ["'http://me@h/' never matches: no URL in normal form has this there"]),
+    ('<Url val="http://me@h/"/>', ["'http://…@h/' never matches: no URL in normal form has this there"]),
     ('<Atom field="url" kind="prefix" value="http://FOO./"/>', ["'http://foo./' never matches: URLs have 'http://foo/' there"]),
     ('<Atom field="scheme" kind="prefix" value="f"/>', ["'f' never matches: only http and https are crawled"]),
     (r'<Scheme val="ftp\.\*"/>', ["'ftp' never matches: only http and https are crawled"]),

@@ -1,0 +1,63 @@
+"""Settings with a secret in them, which may stand outside of settings.py: `env:NAME` is in the environment, `file:PATH` in a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crawlspace.errors import SettingError
+from crawlspace.printable import printable
+
+MOST_BYTES = 65_536
+"""Of a file with one secret in it."""
+
+
+def is_elsewhere(value: str) -> bool:
+    """Return whether a value names the place of a secret."""
+    return value.startswith(("env:", "file:"))
+
+
+def read_secret(setting: str, value: str) -> str:
+    """Return the value of a setting, from where it stands. Raises SettingError."""
+    kind, _, name = value.partition(":")
+    if not is_elsewhere(value):
+        return value
+    if not name:
+        raise SettingError(f"{setting} is {value!r}, which names nothing; write env:NAME for a variable, or file:PATH for a file")
+    return _from_environment(setting, name) if kind == "env" else _from_file(setting, name)
+
+
+def _from_environment(setting: str, name: str) -> str:
+    secret = os.environ.get(name)
+    if secret is None:
+        raise SettingError(f"{setting} is env:{printable(name)}, and the environment has no variable {printable(name)}; set it")
+    if not secret.strip():
+        raise SettingError(f"{setting} is env:{printable(name)}, and that variable is empty; set it to the value that is meant")
+    return secret.strip()
+
+
+def _from_file(setting: str, name: str) -> str:
+    """The text of a regular file, its end of line left off; opening a pipe would wait for ever."""
+    path = Path(name).expanduser()
+    where = f"{setting} is file:{printable(name)}"
+    try:
+        if not path.is_file():
+            path.stat()  # tells that there is none
+            raise SettingError(f"{where}, which is not a file; name one that holds the value and nothing else")
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingError(f"{where}, which cannot be read: {error.strerror}") from error
+    if len(content) > MOST_BYTES:
+        raise SettingError(
+            f"{where}, which has more than {MOST_BYTES:,} bytes; name a file that holds the value and nothing else"
+        )
+    try:
+        secret = content.decode().strip()
+    except UnicodeDecodeError:
+        raise SettingError(f"{where}, which is not UTF-8; save it as UTF-8") from None
+    if not secret:
+        raise SettingError(f"{where}, which is empty; write the value into it")
+    if len(secret.splitlines()) > 1:
+        raise SettingError(f"{where}, which has several lines; name a file that holds the value and nothing else")
+    return secret
