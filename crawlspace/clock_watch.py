@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.state.meta import get_integer
 
 SEEN_AT = "seen_at"
 """Meta: what the clock showed when it was looked at last."""
@@ -33,11 +34,11 @@ class ClockWatch:
     def look(self) -> int:
         """Have no URL be due later than the longest interval from now, if the clock or the setting has gone back; return how many were."""
         now = int(self._clock.now())
-        seen_at, longest = self._store.get_meta(SEEN_AT), self._store.get_meta(LONGEST)
-        set_back = seen_at is not None and now < int(seen_at) - _SET_BACK_S
-        shortened = longest is not None and self._longest_s < int(longest)
+        seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
+        set_back = seen_at is not None and now < seen_at - _SET_BACK_S
+        shortened = longest is not None and self._longest_s < longest
         hastened = self._store.hasten(now + self._longest_s) if set_back or shortened else 0
-        if longest != str(self._longest_s):
+        if longest != self._longest_s:
             self._store.set_meta(LONGEST, str(self._longest_s))
         self._store.set_meta(SEEN_AT, str(now))
         self._looked_at = self._clock.monotonic()

@@ -10,6 +10,7 @@ from crawlspace.clock import Clock
 from crawlspace.config import Collection, RefreshMode
 from crawlspace.generation import begin_generation
 from crawlspace.model import State, UrlState
+from crawlspace.state.meta import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Change, Store
 
@@ -25,8 +26,7 @@ class Cycles:
         self._collection = collection
         self._store = store
         self._clock = clock
-        began = store.get_meta(BEGAN)
-        self._began = int(began) if began else None
+        self._began = get_integer(store, BEGAN)
 
     def policy(self) -> RecrawlPolicy:
         """The policy as it is in the present cycle."""
@@ -51,9 +51,9 @@ class Cycles:
 
         Where another worker has begun it meanwhile, that is it.
         """
-        began = self._store.get_meta(BEGAN)
-        if began is not None and int(began) != self._began:
-            self._began = int(began)
+        began = get_integer(self._store, BEGAN)
+        if began is not None and began != self._began:
+            self._began = began
             if not self.is_time():
                 return
         now = int(self._clock.now())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from crawlspace.state.meta import get_integer
+
 _NAME = "rules_generation"
 
 
@@ -14,7 +16,7 @@ class Notes(Protocol):
 
 def generation(store: Notes) -> int:
     """Return the present one. A page that was fetched under another is not asked for conditionally."""
-    return int(store.get_meta(_NAME) or 1)
+    return get_integer(store, _NAME) or 1
 
 
 def set_generation(store: Notes, number: int) -> None:

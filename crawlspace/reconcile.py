@@ -26,6 +26,7 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdict, Verdicts
 from crawlspace.state.brake import Brake
+from crawlspace.state.meta import get_table
 from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
 
 RULES_HASH = "rules_hash"
@@ -330,11 +331,10 @@ class _Work:
 
 
 def _unfinished(store: Known) -> _Work | None:
-    written = store.get_meta(RECONCILING)
-    if not written:
+    read = get_table(store, RECONCILING)
+    if read is None:
         return None
-    read = json.loads(written)
-    return _Work(str(read["hash"]), bool(read["hold"]), int(read["generation"]))
+    return _Work(str(read.get("hash")), bool(read.get("hold", True)), int(str(read.get("generation", 1))))
 
 
 def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:

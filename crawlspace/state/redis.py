@@ -29,6 +29,7 @@ from crawlspace.state.redis_rows import (
     new_urls,
     number,
     raw,
+    site_text,
     state_told,
     states_of,
     understood,
@@ -61,16 +62,16 @@ class RedisStore:
         for kind in ("pending", "due"):
             all_places = list(self._command("SMEMBERS", kind))
             for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
-                told = self._read("first_due", places=[place.decode() for place in places])
+                told = self._read("first_due", places=[place.decode(errors="replace") for place in places])
                 for place, site, at in zip(places, told[::2], told[1::2], strict=True):
-                    queue = Queue.of_lane(int(place.partition(b":")[2]))
+                    queue = _queue_of(place)
                     if kind == "pending":
-                        pending[site.decode()].append(queue)
+                        pending[site_text(site)].append(queue)
                     elif at >= 0:
-                        due[site.decode()].append((queue, at))
+                        due[site_text(site)].append((queue, at))
         waits = {}
         for site_number, wait in self.scripts.hash("wait").items():
-            waits[self._command("HGET", "site_name", site_number).decode()] = redis_sites.wait_of(wait)
+            waits[site_text(self._command("HGET", "site_name", site_number) or b"")] = redis_sites.wait_of(wait)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
             yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
 
@@ -85,7 +86,7 @@ class RedisStore:
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended = self._write("reclaim", now=now, keep=list(keep))
-        return {site.decode(): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
+        return {site_text(site): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         told = self._read("due", site=site)
@@ -246,7 +247,8 @@ class RedisStore:
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         told = self._read("parked", sink=sink)
-        return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in told]
+        with understood("orders that were put aside"):
+            return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in told]
 
     def backlog(self, sink: str) -> int:
         return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
@@ -292,6 +294,12 @@ class RedisStore:
         return told
 
 
+def _queue_of(place: bytes) -> Queue:
+    """Return the queue in `site number:lane`. Raises StoreDamaged."""
+    with understood("where URLs wait"):
+        return Queue.of_lane(int(place.partition(b":")[2]))
+
+
 def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], until: int) -> list[UrlState]:
     """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
     if isinstance(told, bytes):
@@ -323,9 +331,9 @@ def effects_of(told: Sequence[Any]) -> Effects:
     discovered, pending, lowered, due, pushes, deletes, displaced = told
     return Effects(
         discovered=discovered,
-        pending_sites={site.decode(): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
+        pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
         lowered=[tuple(one) for one in lowered],
-        due=[(site.decode(), Queue.of_lane(lane), at) for site, lane, at in due],
+        due=[(site_text(site), Queue.of_lane(lane), at) for site, lane, at in due],
         pushes=pushes,
         deletes=deletes,
         displaced=displaced,

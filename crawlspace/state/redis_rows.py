@@ -7,6 +7,7 @@ the server's library knows no other: whatever their encoding, they come through 
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.handed import repeats, word_of
 from crawlspace.state.store import Change, KnownUrl
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 1
 PART = 65_536
@@ -203,6 +206,11 @@ def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, lea
         host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
         etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
+    if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
+        raise ValueError(f"{url[:80]!r} is no URL")
+    if handed is not None and not _is_table(handed):
+        logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
+        handed = None
     return UrlState(
         id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
@@ -212,6 +220,13 @@ def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, lea
         held, held_mark, asked, handed,
         0 if fields_mark is NOTHING else _number_of(fields_mark) or 0,
     )  # fmt: skip
+
+
+def _is_table(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.MsgspecError:
+        return False
 
 
 def knowns_of(told: bytes) -> list[KnownUrl]:
@@ -327,6 +342,16 @@ def _fields_of(state: UrlState) -> list[object]:
         state.asked,
         number(state.fields_mark) if state.fields_mark else None,
     ]
+
+
+def site_text(name: bytes) -> str:
+    """Return the name of a site, `host:port`. Raises StoreDamaged."""
+    with understood("the name of a site"):
+        site = name.decode()
+        host, _, port = site.rpartition(":")
+        if not (host and port.isdigit()):
+            raise ValueError(repr(site[:80]))
+        return site
 
 
 def damaged(what: str) -> StoreDamaged:

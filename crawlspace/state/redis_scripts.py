@@ -50,6 +50,10 @@ _PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
 """What a server answers while another takes over from it, or while it cannot write to its disk."""
 
 
+_OF_DAMAGE = ("user_script:", "is not an integer", "is not a valid float")
+"""In what a server answers where a script, or a command of it, finds something that no version of ours has written."""
+
+
 class Scripts:
     """`client` decodes nothing."""
 
@@ -120,10 +124,6 @@ def said() -> Iterator[None]:
     except redis.exceptions.RedisError as error:
         if str(error).startswith(_PASSING_CODES):
             raise StoreAway(f"Redis takes nothing at present: {error}") from error
-        if str(error).startswith("WRONGTYPE"):
-            raise damaged(str(error)) from error
-        if str(error).startswith("user_script:"):
-            raise StoreError(
-                f"a script in Redis failed ({error}): what it keeps of this collection is damaged, or the fault is ours; please report it"
-            ) from error
+        if str(error).startswith("WRONGTYPE") or any(sign in str(error) for sign in _OF_DAMAGE):
+            raise damaged(f"Redis answered: {error}") from error
         raise StoreError(f"Redis answered: {error}") from error

@@ -26,7 +26,7 @@ from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.health import Health, health_of
 from crawlspace.state.redis import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
-from crawlspace.state.redis_rows import change_of, written
+from crawlspace.state.redis_rows import change_of, site_text, understood, written
 from crawlspace.state.redis_sites import row_told
 from crawlspace.state.store import Change, Effects, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
@@ -176,12 +176,12 @@ class Worker:
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
         answer, *more = self._run("begin", rules=rules, info=info, index=index, timeout_ms=self._timeout_ms)
         if answer == b"refused":
-            other, theirs = (value.decode() for value in more)
+            other, theirs = (value.decode(errors="replace") for value in more)
             raise RulesDiffer(
                 f"worker {other} crawls by other rules or settings ({theirs}) than those here ({rules}): give all machines the same collection folder"
                 " and the same -s, or stop the others first"
             )
-        return more[0].decode() if answer == b"opening" else None
+        return more[0].decode(errors="replace") if answer == b"opening" else None
 
     def begin_again(self) -> None:
         """Join once more, after having been taken for dead. Raises RulesDiffer."""
@@ -202,7 +202,7 @@ class Worker:
         answer = self._run("beat", told=told, deleted=deleted, lanes=self._lanes, timeout_ms=self._timeout_ms)
         if answer is None:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
-        answer[-1] = [site.decode() for site in answer[-1]]
+        answer[-1] = list(map(site_text, answer[-1]))
         return Surroundings(*answer)
 
     def take(
@@ -235,11 +235,13 @@ class Worker:
             raise TakenForDead("this worker was silent for too long; others have its sites now")
         sites, dry, share = answer
         taken = [self._taken(*told, until=until) for told in sites]
-        return Taken(taken, [site.decode() for site in dry], None if share < 0 else share)
+        return Taken(taken, list(map(site_text, dry)), None if share < 0 else share)
 
     def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> TakenSite:
-        site = name.decode()
-        return TakenSite(site, urls_leased(self._scripts, site, urls, until), _known(site, *known) if known else None)
+        site = site_text(name)
+        states = urls_leased(self._scripts, site, urls, until)
+        with understood(f"what it tells of {site}"):
+            return TakenSite(site, states, _known(site, *known) if known else None)
 
     def claim(self, sites: Sequence[str], *, now: int) -> list[TakenSite]:
         """Take these sites, with none of their URLs, but for those that others hold: they will be told to let them go.
@@ -286,12 +288,12 @@ class Worker:
         That is where it was when the first order was sent; a worker with another place never does.
         """
         drains, there = self._scripts.run("drains", worker=self.name, sink=sink, place=place)
-        return bool(drains), there.decode()
+        return bool(drains), there.decode(errors="replace")
 
     def sender(self, sink: str) -> tuple[str, float] | None:
         """Return the worker that sends the sink its orders, and for how many seconds it has been silent; None where it is no more."""
         told = self._scripts.run("sender", sink=sink)
-        return (told[0].decode(), told[1] / 1000) if told else None
+        return (told[0].decode(errors="replace"), told[1] / 1000) if told else None
 
     def release(self, ids: Sequence[int]) -> None:
         """Give back URLs that were not asked for."""

@@ -68,7 +68,8 @@ end
 local numbers, names = {}, {}
 local function find_site(name)
   if numbers[name] == nil then
-    numbers[name] = tonumber(call("HGET", P .. "site", name) or nil) or false
+    local text = call("HGET", P .. "site", name)
+    numbers[name] = text and (tonumber(text) or error("the number of the site " .. name .. " is no number")) or false
     if numbers[name] then names[numbers[name]] = name end
   end
   return numbers[name] or nil

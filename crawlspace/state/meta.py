@@ -1,0 +1,43 @@
+"""Values that a store keeps by name, read as what they were written as."""
+
+from __future__ import annotations
+
+import json
+from typing import Protocol
+
+from crawlspace.errors import StoreDamaged
+
+
+class Named(Protocol):
+    def get_meta(self, name: str) -> str | None: ...
+
+
+def get_integer(store: Named, name: str) -> int | None:
+    """Return a number; None where there is none. Raises StoreDamaged."""
+    value = store.get_meta(name)
+    if not value:
+        return None
+    try:
+        return int(value)
+    except ValueError as error:
+        raise _damaged(name, value) from error
+
+
+def get_table(store: Named, name: str) -> dict[str, object] | None:
+    """Return a JSON object; None where there is none. Raises StoreDamaged."""
+    value = store.get_meta(name)
+    if not value:
+        return None
+    try:
+        table = json.loads(value)
+    except ValueError as error:
+        raise _damaged(name, value) from error
+    if not isinstance(table, dict):
+        raise _damaged(name, value)
+    return table
+
+
+def _damaged(name: str, value: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"what the store keeps as {name} is damaged ({value[:80]!r}): put a copy of the store back, or move it and the index away and crawl anew"
+    )
