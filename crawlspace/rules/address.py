@@ -9,7 +9,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from crawlspace.rules.crawl_rules import AddressRule
+from crawlspace.rules.crawl_rules import Action, AddressRule
+from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.patterns import NO_MATCH
 
 _MAPPED = 0xFFFF
@@ -54,6 +55,23 @@ class AddressMatcher:
                 break
             best = min(best, networks.get(value & mask, NO_MATCH))
         return None if best == NO_MATCH else self._rules[best]
+
+    def deciding(self, version: int, value: int) -> AddressRule | None:
+        """Return the rule that decides about a connection to an address, given as by `address_value`.
+
+        A rule that forbids an address forbids each form that leads to it. One that allows an address opens no other form; and one that
+        allows more IPv6 addresses than those of the form opens none of the IPv4 addresses in it.
+        """
+        own = self.match_value(version, value)
+        if own is not None and own.action is Action.FORBID:
+            return own
+        for one in embedded(version, value):
+            rule = self.match_value(one.version, one.value)
+            if rule is not None and rule.action is Action.FORBID:
+                return rule
+            if own is not None and rule is None and own.mask.bit_count() < one.bits:
+                own = None
+        return own
 
     def covering(self, rule: AddressRule) -> AddressRule | None:
         """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself."""

@@ -11,6 +11,7 @@ from enum import Enum
 from crawlspace.decision import RuleRef
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import Action, AddressRule
+from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.targets import address_target
 
 
@@ -30,6 +31,7 @@ _METADATA = (
     "168.63.129.16",  # Azure, in a public range
     "192.0.0.192",  # Oracle
     "fe80::/10",
+    "fd00:c1::/32",  # Oracle
     "fd00:ec2::/64",  # Amazon
     "fd20:ce::254",  # Google
     "fd00:42::42",  # Scaleway
@@ -59,12 +61,16 @@ _GLOBAL_IPV6 = 0b001
 def reach(version: int, value: int) -> Reach:
     """Return who may be sent to an address, given as by `address_value`.
 
-    An address that leads to an IPv4 address through a translator (NAT64, 6to4, IPv4-compatible) is judged by that one.
+    An address in which an IPv4 address stands is judged by that one: with one of metadata, it is that; a translator of the world, to a
+    public address, is public.
     """
-    if version == 6:
-        inner = _inner_ipv4(value)
-        if inner is not None:
-            version, value = 4, inner
+    kinds = [_reach_of(one.version, one.value) for one in embedded(version, value)]
+    if not kinds or (value >> 32 not in _OPEN_TRANSLATORS and value >> 112 != _6TO4):
+        kinds.append(_reach_of(version, value))
+    return next(kind for kind in (Reach.METADATA, Reach.INTERNAL, Reach.PUBLIC) if kind in kinds)
+
+
+def _reach_of(version: int, value: int) -> Reach:
     if _metadata.match_value(version, value):
         return Reach.METADATA
     if _internal.match_value(version, value) or (version == 6 and value >> 125 != _GLOBAL_IPV6):
@@ -72,14 +78,9 @@ def reach(version: int, value: int) -> Reach:
     return Reach.PUBLIC
 
 
-def _inner_ipv4(value: int) -> int | None:
-    if value >> 32 == 0x0064FF9B << 64:  # 64:ff9b::/96, RFC 6052
-        return value & 0xFFFFFFFF
-    if value >> 112 == 0x2002:  # RFC 3056
-        return value >> 80 & 0xFFFFFFFF
-    if value >> 32 == 0 and value > 1:  # RFC 4291 section 2.5.5.1; :: and ::1 are themselves
-        return value
-    return None
+_OPEN_TRANSLATORS = frozenset((0, 0x0064FF9B << 64))
+"""The upper 96 bits of ::a.b.c.d and 64:ff9b::a.b.c.d."""
+_6TO4 = 0x2002
 
 
 def _compiled(networks: tuple[str, ...]) -> AddressMatcher:

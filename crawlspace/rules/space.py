@@ -206,7 +206,7 @@ class CrawlSpace:
             version, value = address_value(address)
         except ValueError:
             return Decision(Reason.CHECK_FAILED, None, (Step(Reason.ADDRESS, Verdict.REFUSE),))
-        rule = self._address.match_value(version, value)
+        rule = self._address.deciding(version, value)
         if rule is not None:
             step = _step(Reason.ADDRESS, rule)
             return Decision(Reason.ADDRESS if step.verdict is Verdict.REFUSE else Reason.ADMITTED, rule.ref, (step,))

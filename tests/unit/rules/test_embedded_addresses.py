@@ -1,0 +1,137 @@
+"""Addresses in disguise: an IPv4 address in each form of IPv6, before the address rules and the checks that are built in."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from crawlspace.decision import Reason
+from crawlspace.rules.address import address_value
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.embedded_addresses import embedded
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.safety import Reach, reach
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.urls import parse
+
+# an address, the IPv4 addresses it leads to
+FORMS = [
+    ("10.1.2.3", []),
+    ("::ffff:10.1.2.3", []),  # is read as 10.1.2.3
+    ("::10.1.2.3", ["10.1.2.3"]),
+    ("::ffff:0:10.1.2.3", ["10.1.2.3"]),
+    ("64:ff9b::a01:203", ["10.1.2.3"]),
+    ("64:ff9b:1::a01:203", ["10.1.2.3"]),
+    ("64:ff9b:1:a01:2:300::", ["10.1.2.3", "1.2.3.0", "2.3.0.0"]),
+    ("64:ff9b:1:a01:2:300:dead:beef", ["222.173.190.239", "10.1.2.3", "1.2.3.0", "2.3.0.222"]),
+    ("64:ff9b:1:ff0a:1:203::", ["255.10.1.2", "10.1.2.3", "1.2.3.0"]),
+    ("64:ff9b:1:ffff:a:102:300:0", ["3.0.0.0", "255.255.10.1", "255.10.1.2", "10.1.2.3"]),
+    ("2002:a01:203::1", ["10.1.2.3"]),
+    ("2001:0:a01:203::", ["255.255.255.255", "10.1.2.3"]),
+    ("2001:0:808:808::f5fe:fdfc", ["10.1.2.3", "8.8.8.8"]),
+    ("2606:4700::5efe:10.1.2.3", ["10.1.2.3"]),
+    ("fe80::200:5efe:10.1.2.3", ["10.1.2.3"]),
+    ("fe80::5eff:10.1.2.3", []),
+    ("2606:4700::a01:203", []),
+    ("::1", []),
+    ("0.0.0.0", ["127.0.0.1"]),
+    ("::", ["0.0.0.1", "127.0.0.1"]),
+    ("64:ff9b::", ["0.0.0.0", "127.0.0.1"]),
+]
+
+
+@pytest.mark.parametrize(("address", "inner"), FORMS)
+def test_where_an_address_leads(address: str, inner: list[str]) -> None:
+    assert [str(ipaddress.IPv4Address(one.value)) for one in embedded(*address_value(address))] == inner
+
+
+DISGUISED = [
+    "10.1.2.3",
+    "::ffff:10.1.2.3",
+    *(address for address, inner in FORMS if "10.1.2.3" in inner),
+]
+
+
+@pytest.mark.parametrize("address", DISGUISED)
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "forbid address 10.0.0.0/8",
+        "allow address ::/0\nforbid address 10.0.0.0/8",
+        "allow address 8.0.0.0/8\nforbid address 0.0.0.0/0",
+    ],
+)
+def test_a_rule_forbids_all_forms(rules: str, address: str) -> None:
+    for host in ("start.example", "10.1.2.3"):
+        assert decided(rules, host, address) in (Reason.ADDRESS, Reason.PRIVATE_ADDRESS)
+    assert decided(rules, "start.example", address) is Reason.ADDRESS
+
+
+# rules, address -> whether a host that nobody names may be there
+ALLOWED = [
+    ("allow address 10.0.0.0/8", "10.1.2.3", True),
+    ("allow address 10.0.0.0/8", "::ffff:10.1.2.3", True),
+    ("allow address 10.0.0.0/8", "64:ff9b::a01:203", False),
+    ("allow address 10.0.0.0/8", "2002:a01:203::1", False),
+    ("allow address 10.0.0.0/8", "2606:4700::5efe:10.1.2.3", False),
+    ("allow address ::/0", "64:ff9b::a01:203", False),
+    ("allow address ::/0", "64:ff9b::a9fe:a9fe", False),
+    ("allow address ::/0", "64:ff9b::808:808", True),
+    ("allow address 64:ff9b::/96", "64:ff9b::a01:203", True),
+    ("allow address 64:ff9b:1::/48", "64:ff9b:1::a01:203", True),
+    ("allow address 2002:a01:203::/48", "2002:a01:203::1", True),
+    ("allow address ::/0\nallow address 10.0.0.0/8", "64:ff9b::a01:203", True),
+    ("allow address ::/0\nallow address 0.0.0.0/0", "64:ff9b::a9fe:a9fe", True),
+    ("allow address 127.0.0.0/8", "0.0.0.0", False),
+    ("allow address 127.0.0.0/8", "::", False),
+    ("allow address 0.0.0.0", "0.0.0.0", True),
+]
+
+
+@pytest.mark.parametrize(("rules", "address", "open_"), ALLOWED)
+def test_a_rule_that_allows_an_address_opens_no_more(rules: str, address: str, *, open_: bool) -> None:
+    assert (decided(rules, "www.example", address) is Reason.ADMITTED) is open_
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "127.0.0.1", "::127.0.0.1"])
+def test_the_unspecified_address_is_loopback(address: str) -> None:
+    assert decided("forbid address 127.0.0.0/8", "start.example", address) is Reason.ADDRESS
+    assert reach(*address_value(address)) is Reach.INTERNAL
+    if ":" in address and not address.endswith(".1"):
+        assert decided("forbid address ::1", "start.example", address) is Reason.ADDRESS
+
+
+METADATA = [
+    "169.254.169.254",
+    "::169.254.169.254",
+    "::ffff:0:169.254.169.254",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::a9fe:a9fe",
+    "64:ff9b:1:a9fe:a9:fe00::",
+    "2002:a9fe:a9fe::",
+    "2001:0:808:808::5601:5601",
+    "2001:0:a9fe:a9fe::f5fe:fdfc",
+    "2606:4700::5efe:a9fe:a9fe",
+    "fd00:c1::a9fe:a9fe",
+    "fd00:ec2::254",
+    "2002:6464:64c8::",
+]
+
+
+@pytest.mark.parametrize("address", METADATA)
+def test_metadata_services_in_disguise(address: str) -> None:
+    assert reach(*address_value(address)) is Reach.METADATA
+    assert decided("allow domain start.example", "start.example", address) is Reason.PRIVATE_ADDRESS
+
+
+@pytest.mark.parametrize(
+    "address", ["64:ff9b::808:808", "2002:808:808::1", "::8.8.8.8", "2606:4700::5efe:808:808", "2606:4700::1"]
+)
+def test_public_addresses_stay_public(address: str) -> None:
+    assert reach(*address_value(address)) is Reach.PUBLIC
+
+
+def decided(rules: str, host: str, address: str) -> Reason:
+    space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [parse("http://start.example/")])
+    return space.at_connect(host, 80, address).reason
