@@ -66,7 +66,7 @@ def encoded(body: bytes, *encodings: str) -> Reply:
     return binary(body, "text/html", headers={"Content-Encoding": ", ".join(encodings)})
 
 
-def bomb(encoding: str, size: int = 64 * MEGABYTE) -> Reply:
+def bomb(encoding: str, size: int = 24 * MEGABYTE) -> Reply:
     """A page of so many spaces that travels as little."""
     page = b" " * size
     packed = {
