@@ -252,7 +252,8 @@ def test_a_url_is_due_once_a_day_under_the_same_rules(known: Known) -> None:
 def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Known, store: Store, kind: str) -> None:
     known.discover(ONE, TWO, X, Y)
     known.record(page_x(known, {"c": "red"}), red(known, ONE), leads(known, TWO, BLUE, Y))
-    store.reclassify(Reclassified(**{kind: [known.get(ONE).id]}), now=NOW)
+    ids = [known.get(ONE).id]
+    store.reclassify(Reclassified(excluded=ids) if kind == "excluded" else Reclassified(given_up=ids), now=NOW)
     assert known.get(X).handed == RED
     known.record(page_x(known, {"c": "red"}, fetched_at=NOW - 5))
     store.drop_handed()

@@ -86,7 +86,7 @@ class Oracle:
         What has become more distant need not be known as that; what nothing leads to any more may be known as it was at any time.
         """
         nearest, farthest = self._web.nearest.get(url), self._web.farthest.get(url)
-        depths = {depth for depth in (nearest, self.reached.get(url, farthest)) if depth is not None}
+        depths: set[int | None] = {depth for depth in (nearest, self.reached.get(url, farthest)) if depth is not None}
         return {self._configuration.verdict(url, web=self._web, depth=depth) for depth in depths or {None}}
 
     @cached_property

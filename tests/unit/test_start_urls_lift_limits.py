@@ -66,7 +66,7 @@ def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chain]:
     store.close()
 
 
-LIMITS = [
+LIMITS: list[tuple[str, dict[str, object], dict[str, object], str]] = [
     # what the setting was and becomes, the URL that it keeps out
     ("link depth", {}, {"DEPTH_LIMIT": 1}, B),
     ("other hosts", {}, {"CRAWLSPACE_FOLLOW_OFFSITE_LINKS": False}, INTERNAL),
