@@ -220,7 +220,7 @@ class CollectionSpider(scrapy.Spider):
             return
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
-        self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="", detail=str(failure.value)[:200])
+        self._tell_robots(request.meta[ROBOTS], status=int(meaning.status), body="", detail=printable(str(failure.value)))
 
     def _tell_robots(self, fetch: Any, *, status: int, body: str, wait_s: float | None = None, detail: str = "") -> None:
         session = self.session

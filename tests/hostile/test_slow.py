@@ -28,7 +28,7 @@ SLOW: list[tuple[str, Reply]] = [
     ("chunks",          chunked(b"", endless=b"1\r\n#\r\n", every_s=EVERY_S)),
     ("trailers",        chunked(b"1\r\n#\r\n0\r\n", endless=b"X-A: a\r\n", every_s=EVERY_S)),
 ]  # fmt: skip
-SETTINGS = "DOWNLOAD_DELAY = 0\nRETRY_TIMES = 0\nDOWNLOAD_TIMEOUT = 1.5\nDOWNLOAD_VERIFY_CERTIFICATES = False\n"
+SETTINGS = "DOWNLOAD_DELAY = 0\nRETRY_TIMES = 0\nDOWNLOAD_TIMEOUT = 2.5\nDOWNLOAD_VERIFY_CERTIFICATES = False\n"
 
 
 @pytest.mark.parametrize("is_secure", [False, True])
