@@ -19,6 +19,7 @@ from crawlspace.rules.conditions import Conditions
 from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, DomainRule, PrefixRule, Rule
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
+from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.required_texts import required_texts
 from crawlspace.rules.space import CrawlSpace
@@ -55,6 +56,7 @@ def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool =
         *_no_domain_rules(rules, limits),
         *_open_ends(rules, limits),
         *_prefix_hosts(rules),
+        *_hosts_of_anybody(rules),
         *_addresses_behind_proxy(rules, proxy=proxy),
     ]
     if host_case_sensitive:
@@ -160,6 +162,18 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
                 f"the rule has no effect, because {quoted(forbidding.ref.text)} in line {forbidding.ref.line} forbids its host"
             )
             yield _finding(rule, "host-forbidden", message)
+
+
+def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
+    """Allow rules that name no site, and so open no private addresses."""
+    listed: tuple[DomainRule | PrefixRule, ...] = (*rules.domain, *rules.prefix)
+    for rule in listed:
+        if rule.action is Action.ALLOW and names_no_site(rule.host):
+            message = (
+                f"{quoted(rule.host)} matches hosts that anybody can have, so it opens no private addresses; end it in a domain of yours, "
+                "as in *.example.com"
+            )
+            yield _finding(rule, "hosts-of-anybody", message)
 
 
 def _addresses_behind_proxy(rules: CrawlRules, *, proxy: bool) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from crawlspace.rules.limits import (
     path_depth,
     repeats_segments,
 )
+from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.safety import Reach, reach
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
@@ -94,7 +95,7 @@ class CrawlSpace:
         self._address = AddressMatcher(rules.address)
         self._actions = actions
         self._start_hosts = frozenset(url.host for url in start_urls)
-        self._meant_hosts = DomainMatcher(_meant_hosts(rules), case_sensitive=False)
+        self._named_hosts = NamedHosts(rules)
         start_folders = folders(start_urls)
         nearest = frozenset(url.text for url in start_urls) if limits.max_link_depth is not None else frozenset()
         self._limits = _limits_of_url(limits)
@@ -171,7 +172,7 @@ class CrawlSpace:
         try:
             by_domain = self._domain.match_url(url)
             by_prefix = self._prefix.match(url.text[: url.text.index("/", len(url.scheme) + 3) + 1] + _ANY_PATH)
-            named = self._meant_hosts.match(url.host, url.port)
+            named = self._named_hosts.matching(url.host, url.port)
         except Exception:
             logger.exception("A host is kept out, because a check failed: %.200s", url.text)
             return False
@@ -214,7 +215,7 @@ class CrawlSpace:
         kind = reach(version, value)
         if kind is Reach.INTERNAL:
             host = f"[{host}]" if ":" in host and not host.startswith("[") else host
-            meant = self._meant_hosts.match(host, port)
+            meant = self._named_hosts.naming(host, port)
             if meant is not None:
                 return Decision(Reason.ADMITTED, meant.ref, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.ALLOW, meant.ref)))
         if kind is Reach.PUBLIC or (kind is Reach.INTERNAL and host.lower() in self._start_hosts):
@@ -359,13 +360,6 @@ def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: froze
 
 def _limit(reason: Reason, holds: Callable[[Url], bool]) -> _Limit:
     return _Limit(reason, holds, Step(reason, Verdict.PASS), Step(reason, Verdict.REFUSE))
-
-
-def _meant_hosts(rules: CrawlRules) -> list[DomainRule]:
-    """What allow rules name as hosts, but for `*`. A prefix rule means its host on every port."""
-    named = [rule for rule in rules.domain if rule.action is Action.ALLOW]
-    named += [DomainRule(rule.action, rule.host, None, rule.ref) for rule in rules.prefix if rule.action is Action.ALLOW]
-    return [rule for rule in named if rule.host.strip("*")]
 
 
 def _content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:

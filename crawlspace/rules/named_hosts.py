@@ -1,0 +1,78 @@
+"""The hosts that allow rules name, which may be at private addresses.
+
+Whoever owns a name can have it lead to a private address. So a rule opens those only to hosts that belong to somebody it names: a host
+in full, or all hosts below a domain that can be registered. `*`, `*.com` or `*e*` match names of anybody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule
+from crawlspace.rules.domain import DomainMatcher
+
+
+class NamedHosts:
+    """Compiled once, never changed."""
+
+    def __init__(self, rules: CrawlRules) -> None:
+        named = [rule for rule in rules.domain if rule.action is Action.ALLOW]
+        named += [DomainRule(rule.action, rule.host, None, rule.ref) for rule in rules.prefix if rule.action is Action.ALLOW]
+        named = [rule for rule in named if rule.host.strip("*")]
+        named.sort(key=_how_closely, reverse=True)  # of those that match a host, the first names it most closely
+        self._matcher = DomainMatcher(named, case_sensitive=False)
+
+    def matching(self, host: str, port: int) -> DomainRule | None:
+        """Return an allow rule that matches a host and is not for all hosts."""
+        return self._matcher.match(host, port)
+
+    def naming(self, host: str, port: int) -> DomainRule | None:
+        """Return an allow rule that names a host, so that it may be at a private address. An IPv6 host stands in brackets."""
+        rule = self._matcher.match(host, port)
+        if rule is None or "*" not in rule.host:
+            return rule
+        if _ADDRESS.fullmatch(host):
+            return rule if _BEGINS_AN_ADDRESS.match(rule.host) else None
+        return rule if _labels(_tail(rule.host)) > _labels(public_suffix(host.lower())) else None
+
+
+def names_no_site(pattern: str) -> bool:
+    """Return whether a host pattern with a star that is not for all hosts matches hosts that anybody can have."""
+    if "*" not in pattern or not pattern.strip("*") or _BEGINS_AN_ADDRESS.match(pattern):
+        return False
+    tail = _tail(pattern).lower()
+    return not tail or tail.rpartition(".")[2].isdigit() or _labels(tail) <= _labels(public_suffix(f"x.{tail}"))
+
+
+def public_suffix(host: str) -> str:
+    """Return the end of a host name under which names are registered, by the list bundled with tldextract; empty for names of no list."""
+    return _suffix_of()(host)
+
+
+@cache
+def _suffix_of() -> Callable[[str], str]:
+    """Read the list, which takes half a second, only where there is something to look up in it. Nothing is fetched or kept."""
+    from tldextract import TLDExtract  # noqa: PLC0415
+
+    extract = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+    return lambda host: extract.extract_str(host).suffix
+
+
+_ADDRESS = re.compile(r"\[.*\]|\d+\.\d+\.\d+\.\d+")
+_BEGINS_AN_ADDRESS = re.compile(r"\[|\d+\.")
+
+
+def _tail(pattern: str) -> str:
+    """The whole labels behind the last star: those that all hosts have which the pattern matches."""
+    tail = pattern.rpartition("*")[2]
+    return tail.partition(".")[2] if "*" in pattern else tail
+
+
+def _labels(name: str) -> int:
+    return name.count(".") + 1 if name else 0
+
+
+def _how_closely(rule: DomainRule) -> int:
+    return _labels(_tail(rule.host)) if "*" in rule.host else 1_000
