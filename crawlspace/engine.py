@@ -278,8 +278,7 @@ class Engine:
     def close(self) -> None:
         """Commit, and give back the leases of what was never asked for."""
         self.commit()
-        if self.frontier.is_done():
-            self.site_failures.end()
+        self.site_failures.end()
         self._clock_watch.look()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again

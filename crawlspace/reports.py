@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,12 +9,16 @@ from http import HTTPStatus
 from typing import Protocol
 
 from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.state.store import Counts
 from crawlspace.state.who_crawls import Crawler
 
 LEASED = "leased"
 """Shown in place of the state of a URL that is out for fetching."""
 STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if state is not State.PENDING))
+
+
+_NONE: Mapping[str, SiteReport] = {}
 
 
 class ReadableStore(Protocol):
@@ -42,13 +45,29 @@ class Known:
 
     state: UrlState
     duplicate_of: str | None
+    site: SiteReport | None = None
+    """Where its site cannot be reached."""
+
+    @property
+    def status(self) -> int | None:
+        """The status code; of a pending URL that of its site, where that is why it waits."""
+        if self.state.state is State.PENDING and self.site is not None:
+            return self.site.row.status
+        return self.state.status
+
+    @property
+    def held(self) -> Held | None:
+        """Why its deletion is held, by itself or with its whole site."""
+        if self.state.held is None and self.state.indexed and self.site is not None and self.site.held:
+            return Held.HOST
+        return self.state.held
 
     def as_json(self) -> dict[str, object]:
         state = self.state
         return {
             "url": state.url,
             "state": label_of(state),
-            "status": state.status,
+            "status": self.status,
             "depth": state.depth,
             "source": state.source.label,
             "shift": state.shift,
@@ -56,7 +75,7 @@ class Known:
             "errors": state.errors,
             "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
             "indexed": state.indexed,
-            "held": None if state.held is None else state.held.label,
+            "held": None if self.held is None else self.held.label,
             "duplicate_of": self.duplicate_of,
         }
 
@@ -66,10 +85,10 @@ def label_of(state: UrlState) -> str:
     return state.state.label if state.lease_until is None else LEASED
 
 
-def known(state: UrlState, store: ReadableStore) -> Known:
-    """Return what is remembered of a URL, with the URL that stands for it."""
+def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> Known:
+    """Return what is remembered of a URL, with the URL that stands for it. `sites` are those that cannot be reached."""
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
-    return Known(state, None if winner is None else winner.url)
+    return Known(state, None if winner is None else winner.url, sites.get(state.site))
 
 
 def known_urls(
@@ -79,27 +98,30 @@ def known_urls(
     statuses: range | None = None,
     host: str | None = None,
     held: bool = False,
+    sites: Sequence[SiteReport] = (),
 ) -> Iterator[Known]:
     """Yield what is known of the URLs that were asked for, in order of discovery, without holding them in memory.
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port; `held` wants those in the index
-    whose deletion is held.
+    whose deletion is held. `sites` are those that cannot be reached.
     """
+    dead = {one.row.site: one for one in sites}
+    of_pending = {one.row.status for one in sites}
     site = host if host is not None and host.rpartition(":")[2].isdigit() else None
     states = store.urls(
         state=None if label in (None, LEASED) else State[label.upper()],
         leased=label == LEASED,
-        status=statuses.start if statuses is not None and len(statuses) == 1 else None,
+        status=statuses.start if statuses is not None and len(statuses) == 1 and statuses.start not in of_pending else None,
         host=host if host is None or site is None else host.rpartition(":")[0],
-        held=held,
+        held=held and not held_sites(sites),
     )
     for state in states:
-        if (
-            label in (None, label_of(state))
-            and (statuses is None or (state.status is not None and state.status in statuses))
-            and site in (None, state.site)
-        ):
-            yield known(state, store)
+        if label in (None, label_of(state)) and site in (None, state.site):
+            one = known(state, store, dead)
+            if (statuses is None or (one.status is not None and one.status in statuses)) and (
+                not held or (state.indexed and one.held is not None)
+            ):
+                yield one
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +144,7 @@ class Report:
     """Documents in the index whose deletion is held, by the reason."""
     workers: Sequence[Crawler] | None = None
     """Who crawls it now, where several may."""
+    unreachable: Sequence[SiteReport] = ()
 
     @property
     def known(self) -> int:
@@ -139,10 +162,18 @@ class Report:
             "index": {"documents": self.documents, "outbox": self.outbox, "held": sum(self.held.values()), "parked": self.parked},
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
+            "unreachable": [site.as_json() for site in self.unreachable],
         }
 
 
-def report(collection: str, store: ReadableStore | None, *, crawlers: Sequence[Crawler] = (), is_shared: bool = False) -> Report:
+def report(
+    collection: str,
+    store: ReadableStore | None,
+    *,
+    crawlers: Sequence[Crawler] = (),
+    is_shared: bool = False,
+    sites: Sequence[SiteReport] = (),
+) -> Report:
     """Return the numbers of a collection; all are 0 where it has no store yet. Of those who crawl it, the first began first."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
     return Report(
@@ -156,8 +187,9 @@ def report(collection: str, store: ReadableStore | None, *, crawlers: Sequence[C
         hosts=counts.hosts,
         crawling=crawlers[0].process if crawlers else None,
         since=crawlers[0].since if crawlers else None,
-        held={} if store is None or not counts.held else held_by_reason(store),
+        held={} if store is None else held_by_reason(store, sites),
         workers=crawlers if is_shared else None,
+        unreachable=sites,
     )
 
 
@@ -176,11 +208,6 @@ def _worker_as_json(crawler: Crawler) -> dict[str, object]:
         "documents": share.documents,
         "per_second": round(share.per_second, 2),
     }
-
-
-def held_by_reason(store: ReadableStore) -> Mapping[Held, int]:
-    """Return how many documents are in the index whose deletion is held, for each reason that there is."""
-    return Counter(state.held for state in store.urls(held=True) if state.held is not None)
 
 
 def status_sentence(code: int) -> str:

@@ -182,9 +182,13 @@ class SiteFailures:
         logger.warning("%s is unreachable %s%d times in a row: %s: %s", site, for_s, failures.unanswered, failing.cause, left)
         self._count_failing(site, failing)
 
+    def unanswered(self) -> dict[str, str]:
+        """Return the sites that gave no answer in this run, and why."""
+        return {site: one.cause for site, one in self._failing.items() if site not in self._answered} | self.causes
+
     def end(self) -> None:
-        """Count the run for the sites that had too few URLs to be given up, and answered none of them."""
-        for site, failing in self._failing.items():
+        """Count the run, if it is done, for the sites that had too few URLs to be given up, and answered none of them."""
+        for site, failing in self._failing.items() if self._frontier.is_done() else ():
             if site not in self.causes:
                 self._count_failing(site, failing)
 

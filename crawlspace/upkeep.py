@@ -35,6 +35,7 @@ from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.sqlite_file import Upgrade, upgrade
 from crawlspace.state.store import Change, Effects, KnownUrl
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _BATCH = 1_000
@@ -67,6 +68,12 @@ class Made:
             self.changed += 1
             self.renewed += outcome.state.state is State.PENDING and not outcome.forget
 
+    def add(self, other: Made) -> None:
+        """Take in what was done besides."""
+        self.changed += other.changed
+        self.renewed += other.renewed
+        self.left += other.left
+
     def of_the_rest(self) -> Iterator[str]:
         """Yield what is to be said of the URLs that were left as they are."""
         yield from (f"{count:,} {why.value}" for why, count in self.left.items())
@@ -97,7 +104,9 @@ class Changeable(Protocol):
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def urls(self, *, held: bool) -> Iterator[UrlState]: ...
+    def urls(self, *, host: str | None = None, held: bool = False) -> Iterator[UrlState]: ...
+    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -146,6 +155,25 @@ class Upkeep:
         if reason in (None, Held.RULES) and self._held(Held.RULES):
             self._store.set_meta(RULES_HASH, "")  # first: killed half-way, the next start judges anew, too
         return self._revise(self._held(reason), dropped)
+
+    def approve_site(self, site: str) -> Made:
+        """Delete the documents of a site that cannot be reached, and forget their URLs; a link brings them back."""
+        made = Made()
+        while ids := array(
+            "q", (state.id for state in self._store.urls(host=_host(site)) if state.site == site and state.indexed)
+        ):
+            step = self._revise(ids, lambda state: _forgotten(state) if state.indexed else None)
+            made.changed += step.changed
+            made.left = step.left
+            if not step.changed:
+                break
+        return made
+
+    def discard_site(self, site: str) -> Made:
+        """Keep the documents of a site that cannot be reached: its runs without an answer count from none again."""
+        made = Made(changed=self._store.documents([site])[site])
+        self._store.set_unreachable(site, None)
+        return made
 
     def recrawl(self, ids: Sequence[int]) -> Made:
         """Have URLs be due now, in source user, and fetched whole. What is outside the crawl space is left alone."""
@@ -340,6 +368,10 @@ class LiveCount:
         if self._on_terminal:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
+
+
+def _host(site: str) -> str:
+    return site.rpartition(":")[0]
 
 
 def _forgotten(state: UrlState) -> Change:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SITES_SHOWN = 3
+
 
 class Command(ScrapyCrawl):
     """Crawl a collection until nothing is left to do."""
@@ -48,7 +50,9 @@ class Command(ScrapyCrawl):
             "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests under way are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
-            "Exit status: 0 done or stopped by Ctrl-C, 1 the collection, the disk or an export has a fault, or no site could be reached, "
+            "Exit status: 0 done or stopped by Ctrl-C; 1 the collection, the disk or an export has a fault, no start site could be reached, nothing could "
+            "be fetched although something was due, every page of the run failed, or your own code failed on every page: the first words of the summary "
+            "say why; "
             "2 wrong use, 130 stopped by Ctrl-C before anything was fetched."
         )
 
@@ -108,8 +112,8 @@ class Command(ScrapyCrawl):
         if session.error is not None:
             sys.stderr.write(f"{session.error}\n")
             self.exitcode = session.error.exit_status
-        elif session.engine.frontier.silent and session.final_counts and not session.final_counts.by_state.get("done"):
-            self.exitcode = 1  # no site could be reached, and none ever was
+        elif session.all_faults():
+            self.exitcode = 1
         lines = summary(session)
         if _is_quiet(self.settings):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
@@ -171,7 +175,7 @@ def summary(session: Session) -> str:
     how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
     documents = f", {counted(counts.indexed, 'document')} in the index" if counts else ""
     first = (
-        f"{session.collection.name}: {how}. {progress.fetched:,} fetched{documents}"
+        f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {progress.fetched:,} fetched{documents}"
         f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {counted(progress.errors, 'error')}."
     )
     lines = [first]
@@ -181,10 +185,7 @@ def summary(session: Session) -> str:
         lines.append(
             f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
         )
-    silent = sorted(session.engine.frontier.silent)
-    if silent:
-        more = f" and {len(silent) - 3} more" if len(silent) > 3 else ""
-        lines.append(f"  not asked for pages, because robots.txt could not be read: {', '.join(silent[:3])}{more}")
+    lines += _sites(session)
     refused = ", ".join(f"{count:,} {reason}" for reason, count in progress.refused.most_common(6))
     if refused:
         lines.append(f"  refused: {refused}  (scrapy explain {session.collection.name} URL says why)")
@@ -204,10 +205,22 @@ def _left(session: Session, counts: Counts) -> list[str]:
         others = session.shared.others if session.shared is not None else 0
         whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
         lines.append(f"  left for {whom}: {', '.join(rest)}")
-    if counts.held:
-        lines.append(
-            f"  {counted(counts.held, 'deletion is', 'deletions are')} held  (scrapy deletions {session.collection.name} shows them, and why)"
-        )
+    if session.final_held:
+        held = counted(session.final_held, "deletion is", "deletions are")
+        lines.append(f"  {held} held  (scrapy deletions {session.collection.name} shows them, and why)")
+    return lines
+
+
+def _sites(session: Session) -> list[str]:
+    """The sites that could not be reached, and those that were given up although they answered."""
+    lines = [f"  unreachable: {site.row.site}: {site.sentence}" for site in session.final_sites[:SITES_SHOWN]]
+    if len(session.final_sites) > SITES_SHOWN:
+        more = len(session.final_sites) - SITES_SHOWN
+        lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
+    others = sorted(session.engine.frontier.silent - {site.row.site for site in session.final_sites})
+    if others:
+        more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
+        lines.append(f"  given up for this run: {', '.join(others[:SITES_SHOWN])}{more_others}")
     return lines
 
 

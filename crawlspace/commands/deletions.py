@@ -13,8 +13,9 @@ from crawlspace.clock import SystemClock
 from crawlspace.counted import counted
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.reports import held_by_reason, iso
+from crawlspace.reports import iso
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json
+from crawlspace.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.upkeep import Left, LiveCount, Upkeep
 
 
@@ -65,8 +66,12 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
     with place.store.reading(upgrade=True) as opened:
+        whole = {} if opened is None else held_sites(place.unreachable(opened.store))
+        for site in whole.values() if reason in (None, Held.HOST) else ():
+            found[Held.HOST] += site.documents
+            print(json.dumps(_site_json(site)) if as_json else _site_text(site))
         for state in opened.store.urls(held=True) if opened is not None else ():
-            if state.held is not None and reason in (None, state.held):
+            if state.held is not None and reason in (None, state.held) and state.site not in whole:
                 found[state.held] += 1
                 print(_json(state, state.held) if as_json else _text(state, state.held))
     if as_json:
@@ -83,12 +88,15 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
 def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) -> int:
     clock = SystemClock()
     with place.store.changing() as opened:
-        found = Counter[Held]() if opened is None else held_by_reason(opened.store)
+        sites = [] if opened is None else place.unreachable(opened.store)
+        found = Counter[Held]() if opened is None else held_by_reason(opened.store, sites)
         if opened is None or not (found if reason is None else found.get(reason)):
             print(_nothing(place, reason), file=sys.stderr)
             return 1
         upkeep = Upkeep(opened.store, clock=clock, crawled=bool(opened.crawlers()), told=LiveCount(sys.stderr, clock))
         made = upkeep.approve(reason) if approve else upkeep.discard(reason)
+        for site in held_sites(sites) if reason in (None, Held.HOST) else ():
+            made.add(upkeep.approve_site(site) if approve else upkeep.discard_site(site))
         if as_json:
             print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
         else:
@@ -111,6 +119,15 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
 
 def _nothing(place: Place, reason: Held | None) -> str:
     return f"no deletion of {place.name} is held" + ("" if reason is None else f" for the reason {reason.label}")
+
+
+def _site_text(site: SiteReport) -> str:
+    many = "1 document" if site.documents == 1 else f"{site.documents:,} documents"
+    return f"{Held.HOST.label:<6} {site.row.status:>6}  {site.since:<16}  {site.row.site}: no answer since then, {many}"
+
+
+def _site_json(site: SiteReport) -> dict[str, object]:
+    return {"url": None, "reason": Held.HOST.label, **{key: value for key, value in site.as_json().items() if key != "held"}}
 
 
 def _text(state: UrlState, held: Held) -> str:

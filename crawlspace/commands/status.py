@@ -18,6 +18,7 @@ from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 
+SITES_SHOWN = 20
 _SILENT_S = 5
 """A worker speaks about every other second."""
 
@@ -34,7 +35,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
-            "what is still to be sent to it and which deletions are held, whether the rules have changed since they were applied, and whether the "
+            "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, and whether the "
             "collection is being crawled at this moment, and by whom. "
             "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
         )
@@ -48,7 +49,8 @@ class Command(CollectionCommand):
         with place.store.reading(upgrade=True) as opened:
             store = None if opened is None else opened.store
             crawlers = [] if opened is None else opened.crawlers()
-            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared)
+            sites = [] if store is None else place.unreachable(store)
+            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
             doubt = "" if store is None or opts.json else _of_the_rules(place, store)
         if opts.json:
             print_json(numbers.as_json())
@@ -80,6 +82,12 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from ("", "Links refused")
         by_count = sorted(refused.items(), key=lambda row: -row[1])
         yield from _table((reason, count, _sentence(reason)) for reason, count in by_count)
+    if numbers.unreachable:
+        yield from ("", "Sites that cannot be reached")
+        for site in numbers.unreachable[:SITES_SHOWN]:
+            yield beside(f"  {site.row.site}   ", site.sentence)
+        if len(numbers.unreachable) > SITES_SHOWN:
+            yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
     if cut := numbers.refused.get(Reason.PAGE_TEXT):

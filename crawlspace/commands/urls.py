@@ -54,14 +54,15 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
-            for known in known_urls(opened.store, label=opts.state, statuses=opts.status, host=opts.host, held=opts.held):
+            asked = {"label": opts.state, "statuses": opts.status, "host": opts.host, "held": opts.held}
+            for known in known_urls(opened.store, **asked, sites=place.unreachable(opened.store)):
                 print(line(known))
         return 0
 
 
 def _text(known: Known) -> str:
     state = known.state
-    return f"{label_of(state):<10} {state.status or '-':>6} {state.depth:>5}  {state.url}"
+    return f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}"
 
 
 def _json(known: Known) -> str:

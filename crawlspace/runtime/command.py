@@ -24,9 +24,11 @@ from scrapy.utils.log import configure_logging
 from crawlspace.config import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.printable import cut, escaped
+from crawlspace.readers import integer
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
 from crawlspace.runtime.store_places import StorePlace, store_place
+from crawlspace.site_report import SiteReport, SiteStore, unreachable_sites
 
 if TYPE_CHECKING:
     import argparse
@@ -48,6 +50,11 @@ class Place:
     state_file: Path
     """Where the store is if it is a file."""
     index_file: Path
+
+    def unreachable(self, store: SiteStore) -> list[SiteReport]:
+        """Return the sites of the collection that cannot be reached. Raises SettingError."""
+        name = "CRAWLSPACE_MAX_TEMPORARY_ERRORS"
+        return unreachable_sites(store, max_temporary_errors=integer(name, self.settings[name], low=1))
 
 
 class CollectionCommand(ScrapyCommand):

@@ -88,7 +88,7 @@ class Progress:
         if engine.backlog:
             parts.append(f"{engine.backlog:,} for the index")
         if engine.frontier.silent:
-            parts.append(f"{counted(len(engine.frontier.silent), 'site')} silent")
+            parts.append(f"{counted(len(engine.frontier.silent), 'site')} given up")
         return " · ".join(parts)
 
     def _rate(self) -> float:

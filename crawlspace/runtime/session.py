@@ -19,11 +19,13 @@ from crawlspace.locating import Locating
 from crawlspace.opening import Opening, open_engine
 from crawlspace.printable import quoted
 from crawlspace.run import describe_refusal
+from crawlspace.run_faults import Run, faults_of
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.kept_connections import SecondTurns
 from crawlspace.runtime.resolver import GuardedResolver
 from crawlspace.runtime.stores import abandon, check_index, check_server, open_store
+from crawlspace.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.state.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -56,6 +58,13 @@ class Session:
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
         """How things stood at the end; None where the store could not tell any more."""
+        self.final_sites: list[SiteReport] = []
+        """The sites that cannot be reached, at the end."""
+        self.final_held = 0
+        """Documents whose deletion is held, at the end."""
+        self.faults: list[str] = []
+        """What makes the exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
+        self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_turns = SecondTurns()
         self._file_number = 0
@@ -221,6 +230,24 @@ class Session:
 
         _schedule_coro(_end(crawler, type(error).__name__))
 
+    def all_faults(self) -> list[str]:
+        """Return what makes the exit status 1, the worst first, once the crawl is closed."""
+        found = list(self.faults)
+        if self.error is None and self.finish_reason == "finished" and self.final_counts is not None:
+            engine = self.engine
+            seen = {site.row.site: site.cause for site in self.final_sites if site.row.counted_at >= self._began}
+            refused = {one.url for one in self.opening.refused_starts}
+            starts = {start.url.site for start in self.collection.start_urls if start.url.text not in refused}
+            run = Run(
+                engine.progress,
+                start_sites=starts,
+                unreachable=seen | engine.site_failures.unanswered(),
+                given_up=engine.frontier.silent,
+                has_documents=self.final_counts.indexed > 0,
+            )
+            found += faults_of(run)
+        return found
+
     def close(self) -> None:
         """Record what is left, give the leases back, close the files. Safe to call twice."""
         if self._closed:
@@ -235,6 +262,10 @@ class Session:
                 self.engine.close()
             if not isinstance(self.error, StoreAway):  # it was waited for long enough
                 self.final_counts = self._store.counts()
+                limit = self.collection.policy.max_temporary_errors
+                self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
+                if self.final_counts.held or held_sites(self.final_sites):
+                    self.final_held = sum(held_by_reason(self._store, self.final_sites).values())
         except StoreError as error:
             self.error = self.error or error
         finally:

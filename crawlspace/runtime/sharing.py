@@ -172,6 +172,7 @@ class Sharing:
         if self._session.error is None and self._began:
             self.settle(self._crawler)
             self._store.count_the_rest()
+            self._engine.site_failures.end()
             self._engine.frontier.close()
         self._supply.close()
         self._behind.finish()

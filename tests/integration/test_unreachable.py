@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, collection, indexed, shared, states, unreachable
-from tests.sites import Site, page, serve
+from tests.sites import Reply, Site, page, serve, status
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -25,3 +27,48 @@ def test_a_link_with_https_to_a_plain_port_stops_nothing_else(project: MakeProje
     assert indexed(made) == ["/", "/a"]
     assert states(made)["/b"].status == 741
     assert unreachable(made) == {}
+
+
+def test_a_site_that_is_down_is_named_and_its_documents_wait_for_a_person(project: MakeProject) -> None:
+    settings = f"{FAST}RETRY_TIMES = 0\nROBOTSTXT_OBEY = False\nCRAWLSPACE_MAX_TEMPORARY_ERRORS = 2\n"
+    with serve(Site({"/": page("Home", text="Start here", links=["/a"]), "/a": page("A", text="Another page")})) as server:
+        made = project(collection(server.url("/"), settings=settings))
+        made.crawl("demo")
+    found = []
+    for _ in range(2):
+        made.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
+        run = made.scrapy("crawl", "demo")
+        assert run.returncode == 1
+        assert f"demo: no start site could be reached: {server.netloc} (connection refused). " in run.stderr
+        assert f"  unreachable: {server.netloc}: connection refused or lost (612) since " in run.stderr
+        numbers = json.loads(made.scrapy("status", "demo", "--json").succeeded().stdout)
+        (site,) = numbers["unreachable"]
+        found.append((site["site"], site["status"], site["runs"], site["documents"], site["held"], numbers["index"]["held"]))
+    assert found == [(server.netloc, 612, 1, 2, False, 0), (server.netloc, 612, 2, 2, True, 2)]
+    listed = made.scrapy("deletions", "demo").succeeded()
+    assert listed.stdout.split()[:2] == ["host", "612"]
+    assert listed.stdout.rstrip().endswith(f"{server.netloc}: no answer since then, 2 documents")
+    approved = made.scrapy("deletions", "demo", "--approve").succeeded()
+    assert "2 deletions are approved" in approved.stdout
+    assert indexed(made) == []
+
+
+DROPS_ALL = "ITEM_PIPELINES = {'tests.integration.own_spiders.spiders.DropAll': 100}\n"
+FAULTS: list[tuple[str, Reply, str, str]] = [
+    ("every page answers an error", status(500), "", "demo: every page of the run failed: 2 × 500. "),
+    (
+        "own code fails on every page",
+        page("Home"),
+        DROPS_ALL,
+        "demo: every page that was parsed ended in an unexpected error (699), see the log. ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("reply", "settings", "first"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
+def test_a_run_that_did_nothing_says_so(project: MakeProject, reply: Reply, settings: str, first: str) -> None:
+    with serve(Site({"/": reply})) as server:
+        made = project(collection(server.url("/"), settings=f"{FAST}RETRY_TIMES = 1\n{settings}"))
+        run = made.scrapy("crawl", "demo")
+    assert run.returncode == 1
+    assert first in run.stderr

@@ -39,7 +39,9 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.lint import Finding
 from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.site_report import SiteReport
 from crawlspace.site_table import KEYS
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.who_crawls import Crawler, Share
 from crawlspace.urls import parse
 from tests.command_line import ROOT
@@ -136,10 +138,12 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     question = Question("http://start.test/")
     answer = explain(question, collection, space=build_space(collection), store=None, clock=SystemClock())
     worker = Crawler(1, 1, Share("a", 0.0, sites=0, urls=0))
+    dead = SiteReport(UnreachableSite("dead.test:80", 612, since=1, runs=1, counted_at=1), documents=1, held=False)
+    shared = report("demo", None, crawlers=[worker], is_shared=True, sites=[dead])
     for title, *values in (
         ("scrapy explain", replace(answer, known=known).as_json()),
         ("scrapy lint", [asdict(Finding("crawl.rules", 1, 1, "warning", "code", "message"))]),
-        ("scrapy status", report("demo", None).as_json(), report("demo", None, crawlers=[worker], is_shared=True).as_json()),
+        ("scrapy status", report("demo", None).as_json(), shared.as_json()),
         ("scrapy urls", known.as_json()),
         (
             "scrapy search",

@@ -51,6 +51,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "refused": {"domain": 3, "scheme": 1},
         "index": {"documents": 0, "outbox": 0, "held": 0, "parked": 0},
         "held": {"host": 0, "many": 0, "rules": 0},
+        "unreachable": [],
         "hosts": 3,
     }
 
