@@ -6,6 +6,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.state.meta import get_integer
+from crawlspace.state.store import Counts
 
 SEEN_AT = "seen_at"
 """Meta: what the clock showed when it was looked at last."""
@@ -17,7 +18,8 @@ _LOOK_EVERY_S = 300.0
 
 
 class DueTimes(Protocol):
-    def hasten(self, latest: int) -> int: ...
+    def counts(self) -> Counts: ...
+    def hasten(self, latest: int, *, retries: bool = False) -> int: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
@@ -30,6 +32,15 @@ class ClockWatch:
         self._clock = clock
         self._longest_s = longest_s
         self._looked_at = clock.monotonic()
+
+    def start(self, *, longest_retry_s: int) -> int:
+        """Look for the first time, and have no retry that an earlier run has left be due later than after the longest wait for one.
+
+        Where a site has asked for a longer wait (Retry-After), that is kept for the site.
+        """
+        if self._store.counts().retrying:
+            self._store.hasten(int(self._clock.now()) + longest_retry_s, retries=True)
+        return self.look()
 
     def look(self) -> int:
         """Have no URL be due later than the longest interval from now, if the clock or the setting has gone back; return how many were."""

@@ -77,8 +77,9 @@ class Engine:
         self.progress = Progress()
         self._cycles = Cycles(collection, store, clock)
         longest_s = max(collection.policy.refresh_max_s, 2 * collection.refresh_cycle_s)
+        longest = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
         self._clock_watch = ClockWatch(store, clock, longest_s=longest_s)
-        self.hastened = self._clock_watch.look()
+        self.hastened = self._clock_watch.start(longest_retry_s=longest)
         """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
         counts = store.counts()
         self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
@@ -87,7 +88,6 @@ class Engine:
         self.policy = policy = self._cycles.policy()
         self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
-        longest = retry_wait(max(1, policy.retry_times), retry_after_s=None, policy=policy)
         self.robots = Robots(
             store,
             clock=clock,

@@ -396,4 +396,5 @@ class Frontier:
         self._settle(turns)
 
     def _remember(self, turns: SiteTurns, until: float) -> None:
-        self._store.wait_site(turns.site, ceil(self._clock.now() + until - self._clock.monotonic()))
+        wait_s = until - self._clock.monotonic()
+        self._store.wait_site(turns.site, ceil(self._clock.now() + wait_s), wait_s=ceil(wait_s))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
+from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
 from crawlspace.state.groups import canonical_page
 from crawlspace.state.health import Health
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -154,12 +154,11 @@ class MemoryStore(MemorySites):
     def drop_handed(self) -> None:
         self._handing.drop()
 
-    def hasten(self, latest: int) -> int:
-        late = [
-            row
-            for row in self._urls.values()
-            if row.state is not State.PENDING and row.next_fetch is not None and row.next_fetch > latest
-        ]
+    def hasten(self, latest: int, *, retries: bool = False) -> int:
+        known = (row for row in self._urls.values() if row.state is not State.PENDING and row.next_fetch is not None)
+        late = [row for row in known if (row.next_fetch or 0) > latest]
+        if retries:
+            late = [row for row in late if row.queue.source is not Source.REFRESH and row.lease_until is None]
         for row in late:
             row.next_fetch = latest
         return len(late)

@@ -135,9 +135,9 @@ class RedisStore:
     def drop_handed(self) -> None:
         self._write("drop_handed")
 
-    def hasten(self, latest: int) -> int:
+    def hasten(self, latest: int, *, retries: bool = False) -> int:
         total = 0
-        while count := self._write("hasten", latest=latest):
+        while count := self._write("hasten", latest=latest, retries=retries):
             total += count
         return total
 

@@ -152,9 +152,9 @@ class SqliteStore:
         with self._writing() as db:
             drop_handed(db)
 
-    def hasten(self, latest: int) -> int:
+    def hasten(self, latest: int, *, retries: bool = False) -> int:
         with self._writing() as db:
-            return sqlite_queue.hasten(db, latest)
+            return sqlite_queue.hasten_retries(db, latest) if retries else sqlite_queue.hasten(db, latest)
 
     def health(self, site: str) -> Health:
         with self._file.reading() as db:

@@ -45,6 +45,7 @@ _NEXT_DUE = (
     " ORDER BY site, waits_in, shift, next_fetch LIMIT 1)"
     " LIMIT 1"
 )
+_LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
 _SOURCES = tuple(Source)
 _FIRST = (-1, -9)
 """Before every source and shift."""
@@ -120,6 +121,14 @@ def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
 def hasten(db: apsw.Connection, latest: int) -> int:
     db.execute("UPDATE url NOT INDEXED SET next_fetch = ?1 WHERE next_fetch > ?1 AND state <> 0", (latest,))
     return db.changes()
+
+
+def hasten_retries(db: apsw.Connection, latest: int) -> int:
+    """The same for those that are not leased and wait in another source than refresh. Costs time by queues, and by what is changed."""
+    places = [(site, *queue, latest) for site, queue, _ in _due(db) if queue.source is not Source.REFRESH]
+    late = [id for place in places for (id,) in db.execute(_LATE, place)]
+    db.execute("UPDATE url SET next_fetch = ? WHERE id IN (SELECT value FROM carray(?))", (latest, integers(late)))
+    return len(late)
 
 
 def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -> list[int]:

@@ -260,8 +260,11 @@ class Store(Protocol):
         The documents of the URLs that had it are due at once, and so are redirects.
         """
 
-    def hasten(self, latest: int) -> int:
-        """Have every known URL that is due later than that be due then; return how many."""
+    def hasten(self, latest: int, *, retries: bool = False) -> int:
+        """Have every known URL that is due later than that be due then; return how many.
+
+        `retries`: only those that are not leased and wait in another source than refresh, for a retry or because a person asks for them.
+        """
 
     def health(self, site: str) -> Health:
         """How a site has answered; that of a new site where nothing is known."""

@@ -243,6 +243,29 @@ def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known:
         assert asked == {"a.example:80": pytest.approx(2.5, abs=0.5), "b.example:80": None}
 
 
+BOUNDED = [
+    # seconds the site was to wait, and until when that was written (as seen now)      and when it may be taken
+    (60, 60, 60),
+    (60, 4000, 60),
+    (7200, 7000, 7000),
+    (7200, 99_999, 7200),
+    (0, 99_999, 3600),
+]
+
+
+@pytest.mark.parametrize(("wait_s", "left_s", "taken_after_s"), BOUNDED)
+def test_a_clock_that_was_set_back_makes_no_wait_longer(
+    store: RedisStore, known: Known, wait_s: int, left_s: int, taken_after_s: int
+) -> None:
+    known.discover("a.example/0")
+    store.wait_site("a.example:80", NOW + left_s, wait_s=wait_s)
+    worker = joined(store)
+    for after_s in (0, taken_after_s - 1):
+        assert not worker.take(refill={}, new=5, limit=5, now=NOW + after_s, until=NOW + 9999).sites
+        store.scripts.command("ZADD", "free", 0, 1)  # by the clock of the server it would be looked at again some seconds later
+    assert worker.take(refill={}, new=5, limit=5, now=NOW + taken_after_s, until=NOW + 9999).sites
+
+
 def test_a_site_that_rests_is_not_taken(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0", "b.example/0")
     store.wait_site("b.example:80", NOW + 60)

@@ -203,6 +203,16 @@ def test_hasten(known: Known, store: Store) -> None:
     assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 1, None, None]
 
 
+def test_hasten_retries(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    waits = {A: {"retries": 1, "next_fetch": NOW + 9}, B: {"next_fetch": NOW + 9}, C: {"asked": True, "next_fetch": NOW + 9}}
+    known.record(*(known.change(url, **fields) for url, fields in waits.items()))
+    assert (store.hasten(NOW + 5, retries=True), store.hasten(NOW + 5, retries=True)) == (2, 0)
+    assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 9, NOW + 5, None]
+    leased = store.lease(known.get(A).site, 9, now=NOW + 5, until=NOW + 60)
+    assert (len(leased), store.hasten(NOW + 1, retries=True)) == (2, 0), "what is leased is not concerned"
+
+
 def test_pages_that_lead_to_what_was_forgotten(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(known.change(A, links=[key(B), key(C)]), known.change(B, links=[key(C)]), known.change(C, links=[]))

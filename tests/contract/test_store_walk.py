@@ -253,6 +253,7 @@ class StoreWalk(RuleBasedStateMachine):
 
     @rule(latest=times)
     def hasten(self, latest: int) -> None:
+        self.both(lambda store: store.hasten(latest, retries=True))
         self.both(lambda store: store.hasten(latest))
 
     @rule(

@@ -273,6 +273,49 @@ def test_a_crawl_that_goes_on_counts_a_day_as_a_run(tmp_path: Path) -> None:
     assert (runs[0], runs[20], runs[40]) == (1, 1, 2)
 
 
+# --- a clock that was set back ------------------------------------------------------------------------------------
+
+STEPS = [
+    # what ends the first run, and the seconds within which the next one has fetched all
+    ("robots.txt cannot be read", {}, "robots", 11),
+    ("a delay over a second", {"DOWNLOAD_DELAY": 30}, "delay", 61),
+    ("the site asks for a pause", {}, "retry after", 121),
+    ("a retry is left", {}, "retry", 11),
+]
+
+
+@pytest.mark.parametrize("back_s", [600, 4 * 3600, 40 * DAY])
+@pytest.mark.parametrize(("settings", "ends", "within_s"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS])
+def test_after_the_clock_was_set_back_nothing_waits_longer_than_it_would_have(
+    tmp_path: Path, store: Store, settings: dict[str, object], ends: str, within_s: float, back_s: int
+) -> None:
+    root = "http://a.example/"
+    sites = Sites(tmp_path, store, start=root, **{"ROBOTSTXT_OBEY": ends == "robots", **settings})
+    sites.pages = {root: "home", f"{root}x": "x"}
+    sites.know([f"{root}x"])
+    engine = sites.open().engine
+    if ends == "robots":
+        sites.failing = {root: 503}
+        sites.work(engine)
+    else:
+        fetch = engine.next_fetch()
+        assert isinstance(fetch, FetchPage)
+        outcome = sites._answer(fetch)
+        if ends != "delay":
+            status, after_s = (429, 120.0) if ends == "retry after" else (503, None)
+            outcome = Outcome(
+                fetch.state.id, fetch.state.url, OutcomeKind.FAILED, status, host_failure=True, retry_after_s=after_s
+            )
+        engine.fetched(outcome)
+        engine.commit()
+    engine.close()
+    sites.failing = {}
+    sites.clock.set(sites.clock.now() - back_s)
+    lasted = sites.run(after=0)
+    assert {root, f"{root}x"} - sites.fetched == ({root} if ends == "delay" else set())
+    assert lasted <= within_s
+
+
 CAUSES = [
     (612, "Connection was refused by other side: 111: Connection refused.", "connection refused"),
     (612, "", "connection refused or lost"),

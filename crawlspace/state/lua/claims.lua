@@ -26,6 +26,7 @@ function ops.claim(args)
       call("ZREM", P .. "later", site)
       call("HSET", P .. "owner", site, args.worker)
       call("SADD", owned_key(args.worker), site)
+      waits.bounded(site, args.now)
       local it = site_told(site, {""}, now, false)
       it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a site that fails rests
       told[#told + 1] = it

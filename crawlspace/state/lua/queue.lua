@@ -124,7 +124,7 @@ end
 
 function ops.hasten(args)
   local ids, limit = {}, 1000
-  local leased = call("HKEYS", P .. "lease")
+  local leased = args.retries and {} or call("HKEYS", P .. "lease")
   prefetch(leased)
   for _, member in ipairs(leased) do
     local row = get(member)
@@ -134,8 +134,10 @@ function ops.hasten(args)
   for _, place in ipairs(call("SMEMBERS", P .. "due")) do
     if #ids >= limit then break end
     local site, lane = string.match(place, "(%d+):(%d+)")
-    for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, lane), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
-      ids[#ids + 1] = tonumber(member) - MEMBER
+    if not args.retries or tonumber(lane) < 5 * REFRESH then
+      for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, lane), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
+        ids[#ids + 1] = tonumber(member) - MEMBER
+      end
     end
   end
   prefetch(ids)

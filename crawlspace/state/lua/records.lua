@@ -93,6 +93,15 @@ function waits.of(site)
   return tonumber(until_ or 0), tonumber(wait_s ~= "" and wait_s or nil)
 end
 
+-- The same for a caller at whose clock it is `now`: never longer than it was to be, should a clock have been set back since.
+function waits.bounded(site, now)
+  local until_, wait_s = waits.of(site)
+  local latest = now + ((wait_s or 0) > 0 and wait_s or 3600)
+  if until_ <= latest then return until_ end
+  call("HSET", P .. "wait", site, string.format("%.0f %.0f", latest, latest - now))
+  return latest
+end
+
 local function site_name(number)
   if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
   return names[number]

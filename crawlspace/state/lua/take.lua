@@ -182,7 +182,7 @@ function ops.take(args)
       site = tonumber(site)
       tries = tries + 1
       call("ZREM", P .. "free", site)
-      local wait = waits.of(site)
+      local wait = waits.bounded(site, args.now)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
