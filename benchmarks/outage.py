@@ -22,22 +22,70 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Row, finish, say
 from benchmarks.serve import free_port
 from crawlspace.engine import SINK
-from crawlspace.model import Status
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.model import NewUrl, Source, Status
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.upkeep import Upkeep
+from crawlspace.urls import parse, url_key
 from tests.sites import Reply, Request, Site, drop, page, serve, status
 from tests.unit.test_engine_life import HOME, Web
 
 _WEEK = ("503", "503", "refuses", "refuses", "refuses", "resets", "resets")
 _A_HUB = 100
+_AT_ONCE = 10_000
+_LONG_AGO = 1_750_000_000
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="See what an outage of a week costs.")
     parser.add_argument("--pages", type=int, default=5_000, help="of the simulated web")
     parser.add_argument("--real", type=int, default=1_000, help="pages that are really served")
+    parser.add_argument("--dead", type=int, default=1_000_000, help="known URLs of a site that is down for good")
     options = parser.parse_args(arguments)
-    return [*_simulated(options.pages), *_served(options.real)]
+    return [*_dead(options.dead), *_simulated(options.pages), *_served(options.real)]
+
+
+def _dead(urls: int) -> list[Row]:
+    """What a run costs more where all known URLs are those of a site that refuses connections, than with a single one."""
+    costs = []
+    for many in (1, urls):
+        with tempfile.TemporaryDirectory(prefix="bench-dead-") as temp:
+            collection = BenchCollection(Path(temp))
+            origin = f"http://127.0.0.1:{free_port()}"
+            settings = {"RETRY_TIMES": 0, "CRAWLSPACE_MAX_TEMPORARY_ERRORS": 1}
+            collection.write(start_urls=[f"{origin}/"], rules="", settings=settings)
+            collection.store_file.parent.mkdir(parents=True)
+            with contextlib.closing(SqliteStore(collection.store_file, sinks=(SINK,))) as store:
+                _fill(store, origin, many)
+            with contextlib.closing(EmbeddedIndex(collection.index_file)):
+                pass
+            say(f"a run with {many:,} known URLs of a dead site")
+            collection.crawl(may_fail=True)  # the rules are applied to all URLs, once
+            costs.append(min((collection.crawl(may_fail=True) for _ in range(2)), key=lambda cost: cost.cpu_s))
+            with contextlib.closing(SqliteStore(collection.store_file, read_only=True)) as store:
+                (row,) = store.unreachable()
+                if row.runs != 3:
+                    raise BenchmarkFailed(f"{row.runs} runs were counted")
+    one, all_of_them = costs
+    more = all_of_them.cpu_s - one.cpu_s
+    label = f"{urls:,} known URLs of a dead site: seconds of CPU a run takes more"
+    return [Row("outage", label, f"{more:.2f} ({all_of_them.cpu_s:.2f} in all, {all_of_them.wall_s:.2f} s)", "< 2", more < 2)]
+
+
+def _fill(store: SqliteStore, origin: str, urls: int) -> None:
+    """Six of ten URLs have a document and are due; the others are pending."""
+    site = parse(f"{origin}/").site
+    for first in range(0, urls, _AT_ONCE):
+        texts = [f"{origin}/{number}" for number in range(first, min(first + _AT_ONCE, urls))]
+        store.discover([NewUrl(url_key(text), text, site, Source.INDEX_FOLLOW, 0, 1, 0, 9) for text in texts], now=_LONG_AGO)
+    done = urls * 6 // 10
+    with store._file.writing() as db:
+        db.execute(
+            "UPDATE url SET state = 1, status = 200, indexed = 1, next_fetch = ?1, interval_s = 86400 WHERE id <= ?2",
+            (_LONG_AGO, done),
+        )
+        for name, by in (("state 0", -done), ("state 1", done), ("status 200", done), ("indexed", done)):
+            db.execute("INSERT INTO tally VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2", (name, by))
 
 
 def _simulated(pages: int) -> list[Row]:
@@ -189,7 +237,7 @@ class _Outage:
             with contextlib.closing(SqliteStore(self._collection.store_file)) as store:
                 store.hasten(0)
         with self._answering(how):
-            self._collection.crawl()
+            self._collection.crawl(may_fail=how != "well")
 
     @contextlib.contextmanager
     def _answering(self, how: str) -> Iterator[None]:

@@ -14,12 +14,13 @@ _ANSWERS_TO_OWN_CODE = (int(Status.NOINDEX), 304)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A crawl that has ended by itself. `unreachable` are the sites that gave no answer in it, and why; `given_up` those it has left."""
+    """A crawl that has ended by itself. `unreachable` are the sites that gave no answer in it, and why."""
 
     progress: Progress
     start_sites: Collection[str]
     unreachable: Mapping[str, str]
-    given_up: Collection[str]
+    with_documents: Collection[str]
+    """Those of them of which there are documents in the index: a dead link to somewhere else is no fault of a run."""
     has_documents: bool
 
 
@@ -30,10 +31,9 @@ def faults_of(run: Run) -> list[str]:
         causes = {site: run.unreachable[site] for site in sorted(run.start_sites)}
         return [f"no start site could be reached: {_listed(causes)}"]
     if not progress.fetched:
-        if run.unreachable:
-            return [f"nothing could be fetched: {_listed(run.unreachable)}"]
-        if run.given_up:
-            return [f"nothing could be fetched: {', '.join(sorted(run.given_up)[:SHOWN])} cannot be asked at present"]
+        missed = {site: cause for site, cause in run.unreachable.items() if site in {*run.start_sites, *run.with_documents}}
+        if missed:
+            return [f"nothing could be fetched: {_listed(missed)}"]
         if progress.by_status[Status.ROBOTS_FORBIDDEN] and not run.has_documents:
             return ["nothing could be fetched: robots.txt forbids all that was to be"]
         return []

@@ -242,7 +242,7 @@ class Session:
                 engine.progress,
                 start_sites=starts,
                 unreachable=seen | engine.site_failures.unanswered(),
-                given_up=engine.frontier.silent,
+                with_documents={site.row.site for site in self.final_sites if site.documents},
                 has_documents=self.final_counts.indexed > 0,
             )
             found += faults_of(run)

@@ -12,7 +12,7 @@ from crawlspace.run_faults import Run, faults_of
 A, B = "a.example:80", "b.example:80"
 REFUSED = "connection refused"
 ROWS = [
-    # by status, documents, errors, sites without an answer, sites given up    what the summary says first
+    # by status, documents, errors, sites without an answer, those with documents    what the summary says first
     ("all is well", {200: 3, 404: 1}, 3, 1, {}, (), []),
     ("nothing was due", {}, 0, 0, {}, (), []),
     ("unchanged pages", {304: 2}, 0, 0, {}, (), []),
@@ -21,9 +21,10 @@ ROWS = [
     ("the start site is down", {}, 0, 0, {A: REFUSED}, (A,), [f"no start site could be reached: {A} ({REFUSED})"]),
     ("it has failed page by page", {612: 4}, 0, 4, {A: REFUSED}, (), [f"no start site could be reached: {A} ({REFUSED})"]),
     ("only another site was due", {}, 0, 0, {B: REFUSED}, (B,), [f"nothing could be fetched: {B} ({REFUSED})"]),
+    ("a dead link was due", {}, 0, 0, {B: REFUSED}, (), []),
     ("robots.txt keeps out of what is indexed", {740: 2}, 0, 0, {}, (), []),
     ("all pages answer errors", {500: 2, 404: 1}, 0, 3, {}, (), ["every page of the run failed: 1 × 404, 2 × 500"]),
-    ("the site refuses everything", {403: 20}, 0, 20, {}, (A,), ["every page of the run failed: 20 × 403"]),
+    ("the site refuses everything", {403: 20}, 0, 20, {}, (), ["every page of the run failed: 20 × 403"]),
     ("own code", {699: 4}, 0, 4, {}, (), ["every page that was parsed ended in an unexpected error (699), see the log"]),
     (
         "own code, and a dead link",
@@ -40,7 +41,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize(
-    ("by_status", "documents", "errors", "unreachable", "given_up", "faults"),
+    ("by_status", "documents", "errors", "unreachable", "with_documents", "faults"),
     [row[1:] for row in ROWS],
     ids=[row[0] for row in ROWS],
 )
@@ -49,22 +50,25 @@ def test_faults(
     documents: int,
     errors: int,
     unreachable: dict[str, str],
-    given_up: tuple[str, ...],
+    with_documents: tuple[str, ...],
     faults: list[str],
 ) -> None:
     fetched = sum(count for code, count in by_status.items() if code != 740)
     progress = Progress(fetched=fetched, documents=documents, errors=errors, by_status=Counter(by_status))
-    assert faults_of(Run(progress, start_sites={A}, unreachable=unreachable, given_up=given_up, has_documents=True)) == faults
+    assert (
+        faults_of(Run(progress, start_sites={A}, unreachable=unreachable, with_documents=with_documents, has_documents=True))
+        == faults
+    )
 
 
 def test_a_first_crawl_that_robots_txt_keeps_out_of_everything() -> None:
-    run = Run(Progress(by_status=Counter({740: 1})), start_sites={A}, unreachable={}, given_up=(), has_documents=False)
+    run = Run(Progress(by_status=Counter({740: 1})), start_sites={A}, unreachable={}, with_documents=(), has_documents=False)
     assert faults_of(run) == ["nothing could be fetched: robots.txt forbids all that was to be"]
 
 
 def test_of_many_sites_three_are_named() -> None:
     sites = {f"{n}.example:80": REFUSED for n in range(5)}
-    (fault,) = faults_of(Run(Progress(), start_sites=set(sites), unreachable=sites, given_up=(), has_documents=False))
+    (fault,) = faults_of(Run(Progress(), start_sites=set(sites), unreachable=sites, with_documents=(), has_documents=False))
     assert fault == (
         f"no start site could be reached: 0.example:80 ({REFUSED}), 1.example:80 ({REFUSED}), 2.example:80 ({REFUSED}) and 2 more"
     )
