@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from crawlspace.counted import counted
 from crawlspace.model import Held, UrlState
 from crawlspace.state.unreachable import UnreachableSite, cause_of
 
@@ -41,13 +42,12 @@ class SiteReport:
     @property
     def sentence(self) -> str:
         """`connection refused or lost (612) since 2026-11-20 14:00, in 5 runs: 1,169 documents are held`"""
-        runs = "1 run" if self.row.runs == 1 else f"{self.row.runs:,} runs"
         documents = "no document depends on it"
-        if self.documents:
-            many = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
-            verb = ("is" if self.documents == 1 else "are") if self.held else ("depends" if self.documents == 1 else "depend")
-            documents = f"{many} {verb} {'held' if self.held else 'on it'}"
-        return f"{self.cause} ({self.row.status}) since {self.since}, in {runs}: {documents}"
+        if self.documents and self.held:
+            documents = counted(self.documents, "document is held", "documents are held")
+        elif self.documents:
+            documents = counted(self.documents, "document depends on it", "documents depend on it")
+        return f"{self.cause} ({self.row.status}) since {self.since}, in {counted(self.row.runs, 'run')}: {documents}"
 
     def as_json(self) -> dict[str, object]:
         return {

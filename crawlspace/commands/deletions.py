@@ -122,7 +122,7 @@ def _nothing(place: Place, reason: Held | None) -> str:
 
 
 def _site_text(site: SiteReport) -> str:
-    many = "1 document" if site.documents == 1 else f"{site.documents:,} documents"
+    many = counted(site.documents, "document")
     return f"{Held.HOST.label:<6} {site.row.status:>6}  {site.since:<16}  {site.row.site}: no answer since then, {many}"
 
 
