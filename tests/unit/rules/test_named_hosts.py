@@ -39,7 +39,7 @@ RULES = [
     ("allow domain *.corp", "wiki.corp", True),
     ("allow domain wiki", "wiki", True),
     ("allow domain 10.1.*", "10.1.2.3", True),
-    ("allow domain [fd00::*", "[fd00::1]", True),
+    ("allow domain [fd00::*]", "[fd00::1]", True),
     ("allow prefix http://*.example.com/docs/", "www.example.com", True),
     ("allow domain *.com\nallow domain *.example.com", "www.example.com", True),
 ]
