@@ -309,7 +309,7 @@ class MemoryStore(MemorySites):
                 continue
             if row.state is State.PENDING and new.source < row.source:
                 row.source = new.source
-                effects.pending_sites[row.site] = effects.pending_sites.get(row.site, 0) + 1
+                effects.pending_sites.setdefault(row.site, 0)
             if new.depth < row.depth:
                 batch.nearer.setdefault(row.id, row.depth)
                 row.depth = new.depth

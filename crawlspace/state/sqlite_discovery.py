@@ -148,8 +148,7 @@ class Discovery:
         if row.state == State.PENDING and new.source < row.source:
             row.source = new.source
             row.changed = True
-            pending = self._effects.pending_sites
-            pending[new.site] = pending.get(new.site, 0) + 1
+            self._effects.pending_sites.setdefault(new.site, 0)
         if new.depth < row.depth:
             self.nearer.setdefault(row.id, row.depth)
             row.depth = new.depth

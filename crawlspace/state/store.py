@@ -67,8 +67,8 @@ class Effects:
     discovered: int = 0
     """URLs inserted."""
     pending_sites: dict[str, int] = field(default_factory=dict)
-    """Pending URLs by site that were not there before, or wait elsewhere: the inserted ones, those a change made pending again, and
-    those that took a smaller source number."""
+    """New pending URLs by site: the inserted ones, and those a change made pending again. 0 for a site of which known ones only wait
+    elsewhere from now on, with a smaller source number."""
     lowered: list[tuple[int, int, int]] = field(default_factory=list)
     """(id, old depth, new depth) of URLs already crawled that turned out to be nearer to a start URL, by id.
 

@@ -43,7 +43,7 @@ local function discover(urls, now)
       if row[STATE] == PENDING and source < row[SOURCE] then
         row[SOURCE] = source
         touch(id)
-        count_pending(site)
+        effects.pending[site] = effects.pending[site] or 0
       end
       if depth < row[DEPTH] then
         nearer[id] = nearer[id] or row[DEPTH]
