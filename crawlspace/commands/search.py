@@ -69,7 +69,7 @@ def _refuse_missing(place: Place) -> None:
     if not place.store.is_shared:
         if place.state_file.exists():
             raise StoreError(
-                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` says what to do"
+                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` makes it anew"
             )
         return
     with place.store.reading() as opened:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from datetime import datetime
 
 from crawlspace.config import load_collection
 from crawlspace.counted import counted
 from crawlspace.decision import Reason
+from crawlspace.engine import SINK
 from crawlspace.errors import CrawlspaceError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.marks import Agreement
 from crawlspace.opening import build_space, hash_of
 from crawlspace.printable import printable
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.reports import Report, report, status_sentence
+from crawlspace.resend import Resending
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
@@ -35,7 +41,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
-            "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, and whether the "
+            "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, whether the index has all documents, and whether the "
             "collection is being crawled at this moment, and by whom. "
             "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
         )
@@ -51,7 +57,9 @@ class Command(CollectionCommand):
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
             numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
-            doubt = "" if store is None or opts.json else _of_the_rules(place, store)
+            doubts = [] if store is None or opts.json else [_of_the_rules(place, store)]
+            if store is not None and not opts.json and not crawlers:
+                doubts.append(_of_the_index(place, store))
         if opts.json:
             print_json(numbers.as_json())
             return 0
@@ -59,7 +67,7 @@ class Command(CollectionCommand):
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
             return 0
         print("\n".join(_lines(numbers)))
-        if doubt:
+        for doubt in filter(None, doubts):
             print(f"\n{doubt}")
         return 0
 
@@ -145,6 +153,27 @@ def _of_the_rules(place: Place, store: Store) -> str:
     if not applied:
         return f"the next start judges the known URLs anew: scrapy plan {place.name} shows what that does"
     return f"the rules have changed since the last start: scrapy plan {place.name} shows what that does"
+
+
+def _of_the_index(place: Place, store: Store) -> str:
+    """What is to be said where the index does not have the documents that it should have."""
+    documents = store.counts().indexed
+    if not place.index_file.exists():
+        if place.store.is_shared or not documents or store.backlog(SINK):
+            return ""  # it is on another machine, or nothing has been sent to it
+        return f"there is no index at {place.index_file}: the next crawl makes it anew"
+    try:
+        with closing(EmbeddedIndex(place.index_file, read_only=True, owner=place.name)) as index:
+            resending = Resending(store, index, owner=place.name, now=int(time.time()))
+            why, there = resending.compared(), index.count(of=place.name)
+            if why is Agreement.SAME and not resending.lacks_documents():
+                return ""
+    except CrawlspaceError as error:
+        return str(error)
+    now = f"{place.index_file} has {counted(there, 'document')} of {place.name} at present"
+    if why is Agreement.SAME:
+        return f"{now}: the others are being sent again"
+    return f"{now}: {why.value}; the next crawl fetches and sends again what is missing"
 
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:

@@ -26,6 +26,8 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
+from crawlspace.index.embedded_schema import APPLICATION_ID, INSERT, MARKS, SCHEMA, SEARCH, SECOND, UPDATE, VERSION
+from crawlspace.index.marks import Mark, read_mark
 from crawlspace.index.owners import (
     IN_DOUBT,
     INDEX_OF_DOUBT,
@@ -44,42 +46,8 @@ from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 
-APPLICATION_ID = 0x43725749  # "CrWI"
-VERSION = SETTLED_SINCE
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
-
-_SCHEMA = """
-CREATE TABLE documents (
-    number INTEGER PRIMARY KEY,
-    url TEXT NOT NULL UNIQUE,
-    id TEXT NOT NULL,
-    language TEXT NOT NULL,
-    content_type TEXT NOT NULL,
-    modified TEXT NOT NULL,
-    headings TEXT NOT NULL,
-    fields TEXT NOT NULL,
-    duplicates TEXT NOT NULL,
-    pushed_at INTEGER NOT NULL,
-    owner TEXT NOT NULL DEFAULT ''
-);
-CREATE VIRTUAL TABLE words USING fts5 (
-    title, headings, url, description, text, tokenize = "unicode61 remove_diacritics 2"
-);
-INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);
-"""
-_SECOND = "ALTER TABLE documents ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
-"""Leads from version 1 to 2."""
-_INSERT = """
-INSERT INTO documents (url, id, language, content_type, modified, headings, fields, duplicates, pushed_at, owner)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
-_UPDATE = """
-UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?, fields = ?, duplicates = ?, pushed_at = ?, owner = ?
-WHERE number = ?"""
-_SEARCH = """
-SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.fields, d.duplicates
-FROM words w CROSS JOIN documents d ON d.number = w.rowid
-WHERE words MATCH ? ORDER BY w.rank LIMIT ? OFFSET ?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +115,19 @@ class EmbeddedIndex:
             raise
 
     # the sink
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+    def mark(self) -> Mark | None:
+        """The mark of the last batch of this owner; None where there is none, as in an index of an older version."""
+        with self._sentences():
+            if self._marks()[1] < VERSION:
+                return None
+            return read_mark(self._db.execute("SELECT mark FROM mark WHERE owner = ?", (self._owner,)).get)
+
+    def set_mark(self, mark: Mark) -> None:
+        """Write a mark, whatever is there: index and store agree again."""
+        with self._sentences():
+            self._db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (self._owner, mark.written()))
+
+    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         """Make the orders durable in one transaction; return those that are refused for themselves.
 
         Raises IndexUnavailable when the disk is full or the file is locked or cannot be written: nothing has changed then.
@@ -159,6 +139,8 @@ class EmbeddedIndex:
                 reason = self._obey(order, now)
                 if reason:
                     refusals.append(Refusal(order, reason))
+            if mark is not None and mark.may_follow(self.mark()):
+                self.set_mark(mark)
         return refusals
 
     def close(self) -> None:
@@ -173,7 +155,7 @@ class EmbeddedIndex:
         query = fts_query(words)
         with self._sentences():
             total = self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).get
-            rows = self._db.execute(_SEARCH, (*marks, query, max(limit, 0), max(offset, 0))).fetchall()
+            rows = self._db.execute(SEARCH, (*marks, query, max(limit, 0), max(offset, 0))).fetchall()
         return SearchResult(
             _integer(total),
             tuple(
@@ -196,6 +178,14 @@ class EmbeddedIndex:
             if of is not None:
                 return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
             return _integer(self._db.execute("SELECT count(*) FROM documents").get)
+
+    def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
+        """The next URLs of documents of an owner, sorted, behind that one."""
+        with self._sentences():
+            rows = self._db.execute(
+                "SELECT url FROM documents WHERE url > ? AND owner = ? ORDER BY url LIMIT ?", (after, owner, limit)
+            )
+            return [str(url) for (url,) in rows]
 
     def urls(self) -> Iterator[str]:
         """The URLs of all documents, sorted."""
@@ -253,11 +243,11 @@ class EmbeddedIndex:
         shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now)
         there = self._place(url)
         if there is None:
-            self._db.execute(_INSERT, (url, document_id(url), *shown, self._owner))
+            self._db.execute(INSERT, (url, document_id(url), *shown, self._owner))
             number = self._db.last_insert_rowid()
         else:
             number, owner = there
-            self._db.execute(_UPDATE, (*shown, after_push(owner, self._owner), number))
+            self._db.execute(UPDATE, (*shown, after_push(owner, self._owner), number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute(
             "INSERT INTO words (rowid, title, headings, url, description, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -305,7 +295,7 @@ class EmbeddedIndex:
             )
         if version < VERSION and create:
             self._migrate(holders)
-        elif holders is not None and number_of(self._db, IN_DOUBT):
+        if holders is not None and number_of(self._db, IN_DOUBT):
             with self._transaction():
                 settle(self._db, IN_DOUBT, holders)
         self._db.execute("PRAGMA synchronous = FULL")
@@ -314,8 +304,9 @@ class EmbeddedIndex:
     def _create(self) -> None:
         with self._transaction():
             if not self._tables():  # another process may have been first
-                self._db.execute(_SCHEMA)
+                self._db.execute(SCHEMA)
                 self._db.execute(INDEX_OF_DOUBT)
+                self._db.execute(MARKS)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -323,8 +314,8 @@ class EmbeddedIndex:
         with self._transaction():
             version = self._marks()[1]
             if version < NOTED_SINCE:
-                self._db.execute(_SECOND)
-            if version < VERSION:  # as above
+                self._db.execute(SECOND)
+            if version < SETTLED_SINCE:
                 if holders is not None:
                     settle(self._db, NOBODY, holders)
                 elif number_of(self._db, NOBODY):
@@ -333,6 +324,8 @@ class EmbeddedIndex:
                         " brings it up to date"
                     )
                 self._db.execute(INDEX_OF_DOUBT)
+            if version < VERSION:  # as above
+                self._db.execute(MARKS)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
@@ -372,7 +365,7 @@ class EmbeddedIndex:
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
                 return StoreDamaged(
-                    f"the index {self.path} is damaged ({error}): move it and the state.db beside it away and crawl anew, or put a backup of both in their place"
+                    f"the index {self.path} is damaged ({error}): move it away, and the next crawl of its collections makes it anew, or put a backup in its place"
                 )
             case apsw.ReadOnlyError():
                 return IndexUnavailable(f"the index {self.path} cannot be written: check the rights of the file and its folder")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
+from crawlspace.index.marks import Mark, next_mark, note_mark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder
 
@@ -40,6 +41,10 @@ class OrderSource(Protocol):
     def backlog(self, sink: str) -> int:
         """Orders not yet done, parked ones not counted."""
 
+    def get_meta(self, name: str) -> str | None: ...
+
+    def set_meta(self, name: str, value: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -49,6 +54,8 @@ class Delivery:
     refused: tuple[Refusal, ...] = ()
     unavailable: str = ""
     """Why the index did not answer, if it did not."""
+    mark: Mark | None = None
+    """Of the batch, where the index has taken a part of it at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,8 @@ class Drain:
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
         self._wait_until = 0.0
+        self._mark: Mark | None = None
+        """Of the batch that was taken last."""
 
     @property
     def sink(self) -> str:
@@ -101,7 +110,9 @@ class Drain:
         """Return the next batch; empty when there is none or the index is to be left alone. Touches the store only."""
         if self.waiting_s is not None:
             return ()
-        return tuple(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
+        batch = tuple(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
+        self._mark = next_mark(self._store, self._sink.name, batch) if batch else None
+        return batch
 
     def deliver(self, batch: Sequence[IndexOrder]) -> Delivery:
         """Send a batch. Touches the sink only, so it can run in another thread.
@@ -109,6 +120,8 @@ class Drain:
         A batch on which the sink fails unexpectedly is halved until the order at fault is alone; that one is refused. Errors
         of ours that are not IndexUnavailable (a damaged index) are raised: no order is at fault.
         """
+        assert self._mark is not None, "a batch is taken before it is delivered"
+        mark = None
         done: list[IndexOrder] = []
         refused: list[Refusal] = []
         faults = 0
@@ -116,9 +129,10 @@ class Drain:
         while parts:
             part = parts.pop()
             try:
-                refusals = self._sink.send(part)
+                refusals = self._sink.send(part, self._mark)
+                mark = self._mark
             except IndexUnavailable as error:
-                return Delivery(tuple(done), tuple(refused), str(error))
+                return Delivery(tuple(done), tuple(refused), str(error), mark)
             except CrawlspaceError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a sink raises must not stop the orders behind it
@@ -129,15 +143,18 @@ class Drain:
                 faults += 1
                 refused.append(Refusal(part[0], f"the index failed on it: {error!r}"))
                 if faults >= MAX_FAULTS:
-                    return Delivery(tuple(done), tuple(refused), f"the index fails on one order after another: {error!r}")
+                    fails = f"the index fails on one order after another: {error!r}"
+                    return Delivery(tuple(done), tuple(refused), fails, mark)
                 continue
             refused += refusals
             named = {refusal.order.sequence for refusal in refusals}
             done += [order for order in part if order.sequence not in named] if named else part
-        return Delivery(tuple(done), tuple(refused))
+        return Delivery(tuple(done), tuple(refused), mark=mark)
 
     def settle(self, delivery: Delivery) -> Drained:
         """Acknowledge what is durable, park what is refused, and wait longer if the index did not answer. Touches the store only."""
+        if delivery.mark is not None:
+            note_mark(self._store, self._sink.name, delivery.mark)
         if delivery.done:
             self._store.acknowledge(self._sink.name, delivery.done)
         for refusal in delivery.refused:

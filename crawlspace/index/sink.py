@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from crawlspace.index.marks import Mark
 from crawlspace.model import IndexOrder
 
 
@@ -23,9 +24,13 @@ class Sink(Protocol):
     name: str
     """The sink's own place in the outbox."""
 
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+    def mark(self) -> Mark | None:
+        """Return the mark of the last batch, None where there is none."""
+
+    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         """Make the orders durable, in their order; return those refused for themselves.
 
+        With them, in the same transaction, the mark of their batch, if it `may_follow` the one that is there. A batch may come in parts.
         Raises IndexUnavailable when the index does not answer: nothing is acknowledged then.
         """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -16,15 +16,17 @@ from crawlspace.engine import Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.locating import Locating
+from crawlspace.model import Candidate, Source
 from crawlspace.opening import Opening, open_engine
 from crawlspace.printable import quoted
+from crawlspace.resend import Resending, Resent
 from crawlspace.run import describe_refusal
 from crawlspace.run_faults import Run, faults_of
 from crawlspace.runtime.addresses import look_up
 from crawlspace.runtime.handler import SendingTimes
 from crawlspace.runtime.kept_connections import SecondTurns
 from crawlspace.runtime.resolver import GuardedResolver
-from crawlspace.runtime.stores import abandon, check_index, check_server, open_store
+from crawlspace.runtime.stores import abandon, check_server, open_store, sends_from_here
 from crawlspace.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.state.sqlite import SqliteStore
 
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from crawlspace.state.store import Counts
 
 logger = logging.getLogger(__name__)
+
+_FAR = 1_000
+"""The link depth of a URL of which nobody knows how far it is from a start URL."""
 
 
 class Session:
@@ -72,6 +77,8 @@ class Session:
         self.shared = None if isinstance(store, SqliteStore) else _sharing(self, store, settings)
         """What is different where others crawl the collection as well."""
         self._index = index
+        self.resent: Resent | None = None
+        """What is sent to the index again."""
         self._closed = False
         self._at_close: list[Callable[[], None]] = []
         self._of_process: GuardedResolver | None = None
@@ -91,7 +98,6 @@ class Session:
         make_folder(collection)
         store = open_store(collection, settings)
         try:
-            check_index(collection, store)
             private_files.make_file(collection.index_file)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
@@ -99,10 +105,11 @@ class Session:
             raise
         try:
             check_server(collection, store, index)
-            opening = open_engine(collection, store=store, sink=index, clock=SystemClock())
+            opening, resent = _opened(collection, store, index)
             if not isinstance(store, SqliteStore):
                 store.worker.ready()
             session = cls(collection, opening, store=store, index=index, settings=settings)
+            session.resent = resent
         except BaseException:
             index.close()
             abandon(store)
@@ -124,6 +131,8 @@ class Session:
         name, plan = self.collection.name, self.opening.plan
         if plan is not None and plan.has_effect:
             logger.info("the rules of %s have changed: %s", name, plan.sentence())
+        if self.resent is not None:
+            logger.warning("%s: %s", self.collection.index_file, self.resent.sentence())
         if plan is not None and plan.held:
             logger.warning(
                 "%d documents that the rules now exclude stay in the index, because deleting them needs approval (more than %d and more than %d %%):"
@@ -307,3 +316,19 @@ def make_folder(collection: Collection) -> None:
             raise ConfigError(
                 f"{folder} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
             ) from error
+
+
+def _opened(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> tuple[Opening, Resent | None]:
+    """Bring store and rules in line, and store and index where they are not of the same moment; open the engine."""
+    clock = SystemClock()
+    resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
+    resent = resending.begin() if sends_from_here(collection, store) else None
+    opening = open_engine(collection, store=store, sink=index, clock=clock)
+    limit = opening.engine.space.limits.max_link_depth
+    depth = _FAR if limit is None else limit  # until a link to it is found
+
+    def enter(urls: Sequence[str]) -> None:
+        opening.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
+
+    resending.finish(enter)
+    return opening, resent

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from crawlspace.config import Collection
     from crawlspace.index.embedded import EmbeddedIndex
     from crawlspace.shared import SharedStore
-    from crawlspace.state.store import Store
 
 PAUSE_S = 0.1
 
@@ -105,13 +104,11 @@ def check_server(collection: Collection, store: SqliteStore | SharedStore, index
     store.keep()
 
 
-def check_index(collection: Collection, store: Store) -> None:
-    """Raise StoreError when the index is not where it was: pages that have not changed would never be sent to a new one."""
-    if collection.store_url:
-        return  # it may be on another machine
-    indexed = store.counts().indexed
-    if indexed and not collection.index_file.exists():
-        raise StoreError(
-            f"there is no index at {collection.index_file}, although {indexed:,} documents of {collection.name} have been sent to one:"
-            f" put it back, or move {collection.store_file} away too and crawl anew"
-        )
+def sends_from_here(collection: Collection, store: SqliteStore | SharedStore) -> bool:
+    """Whether the index is this machine's, and nobody else can be sending it anything."""
+    if isinstance(store, SqliteStore):
+        return True
+    from crawlspace.state.redis_workers import workers  # noqa: PLC0415 - as above
+
+    place = store.scripts.hash("index").get(SINK.encode())
+    return place == index_place(collection.index_file).encode() and len(workers(store)) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from crawlspace.index.marks import Mark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import Document, IndexOrder, Op
 
@@ -22,10 +23,21 @@ class MemorySink:
         self.documents: dict[str, Document] = {}
         self.log: list[str] = []
         self.failures: list[Exception] = []
+        self.marked: Mark | None = None
         self.poison: set[str] = set()
         """URLs on which a whole batch fails, without saying which."""
 
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+    def mark(self) -> Mark | None:
+        return self.marked
+
+    def set_mark(self, mark: Mark) -> None:
+        self.marked = mark
+
+    def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
+        """All are one owner's."""
+        return [url for url in sorted(self.documents) if url > after][:limit]
+
+    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         if self.failures:
             raise self.failures.pop(0)
         for order in orders:
@@ -44,6 +56,8 @@ class MemorySink:
             else:
                 self.documents[order.url] = order.document
             self.log.append(f"{order.op} {order.url}")
+        if mark is not None and mark.may_follow(self.marked):
+            self.marked = mark
         return refusals
 
     def get(self, url: str) -> Document | None:

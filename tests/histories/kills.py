@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.marks import Mark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder
 from crawlspace.state.redis import RedisStore
@@ -43,10 +44,13 @@ class Failing:
         self._share = share
         self._chance = chance
 
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+    def mark(self) -> Mark | None:
+        return self._sink.mark()
+
+    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
-        return self._sink.send(orders)
+        return self._sink.send(orders, mark)
 
     def close(self) -> None:
         self._sink.close()

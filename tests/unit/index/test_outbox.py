@@ -8,6 +8,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable, StoreDamaged
+from crawlspace.index.marks import Mark
 from crawlspace.index.outbox import MAX_FAULTS, Drain, Drained
 from crawlspace.index.sink import Refusal
 from crawlspace.model import Document, IndexOrder, Op
@@ -21,6 +22,7 @@ class Outbox:
         self.waiting: dict[str, IndexOrder] = {}
         self.parked: dict[str, str] = {}
         self.given = 0
+        self.meta: dict[str, str] = {}
         for part in written.split():
             self.give(part)
 
@@ -48,6 +50,12 @@ class Outbox:
         assert sink == "memory"
         self.waiting.pop(order.url)
         self.parked[order.url] = reason
+
+    def get_meta(self, name: str) -> str | None:
+        return self.meta.get(name)
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.meta[name] = value
 
     def backlog(self, sink: str) -> int:
         assert sink == "memory"
@@ -115,12 +123,12 @@ def test_an_index_that_is_down_costs_growing_waits_and_loses_nothing() -> None:
 class FallingSink(MemorySink):
     """Breaks on a whole batch, takes the first half, then answers no more."""
 
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         if len(orders) > 2:
             raise ValueError("too many for me")
         if self.log:
             raise IndexUnavailable("gone")
-        return super().send(orders)
+        return super().send(orders, mark)
 
 
 def test_what_was_durable_before_the_index_went_down_is_acknowledged() -> None:

@@ -1,0 +1,110 @@
+"""By what store and index know that they are of the same moment.
+
+Each batch of orders has a number. The index stores it with the batch, in the same transaction; the store notes it as soon as the batch
+is durable there. A kill between the two leaves the index one batch ahead, and that one is sent again. Every other difference means that
+one of them was lost or put back from a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from secrets import token_hex
+from typing import Protocol
+
+import msgspec
+
+from crawlspace.model import IndexOrder
+
+_LOOKED_AT = 1_000
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The last batch of a collection that a sink has made durable."""
+
+    generation: str
+    """Of the collection's state: another one for one that began anew."""
+    batch: int
+    """Numbers of batches count from 1."""
+    sequence: int = 0
+    """The largest number of an order that has been sent."""
+
+    def written(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    def may_follow(self, before: Mark | None) -> bool:
+        """Whether an index with that mark lacks nothing before this batch; the same batch may be sent twice."""
+        if before is None:
+            return self.batch == 1
+        return self.generation == before.generation and self.batch in (before.batch, before.batch + 1)
+
+
+class Agreement(StrEnum):
+    """How the index stands to the store."""
+
+    SAME = "same"
+    INDEX_BEHIND = "the index is older than what is known of the pages"
+    STORE_BEHIND = "what is known of the pages is older than the index"
+    OTHERS = "the index and what is known of the pages are not of the same collection, or one of the two began anew"
+
+
+class MarkedStore(Protocol):
+    """The outbox and the meta values of a store."""
+
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+    def backlog(self, sink: str) -> int: ...
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]: ...
+
+
+def stored_mark(store: MarkedStore, sink: str) -> Mark | None:
+    """Return the mark that the store has noted; None where it has never sent that sink anything."""
+    return read_mark(store.get_meta(_name(sink)))
+
+
+def note_mark(store: MarkedStore, sink: str, mark: Mark) -> None:
+    """Note that a batch is durable. Before its orders are acknowledged, so that none is lost."""
+    store.set_meta(_name(sink), mark.written())
+
+
+def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> Mark:
+    """Return the mark of the batch that is sent next."""
+    last = stored_mark(store, sink)
+    if last is None:
+        last = Mark(token_hex(8), 0)
+        note_mark(store, sink, last)  # first: the index may get this batch and the store never hear of it
+    return Mark(last.generation, last.batch + 1, max(last.sequence, *(order.sequence for order in batch)))
+
+
+def read_mark(written: str | None) -> Mark | None:
+    try:
+        return msgspec.json.decode(written, type=Mark) if written else None
+    except msgspec.MsgspecError:
+        return None  # as if there were none: then all is sent again
+
+
+def agreement(store: MarkedStore, sink: str, found: Mark | None, *, now: int) -> Agreement:
+    """Compare the mark found in an index with the one in the store."""
+    stored = stored_mark(store, sink)
+    if found is None:
+        return Agreement.SAME if stored is None or stored.batch == 0 else Agreement.INDEX_BEHIND
+    if stored is None:
+        return Agreement.OTHERS
+    if stored.generation != found.generation:
+        return Agreement.OTHERS
+    if found.batch < stored.batch:
+        return Agreement.INDEX_BEHIND
+    if found.batch == stored.batch or (found.batch == stored.batch + 1 and _waits(store, sink, found, now)):
+        return Agreement.SAME
+    return Agreement.STORE_BEHIND
+
+
+def _waits(store: MarkedStore, sink: str, found: Mark, now: int) -> bool:
+    """Whether a batch that the index has still waits in the outbox, or what took the place of its orders."""
+    if store.backlog(sink) > _LOOKED_AT:
+        return True
+    return any(order.sequence >= found.sequence for order in store.orders(sink, _LOOKED_AT, now=now))
+
+
+def _name(sink: str) -> str:
+    return f"sent:{sink}"
