@@ -100,6 +100,10 @@ class Admission:
             kept.append(url)
         return kept
 
+    def count(self, new: Iterable[NewUrl]) -> None:
+        """Count what is on its way to the store."""
+        self.adding.update(one.site.rpartition(":")[0] for one in new)
+
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
         """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
         if state.redirects >= self._collection.max_redirects:

@@ -38,6 +38,7 @@ from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.site_failures import SiteFailures
 from crawlspace.state.brake import Brake
+from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.recrawl import retry_wait, site_wait
 from crawlspace.state.store import Change, Effects, Store
 from crawlspace.state.unreachable import postponed
@@ -75,6 +76,7 @@ class Engine:
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
+        self._run = RunStart(store, clock, continuous=collection.continuous)
         self._cycles = Cycles(collection, store, clock)
         longest_s = max(collection.policy.refresh_max_s, 2 * collection.refresh_cycle_s)
         longest = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
@@ -239,11 +241,11 @@ class Engine:
         batch = self._commits.end()
         self.brakes.recorded(effects.displaced)
         self.admission.adding.clear()
-        self._count_adding(self._commits.batch.new)
+        self.admission.count(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
             state = change.state
-            if not change.forget and state.next_fetch is not None:
+            if not change.forget and state.next_fetch is not None and (state.retries or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self._discovered({(one.site, one.queue) for one in batch.new}, effects)
         self.site_failures.found(batch.new)
@@ -355,6 +357,7 @@ class Engine:
 
     def _take(self, outcome: Outcome) -> None:
         """Turn an outcome into the change it makes."""
+        self._run.look_at_clock()
         state = self._leased.pop(outcome.id)
         new, keys = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
@@ -383,7 +386,7 @@ class Engine:
         )
         if new:
             self._commits.batch.new.extend(new)
-            self._count_adding(new)
+            self.admission.count(new)
         self.progress.count(state, outcome)
 
     def _written(self) -> Effects:
@@ -394,6 +397,3 @@ class Engine:
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return all_recorded(self.singly(), self.store, now=self._now())
-
-    def _count_adding(self, new: Sequence[NewUrl]) -> None:
-        self.admission.adding.update(one.site.rpartition(":")[0] for one in new)

@@ -11,6 +11,7 @@ from crawlspace.discovery import Discovery
 from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.lifecycle import pending_again
+from crawlspace.state.once_a_run import at_once
 from crawlspace.state.store import Change, Effects
 
 
@@ -41,7 +42,7 @@ def fetch_again(
                 changes.append(Change(pending_again(state)))
         elif state.state in (State.DONE, State.EXCLUDED):
             held = None if state.held is Held.RULES and discovery.recheck(state).admitted else state.held
-            changes.append(Change(structs.replace(state, next_fetch=now, rules=0, held=held)))
+            changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0, held=held)))
     if not changes:
         return changes, Effects()
     by_id = {change.state.id: change for change in changes}

@@ -119,6 +119,9 @@ class SharedStore(RedisStore):
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         return self.supply.reclaim(now=now, keep=keep)
 
+    def begin_run(self, at: int | None) -> None:
+        self.behind.do(lambda: self.worker.begin_run(at)) if self._shares else self.worker.begin_run(at)
+
     def due(self, site: str) -> list[tuple[Queue, int]]:
         return self.supply.due(site)
 

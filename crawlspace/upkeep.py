@@ -33,6 +33,7 @@ from crawlspace.printable import printable, quoted
 from crawlspace.reconcile import RULES_HASH
 from crawlspace.run import describe_refusal
 from crawlspace.state.lifecycle import approved, discarded, pending_again
+from crawlspace.state.once_a_run import at_once
 from crawlspace.state.sqlite_file import Upgrade, upgrade
 from crawlspace.state.store import Change, Effects, KnownUrl
 from crawlspace.state.unreachable import UnreachableSite
@@ -201,7 +202,11 @@ class Upkeep:
                 return Left.OUTSIDE
             if state.checksum is None:
                 return Change(pending_again(state))
-            return Change(structs.replace(state, errors=0, retries=0, held=None, held_mark=0, next_fetch=self._now))
+            return Change(
+                structs.replace(
+                    state, errors=0, retries=0, held=None, held_mark=0, next_fetch=at_once(self._now, state.fetched_at)
+                )
+            )
 
         return self._revise(self.select(Selection(errors=True)), cleared)
 

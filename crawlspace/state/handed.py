@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from crawlspace.model import State, Status
+from crawlspace.state.once_a_run import at_once
 from crawlspace.state.store import Change
 
 DAY_S = 86_400
@@ -64,13 +65,13 @@ def shows_other(fields: Mapping[str, str], before: str | None, handed: str | Non
     return any(name not in new and fields.get(name) == value for name, value in old.items())
 
 
-def due_at(now: int, rules: int, last: int | None) -> tuple[int, int | None]:
+def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tuple[int, int | None]:
     """Return when a URL is to be fetched again for what is handed to it, and its mark from then on.
 
     `rules` is the generation under which that was said; `last` is the mark of the last time, which stays where that is not long ago.
     """
     mark = (now // DAY_S << _RULES_BITS) + rules
-    return (now, mark) if last is None or mark > last else ((now // DAY_S + 1) * DAY_S, last)
+    return (at_once(now, fetched_at), mark) if last is None or mark > last else ((now // DAY_S + 1) * DAY_S, last)
 
 
 def unpacked(handed: str | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from crawlspace.state.memory_groups import Before, MemoryGroups
 from crawlspace.state.memory_handing import MemoryHanding
 from crawlspace.state.memory_outbox import MemoryOutbox
 from crawlspace.state.memory_sites import MemorySites
-from crawlspace.state.queue_order import is_ready, may_be_due, queue_place
+from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, Site
 from crawlspace.state.unreachable import ALL_SCHEMES
 
@@ -51,6 +51,7 @@ class MemoryStore(MemorySites):
         self._refusals: Counter[str] = Counter()
         self._meta: dict[str, str] = {}
         self._last_id = 0
+        self._set_aside = SetAside()
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
@@ -73,6 +74,8 @@ class MemoryStore(MemorySites):
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
+        self._set_aside.put(ready)
+        ready = [row for row in ready if row not in self._set_aside]
         ready.sort(key=queue_place)
         for row in ready[:limit]:
             row.lease_until = until
@@ -91,10 +94,13 @@ class MemoryStore(MemorySites):
                 ended[row.site] += 1
         return dict(ended)
 
+    def begin_run(self, at: int | None) -> None:
+        self._set_aside.begin(at)
+
     def due(self, site: str) -> list[tuple[Queue, int]]:
         first: dict[Queue, int] = {}
         for row in self._rows(site):
-            if row.next_fetch is not None and may_be_due(row):
+            if row.next_fetch is not None and may_be_due(row) and row not in self._set_aside:
                 first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
         return sorted(first.items())
 

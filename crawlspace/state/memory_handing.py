@@ -119,7 +119,7 @@ class MemoryHanding:
             differs = before != row.handed
         else:
             differs = shows_other(self._fields.get(row.id, {}) if row.checksum is not None else {}, before, row.handed)
-        at, mark = due_at(now, rules, self._marks.get(row.id))
+        at, mark = due_at(now, rules, self._marks.get(row.id), row.fetched_at)
         if differs and at < row.next_fetch:
             row.next_fetch = at
             if mark is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from crawlspace.model import State, UrlState
+from crawlspace.state.once_a_run import is_for_next_run
 
 
 def may_be_due(row: UrlState) -> bool:
@@ -20,3 +23,24 @@ def queue_place(row: UrlState) -> tuple[int, int, int, int, int]:
     if row.state is State.PENDING:
         return (*row.queue, 0, 0, row.id)
     return (*row.queue, 1, row.next_fetch or 0, row.id)
+
+
+class SetAside:
+    """The known URLs that are for the next run, of those whose time has come."""
+
+    def __init__(self) -> None:
+        self._began: int | None = None
+        self._times: dict[int, int | None] = {}
+        """When they were due, by id: one that is due at another time by now is looked at again."""
+
+    def __contains__(self, row: UrlState) -> bool:
+        return is_for_next_run(row, self._began) and self._times.get(row.id) == row.next_fetch
+
+    def begin(self, at: int | None) -> None:
+        """Begin a run."""
+        self._began = at
+        self._times.clear()
+
+    def put(self, rows: Iterable[UrlState]) -> None:
+        """Set aside those of the rows that are for the next run."""
+        self._times.update((row.id, row.next_fetch) for row in rows if is_for_next_run(row, self._began))

@@ -84,6 +84,9 @@ class RedisStore:
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
 
+    def begin_run(self, at: int | None) -> None:
+        self._write("begin_run", began=at, joins=False)
+
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended = self._write("reclaim", now=now, keep=list(keep))
         return {site_text(site): count for site, count in zip(ended[::2], ended[1::2], strict=True)}

@@ -295,6 +295,10 @@ class Worker:
         told = self._scripts.run("sender", sink=sink)
         return (told[0].decode(errors="replace"), told[1] / 1000) if told else None
 
+    def begin_run(self, at: int | None) -> None:
+        """Have the run of all have begun at that time, or earlier; None: one that never ends."""
+        self._run("begin_run", began=at, joins=True)
+
     def release(self, ids: Sequence[int]) -> None:
         """Give back URLs that were not asked for."""
         self._run("release", ids=list(ids))

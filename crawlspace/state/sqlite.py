@@ -58,6 +58,7 @@ class SqliteStore:
         self._sinks = tuple(sinks)
         self._sites = SiteIds()
         self._lock: CrawlLock | None = None
+        self._run_began: int | None = None
         self._file = SqliteFile(path, read_only=read_only, alone=alone)
 
     @classmethod
@@ -98,11 +99,21 @@ class SqliteStore:
             return []
         with self._writing() as db:
             site_id = self._sites.find(db, site)
-            return [] if site_id is None else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue)
+            return (
+                []
+                if site_id is None
+                else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue, run_began=self._run_began)
+            )
 
     def release(self, ids: Iterable[int]) -> None:
         with self._writing() as db:
             sqlite_queue.release(db, ids)
+
+    def begin_run(self, at: int | None) -> None:
+        self._run_began, has_more = at, True
+        while has_more:
+            with self._writing() as db:
+                has_more = sqlite_queue.restore_set_aside(db)
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         with self._writing() as db:

@@ -165,8 +165,8 @@ def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: E
     """Have documents be due that were made before what is handed to their URLs changed, and redirects that hand it on."""
     due: list[tuple[int, int]] = []
     marks: list[tuple[int, int | None]] = []
-    for id, state, site, source, shift, retries, asked, next_fetch, handed, last, body in db.execute(
-        "SELECT url.id, state, site.site, source, shift, retries, asked, next_fetch, handed, handing.mark, document.body"
+    for id, state, site, source, shift, retries, asked, next_fetch, fetched_at, handed, last, body in db.execute(
+        "SELECT url.id, state, site.site, source, shift, retries, asked, next_fetch, fetched_at, handed, handing.mark, document.body"
         " FROM carray(?) AS told CROSS JOIN url ON url.id = told.value CROSS JOIN site ON site.id = url.site"
         " LEFT JOIN document ON document.id = url.id LEFT JOIN handing ON handing.id = url.id"
         f" WHERE state IN ({int(State.DONE)}, {int(State.REDIRECTED)})"
@@ -175,7 +175,7 @@ def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: E
     ):
         before, rules = told[id].before, told[id].rules
         differs = before != handed if state == State.REDIRECTED else shows_other(fields_of(body), before, handed)
-        at, mark = due_at(now, rules, last)
+        at, mark = due_at(now, rules, last, fetched_at)
         if differs and at < next_fetch:
             due.append((at, id))
             marks.append((id, mark))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 import apsw
 
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.sqlite_rows import URL_COLUMNS, integers, url_states
+from crawlspace.state.sqlite_rows import SET_ASIDE, URL_COLUMNS, integers, url_states
 from crawlspace.state.store import Site
 
 # A partial index is used only where its own condition stands in the query, word for word.
@@ -46,6 +46,13 @@ _NEXT_DUE = (
     " LIMIT 1"
 )
 _LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
+# Known URLs that are for the next run: see `once_a_run`. Their time is moved so far ahead that it never comes, and their ids are noted.
+_DUE_NOW = (
+    "SELECT id, fetched_at >= ?5 AND next_fetch > fetched_at"
+    f" FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift = ?3 AND next_fetch <= ?4 ORDER BY next_fetch, id LIMIT ?6"
+)
+_RESTORED = 2_000
+
 _SOURCES = tuple(Source)
 _FIRST = (-1, -9)
 """Before every source and shift."""
@@ -69,14 +76,16 @@ def sites(db: apsw.Connection) -> Iterator[Site]:
             )
 
 
-def lease(db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None) -> list[UrlState]:
+def lease(
+    db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None, run_began: int | None = None
+) -> list[UrlState]:
     if queue is not None:
-        ids = _ready(db, site, limit, now, queue)
+        ids = _ready(db, site, limit, now, queue, run_began)
     else:
         waiting = {*(found for _, found in _pending(db, site)), *(found for found, _ in due(db, site))}
         ids = []
         for each in sorted(waiting):
-            ids += _ready(db, site, limit - len(ids), now, each)
+            ids += _ready(db, site, limit - len(ids), now, each, run_began)
     if not ids:
         return []
     db.execute("UPDATE url SET lease_until = ? WHERE id IN (SELECT value FROM carray(?))", (until, integers(ids)))
@@ -119,7 +128,8 @@ def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
 
 
 def hasten(db: apsw.Connection, latest: int) -> int:
-    db.execute("UPDATE url NOT INDEXED SET next_fetch = ?1 WHERE next_fetch > ?1 AND state <> 0", (latest,))
+    late = f"next_fetch > ?1 AND next_fetch < {SET_ASIDE} AND state <> 0"
+    db.execute(f"UPDATE url NOT INDEXED SET next_fetch = ?1 WHERE {late}", (latest,))
     return db.changes()
 
 
@@ -131,19 +141,37 @@ def hasten_retries(db: apsw.Connection, latest: int) -> int:
     return len(late)
 
 
-def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue) -> list[int]:
+def restore_set_aside(db: apsw.Connection) -> bool:
+    """Have some of what was set aside be due when it was; return whether there may be more."""
+    ids = integers(id for (id,) in db.execute("SELECT id FROM set_aside ORDER BY id LIMIT ?", (_RESTORED,)))
+    db.execute(
+        f"UPDATE url SET next_fetch = next_fetch - {SET_ASIDE}"
+        f" WHERE id IN (SELECT value FROM carray(?)) AND next_fetch >= {SET_ASIDE}",
+        (ids,),
+    )
+    db.execute("DELETE FROM set_aside WHERE id IN (SELECT value FROM carray(?))", (ids,))
+    return ids is not None
+
+
+def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
     """Ids in the order in which they are to be leased."""
     ids = [id for (id,) in db.execute(_READY, (integers(_segments(db)), _place(site, queue), limit))]
     if len(ids) < limit:
-        ids += (
-            id
-            for (id,) in db.execute(
-                f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch <= ?"
-                " ORDER BY next_fetch, id LIMIT ?",
-                (site, *queue, now, limit - len(ids)),
-            )
-        )
+        ids += _due_now(db, site, limit - len(ids), now, queue, run_began)
     return ids
+
+
+def _due_now(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
+    began = run_began if queue.source is Source.REFRESH else None  # elsewhere wait retries, and what a person asks for
+    while True:
+        found = list(db.execute(_DUE_NOW, (site, *queue, now, began, limit)))
+        aside = [id for id, is_for_next_run in found if is_for_next_run]
+        if not aside:
+            return [id for id, _ in found]
+        db.execute(
+            f"UPDATE url SET next_fetch = next_fetch + {SET_ASIDE} WHERE id IN (SELECT value FROM carray(?))", (integers(aside),)
+        )
+        db.execute("INSERT OR IGNORE INTO set_aside SELECT value FROM carray(?)", (integers(aside),))
 
 
 def _place(site: int, queue: Queue | None = None) -> int:
@@ -176,5 +204,6 @@ def _due(db: apsw.Connection, site: int | None = None) -> Iterator[tuple[int, Qu
     row = db.execute(_NEXT_DUE, (site or 0, *_FIRST)).fetchone()
     while row and site in (None, row[0]):
         found, source, shift, next_fetch = row
-        yield found, Queue(_SOURCES[source], shift), next_fetch
+        if next_fetch < SET_ASIDE:
+            yield found, Queue(_SOURCES[source], shift), next_fetch
         row = db.execute(_NEXT_DUE, (found, source, shift)).fetchone()

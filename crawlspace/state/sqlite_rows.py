@@ -1,5 +1,7 @@
 """How a URL, its links and its document stand in the rows of the SQLite store."""
 
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
 from __future__ import annotations
 
 from array import array
@@ -16,9 +18,13 @@ _STATES = tuple(State)
 _SOURCES = tuple(Source)
 _HELD = (None, *Held)
 
-URL_COLUMNS = """
+SET_ASIDE = 1 << 40
+"""Added to `next_fetch` where a URL is for the next run; whoever reads takes it off."""
+
+URL_COLUMNS = f"""
     url.id, url.key, url.url, site.site, url.state, url.status, url.source, url.shift, url.depth, url.redirects,
-    url.path_length, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch, url.interval_s, url.retries,
+    url.path_length, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch & {SET_ASIDE - 1},
+    url.interval_s, url.retries,
     url.errors, url.lease_until, url.etag, url.last_modified, url.rules, url.checksum, url.canonical, url.indexed,
     CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN ifnull(
         (SELECT incumbent.id FROM incumbent WHERE incumbent.grp = url.grp),

@@ -208,6 +208,9 @@ CREATE TABLE unreachable (
 CREATE TABLE incumbent (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 -- What is held for the rules is in no group from now on: the next start judges all URLs anew and sees to it.
 UPDATE meta SET value = '' WHERE name = 'rules_hash' AND EXISTS (SELECT 1 FROM url INDEXED BY url_held WHERE held = 3);
+
+-- URLs whose `next_fetch` is moved ahead, because they are for the next run.
+CREATE TABLE set_aside (id INTEGER PRIMARY KEY) STRICT;
 """
 
 MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH)

@@ -214,6 +214,12 @@ class Store(Protocol):
     def release(self, ids: Iterable[int]) -> None:
         """Give leases back unfetched; the URLs are as before they were leased."""
 
+    def begin_run(self, at: int | None) -> None:
+        """Have no known URL be leased that was fetched from that time on, but for what `once_a_run` excepts; None: there is no such bound.
+
+        Where several crawl, the earliest of their times holds. What was set aside for the last run may be leased again.
+        """
+
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         """End the leases whose deadline has passed, but for ids that the caller still holds; return how many by site."""
 

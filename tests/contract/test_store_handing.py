@@ -242,7 +242,7 @@ ROUNDS = [
 def test_a_url_is_due_once_a_day_under_the_same_rules(known: Known) -> None:
     known.discover(ONE, X)
     for number, (now, rules, due) in enumerate(ROUNDS):
-        known.record(page_x(known, {"c": str(number - 1)} if number else {}), now=now)
+        known.record(page_x(known, {"c": str(number - 1)} if number else {}, fetched_at=now), now=now)
         effects: Effects = known.record(leads(known, ONE, f'{{"c":"{number}"}}', X, rules=rules), now=now)
         assert [at for _, _, at in effects.due] == [due], number
         assert known.get(X).next_fetch == due

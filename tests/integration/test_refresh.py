@@ -23,6 +23,21 @@ OTHERS: Mapping[str, Reply] = {
 }
 GONE = "forgotten"
 
+
+def test_a_run_fetches_each_page_once_however_short_its_interval(project: MakeProject) -> None:
+    links = [f"/{n}" for n in range(8)]
+    site = Site(
+        {"/": page("Home", links=[*links, "/old"]), "/old": redirect("/7"), **{link: page(link, links=links) for link in links}}
+    )
+    with serve(site) as server:
+        settings = FAST + "DOWNLOAD_DELAY = 0.25\nCRAWLSPACE_REFRESH_MIN = 1\nCRAWLSPACE_REFRESH_MAX = 1\n"
+        demo = project(collection(server.url(), settings=settings))
+        for _ in range(2):
+            server.forget()
+            demo.crawl("demo").succeeded()
+            assert_same([path for path in server.paths() if path != "/robots.txt"], ["/", "/old", *links])
+
+
 TABLE: list[tuple[str, Reply, int | str, bool, list[str]]] = [
     # what becomes of the page                 it answers                                   status then  indexed  asked again in the second crawl
     ("unchanged",                              BEFORE,                                      200,         True,    ["/changes"]),

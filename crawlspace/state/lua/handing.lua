@@ -45,7 +45,11 @@ local function hasten(id, before, rules, now, due)
   if not differs then return end
   local last = tonumber(call("HGET", P .. "mark", id) or nil)
   local at, mark = now, math.floor(now / DAY_S) * 16777216 + rules
-  if last and mark <= last then at, mark = (math.floor(now / DAY_S) + 1) * DAY_S, last end
+  if last and mark <= last then
+    at, mark = (math.floor(now / DAY_S) + 1) * DAY_S, last
+  else
+    at = math.min(now, row[FETCHED] or now)  -- in this run, too
+  end
   if at < row[NEXT] then
     row[NEXT] = at
     touch(id)

@@ -18,12 +18,18 @@ local function append(list, ...)
   for _, value in ipairs({...}) do list[#list + 1] = value end
 end
 
+-- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `once_a_run.py`.
+local function is_for_next_run(row, began)
+  return began and row[FETCHED] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED] >= began and row[NEXT] > row[FETCHED]
+end
+
 -- Lease the next URLs of one lane, until the batch has so many. They stand nowhere but in that lane, and no record of theirs changes: nothing
 -- of what `flush` does is needed.
 local function hand_out(batch, site, lane, latest, limit, lease)
   local key = latest and due_key(site, lane) or pending_key(site, lane)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
   local any_handed = call("EXISTS", P .. "handed") == 1
+  local began = latest and tonumber(call("GET", P .. "run") or nil)
   while #ids < limit do
     local many = math.min(limit - #ids, 500)
     local members
@@ -44,7 +50,9 @@ local function hand_out(batch, site, lane, latest, limit, lease)
         row = decoded(text)
         fine = row ~= nil
       end
-      if fine then
+      if fine and row and latest and is_for_next_run(row, began) then
+        call("SADD", P .. "set_aside", id)
+      elseif fine then
         count = count + 1
         ids[count], texts[count], size = id, text, size + #text
         leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease

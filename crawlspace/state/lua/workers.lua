@@ -60,6 +60,40 @@ local function bury_the_dead(now, timeout_ms)
   return dead
 end
 
+local runs = {}
+
+-- What was set aside for the next run is due when it was.
+function runs.restore()
+  while true do
+    local ids = call("SPOP", P .. "set_aside", 500)
+    if #ids == 0 then return end
+    for n, id in ipairs(ids) do ids[n] = tonumber(id) end
+    prefetch(ids)
+    for _, id in ipairs(ids) do
+      local row = get(id)
+      if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
+        origin[id].key = nil  -- it stands nowhere
+        touched[id] = touched[id] or "place"
+      end
+    end
+    flush()
+  end
+end
+
+-- A run begins, or it turns out that it began earlier. Who joins others restores nothing: they may be at it still.
+function ops.begin_run(args)
+  local began = tonumber(call("GET", P .. "run") or nil)
+  if not args.joins then
+    runs.restore()
+    began = nil
+  end
+  if args.began and (not began or args.began < began) then
+    call("SET", P .. "run", args.began)
+  elseif not began then
+    call("DEL", P .. "run")
+  end
+end
+
 -- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
 -- free again, and what was given up for the last run is tried again.
 function ops.begin(args)
@@ -86,7 +120,8 @@ function ops.begin(args)
     local ids = {}
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("DEL", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
+    runs.restore()
+    call("DEL", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
     local seen = {}
     for _, kind in ipairs({"pending", "due"}) do
       for _, place in ipairs(call("SMEMBERS", P .. kind)) do
