@@ -22,6 +22,7 @@ from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.document_mark import document_mark, has_other_fields
+from crawlspace.ended_urls import EndedUrls
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots import Answer, Robots
@@ -116,6 +117,7 @@ class Engine:
         self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
+        self._ended = EndedUrls(self.discovery, run_ends=self._run.ends)
         self._commits = Commits()
         self._version = store.version()
         self._looked_at = -inf
@@ -148,12 +150,14 @@ class Engine:
             if state is None:
                 self._look_around()
                 return None
-            if state.id in self._leased:  # a command beside the crawl has ended its lease: it is being fetched all the same
+            # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
+            if state.id in self._leased or self._ended.drop(state, self._commits.batch.changes):
                 self.frontier.skip(state)
                 continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
-                here = refused_by_domain_only(decision) and self._in_global_space(state)
+                url = parse(state.url, host_as_written=state.host_as_written)
+                here = refused_by_domain_only(decision) and self.global_space is not None and self.global_space.allows(url)
                 self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
                 continue
             if self.locating is not None and self.locating.takes(state):
@@ -296,10 +300,6 @@ class Engine:
         """Nothing is under way, pending or to be recorded."""
         return not self._commits.waits and not self._leased and self.frontier.is_done()
 
-    def _in_global_space(self, state: UrlState) -> bool:
-        url = parse(state.url, host_as_written=state.host_as_written)
-        return self.global_space is not None and self.global_space.allows(url) is not None
-
     def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
         """A URL just handed out is not to be asked for."""
         self.frontier.skip(state)
@@ -373,7 +373,7 @@ class Engine:
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._commits.batch.unchanged.append(state.id)
         if transition.forget:
-            self.discovery.forget(state.key)  # a link to it, on a page of the same batch even, makes it pending again
+            self._ended.add(state.key)
         self._commits.batch.changes.append(
             Change(
                 after,
