@@ -58,7 +58,8 @@ class Admission:
                 depth=state.depth + 1,
                 handed=packed(outcome.hands) if outcome.hands else None,
             )
-            keys, new = found.keys, found.new
+            known = self._known(found.too_deep)
+            keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
         if outcome.redirect_to is not None:
             target = self._redirect_target(state, outcome)
             if target is not None:
@@ -70,6 +71,14 @@ class Admission:
                 keys = [key for key in keys if key not in left_out]
             new = kept
         return new, keys
+
+    def _known(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
+        """Return those that the store knows, each once."""
+        return [
+            url
+            for url in {url.key: url for url in urls}.values()
+            if self._discovery.is_known(url.key) or self._store.get(url.url) is not None
+        ]
 
     def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
         """Return the key of the page that a page names as the canonical one; None where that is itself, or outside the crawl space."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from msgspec import structs
 
@@ -70,9 +71,9 @@ class Cycles:
         self._began = now
 
     def _forget_pending(self, now: int) -> None:
-        ids = [state.id for state in self._store.urls(state=State.PENDING)]
-        for first in range(0, len(ids), _BATCH):
-            self._store.revise(ids[first : first + _BATCH], _forgotten, now=now)
+        pending = self._store.urls(state=State.PENDING)  # read in pages
+        while ids := [state.id for state in islice(pending, _BATCH)]:
+            self._store.revise(ids, _forgotten, now=now)
 
 
 def _first(state: UrlState) -> Change | None:

@@ -55,6 +55,8 @@ class Found:
     new: list[NewUrl]
     depth_refused: bool = False
     """A link was left out for the link depth alone."""
+    too_deep: Sequence[NewUrl] = ()
+    """Those links, where the page passes metadata on: it is for those that are known."""
 
 
 class Discovery:
@@ -81,6 +83,7 @@ class Discovery:
         keys = array("q")
         new: list[NewUrl] = []
         depth_refused = False
+        too_deep: list[NewUrl] = []
         known = self._known
         targets = self._targets
         deepest = self._space.limits.max_link_depth
@@ -103,6 +106,8 @@ class Discovery:
                 if not target.counted:
                     target.counted = True
                     self.refused[Reason.LINK_DEPTH] += 1
+                if handed is not None:
+                    too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
                 continue
             keys.append(target.key)
             least = known.young.get(target.key) or known.get(target.key)
@@ -114,7 +119,7 @@ class Discovery:
             new.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
         if handed is not None and known_one is not None:
             new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, handed=handed))
-        return Found(keys, new, depth_refused)
+        return Found(keys, new, depth_refused, too_deep)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
         """Check one candidate by itself: a start URL or a redirect target."""
@@ -142,6 +147,10 @@ class Discovery:
         if decision is None:
             decision = self._resolve(state.url, "", state.host_as_written).decision
         return self._space.at_depth(decision, state.depth, None)
+
+    def is_known(self, key: int) -> bool:
+        """Whether the store is remembered to know that URL; False where it may all the same."""
+        return self._known.get(key) is not None
 
     def forget(self, key: int) -> None:
         """The store does not know that URL any more."""

@@ -308,3 +308,18 @@ def test_of_too_many_fields_those_that_fit_are_handed_and_it_is_said_once(web: L
     assert len(said) == 1
     assert said[0].startswith((f"{path('hub')} ", f"{path('r')} "))
     assert "documents lack" in said[0]
+
+
+def test_a_page_at_the_depth_limit_passes_metadata_on_to_what_is_known(web: Linked) -> None:
+    web.settings["DEPTH_LIMIT"] = 1
+    web.leads(home="x hub", hub="x beyond")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": TWICE}, {"dep": "hub"})
+    assert web.store.get(path("beyond")) is None
+    web.crawl(after=31)
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": ONCE}, {"dep": "hub"})
+    web.leads(hub="beyond")
+    web.pages[path("hub")] = "leads there no more"
+    web.crawl(after=31)
+    assert web.fields("x") == {}
