@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
+
 from tests.conftest import MakeProject, assert_same
-from tests.integration.stored import FAST, collection, indexed, make_due
+from tests.integration.stored import FAST, collection, indexed, make_due, shared
 from tests.sites import Site, page, serve
 
 SITE = {"/": page("Home", links=["/a"]), "/a": page("A", text="a page"), "/b": page("B", text="another page")}
@@ -34,12 +36,16 @@ def test_an_index_put_back_from_a_copy(project: MakeProject) -> None:
         assert "of demo at present" not in demo.scrapy("status", "demo").succeeded().stdout
 
 
-def test_an_index_that_was_lost(project: MakeProject) -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_an_index_that_was_lost(project: MakeProject, *, is_shared: bool) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url(), settings=FAST))
+        if is_shared:
+            shared(demo)
         demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", "/a"])
         for file in (demo.data / "demo").glob("index.db*"):
             file.unlink()
-        assert "the next crawl makes it anew" in demo.scrapy("status", "demo").succeeded().stdout
+        assert is_shared or "the next crawl makes it anew" in demo.scrapy("status", "demo").succeeded().stdout
         demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", "/a"])
