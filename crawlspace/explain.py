@@ -16,10 +16,11 @@ from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.handing import added_by
+from crawlspace.known_addresses import LookedUp, last_look_up
 from crawlspace.model import Source, State, UrlState, priority, source_of
 from crawlspace.printable import MESSAGE, printable, quoted
-from crawlspace.reports import Known, known
-from crawlspace.rules.address import address_value
+from crawlspace.reports import Known, iso, known
+from crawlspace.rules.address import is_address
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import Store
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
@@ -52,6 +53,8 @@ class Explanation:
     known: Known | None
     unchecked: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
+    looked_up: LookedUp | None = None
+    """The addresses that the host had when it was looked up last."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -74,6 +77,8 @@ class Explanation:
             "source": self.source.label,
             "shift": self.shift,
             "priority": priority(self.source, self.shift),
+            "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
+            "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -113,6 +118,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         None if state is None or store is None else known(state, store),
         tuple(unchecked),
         added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
+        None if store is None else last_look_up(store, url.host),
     )
 
 
@@ -189,10 +195,14 @@ def _check_robots(case: _Case) -> Decision | None:
 
 def _check_address(case: _Case) -> Decision | None:
     address = case.question.address
-    if address is None and not _is_address(case.url.host):
+    known = last_look_up(case.store, case.url.host) if address is None and case.store is not None else None
+    if known is not None:  # one that is allowed is enough
+        decisions = [case.space.at_connect(case.url.host, case.url.port, one) for one in known.addresses]
+        return next((decision for decision in decisions if decision.admitted), decisions[0])
+    if address is None and not is_address(case.url.host):
         case.leave_out("the host's address (give one with --address)")
         return None
-    if address is not None and not _is_address(address):
+    if address is not None and not is_address(address):
         raise UsageError(f"{quoted(address)} is not an IP address; give one as in --address 10.0.0.7 or --address 2001:db8::7")
     return case.space.at_connect(case.url.host, case.url.port, address or case.url.host)
 
@@ -219,14 +229,6 @@ def _then(first: Decision, second: Decision | None) -> Decision:
     if second.admitted:
         return replace(first, rule=first.rule or second.rule, trace=trace)
     return replace(first, reason=second.reason, rule=second.rule, trace=trace)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        address_value(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _first(*values: int | None) -> int | None:

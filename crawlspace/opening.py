@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from urllib.request import getproxies
 
 from crawlspace.admission import check_start_urls
 from crawlspace.clock import Clock
@@ -11,6 +12,7 @@ from crawlspace.config import Collection
 from crawlspace.engine import Engine
 from crawlspace.generation import begin_generation
 from crawlspace.index.sink import Sink
+from crawlspace.known_addresses import Entries, addresses_in
 from crawlspace.reconcile import Plan, reconcile, rules_hash
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
@@ -54,6 +56,13 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
     return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
 
 
+def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> Verdicts:
+    """Return what judges the URLs that a store knows, by the addresses it keeps of their hosts, too."""
+    behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # which alone sees the addresses
+    addresses = None if behind_a_proxy else addresses_in(store)
+    return Verdicts(space, build_global_space(collection), addresses=addresses)
+
+
 def build_brake(collection: Collection) -> Brake:
     return Brake(collection.max_deletions_percent, collection.max_deletions)
 
@@ -79,7 +88,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
     global_space = build_global_space(collection)
     plan = reconcile(
         store,
-        Verdicts(space, global_space),
+        build_verdicts(collection, space, store),
         hash=hash_of(collection, space),
         brake=build_brake(collection),
         now=int(clock.now()),

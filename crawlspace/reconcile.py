@@ -4,7 +4,8 @@ Both look at every known URL once, with the same eyes. What leaves the space bec
 again. Deletions that are too many at once are held, all of them. The change is made in many transactions; `reconciling` in the
 store's meta holds what was decided before the first of them, so that a start after a kill goes on with the same decision.
 
-A URL that only an address rule keeps out can't be told from one that has come back: it is pending again after every change.
+Address rules hold for hosts whose addresses are known (known_addresses). A URL of another host that only an address rule keeps out can't
+be told from one that has come back: it is pending again after every change.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
 from crawlspace.counted import counted
-from crawlspace.opening import build_brake, build_global_space, build_space, hands_otherwise, hash_of
+from crawlspace.opening import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
-from crawlspace.rules.verdicts import Verdicts
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.memory import MemoryStore
 
@@ -54,24 +53,27 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(place.name, place.settings)
-        shown, fields_changed = _plan(place, collection)
+        shown, fields_changed, unknown = _plan(place, collection)
         if opts.json:
-            print_json({**shown.as_json(), "fields_changed": fields_changed})
+            print_json({**shown.as_json(), "fields_changed": fields_changed, "hosts_without_addresses": unknown})
         else:
             print("\n".join(_lines(shown, collection)))
             if fields_changed:
                 print(beside("", _FIELDS))
+            if unknown:
+                print("\n".join(_without_addresses(unknown)))
         return 1 if shown.held else 0
 
 
-def _plan(place: Place, collection: Collection) -> tuple[Plan, bool]:
+def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str]]:
+    """What changes, whether fields do, and the hosts of which the address rules can't be applied before they are looked up."""
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
-    verdicts = Verdicts(space, build_global_space(collection))
     with place.store.reading(upgrade=True) as opened:
         known = MemoryStore() if opened is None else opened.store
+        verdicts = build_verdicts(collection, space, known)
         shown = plan(known, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
-        return shown, hands_otherwise(known, collection)
+        return shown, hands_otherwise(known, collection), sorted(verdicts.hosts_without_addresses)
 
 
 def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
@@ -100,6 +102,15 @@ def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
         if shown.examples.get(kind):
             yield from ("", f"Examples of those that {meaning}")
             yield from (f"  {url}" for url in shown.examples[kind])
+
+
+def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:
+    number = f"the address of {hosts[0]} is" if len(hosts) == 1 else f"the addresses of {len(hosts):,} hosts are"
+    yield ""
+    yield beside("", f"{number} not known yet: the address rules are applied when a page is fetched, which may exclude more.")
+    yield from (f"  {host}" for host in hosts[:_ROWS])
+    if len(hosts) > _ROWS:
+        yield f"  and {len(hosts) - _ROWS:,} more"
 
 
 def _table(title: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:

@@ -27,6 +27,14 @@ def address_value(text: str) -> tuple[int, int]:
     return (4, value & 0xFFFFFFFF) if address.version == 6 and value >> 32 == _MAPPED else (address.version, value)
 
 
+def is_address(text: str) -> bool:
+    try:
+        address_value(text)
+    except ValueError:
+        return False
+    return True
+
+
 class AddressMatcher:
     """Compiled once, never changed."""
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from crawlspace.decision import NOTHING_SAID, Actions, Reason, RuleRef
 from crawlspace.model import Status
+from crawlspace.rules.address import is_address
 from crawlspace.rules.crawl_rules import Action
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits, extension, in_folders, path_depth, repeats_segments
@@ -36,9 +38,21 @@ class Verdict(NamedTuple):
 class Verdicts:
     """One pass over the known URLs of a collection; they are asked about in order of discovery, for hosts may have a limit."""
 
-    def __init__(self, space: CrawlSpace, global_space: GlobalSpace | None) -> None:
-        """`global_space` is None where there are no global rules: then whatever is outside has status 760."""
+    def __init__(
+        self,
+        space: CrawlSpace,
+        global_space: GlobalSpace | None,
+        *,
+        addresses: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
+        """`global_space` is None where there are no global rules: then whatever is outside has status 760.
+
+        `addresses` are those known of a host that is none itself; None where addresses are not judged, as behind a proxy.
+        """
         self._space = space
+        self._addresses = addresses
+        self.hosts_without_addresses: set[str] = set()
+        """Hosts met of which no address is known, where there are address rules."""
         self._parts = space.parts
         self._global_space = global_space
         self._origins: dict[tuple[str, str | None], _Origin | None] = {}
@@ -89,9 +103,10 @@ class Verdicts:
         """What the crawl space says."""
         depth = 0 if text in self._parts.start_urls else depth
         url, decision = self._space.decide(text, base_host_as_written=host_as_written, depth=depth)
+        refused = None if url is None else self._by_address(url.host, url.port)
         if decision.admitted:
-            return None
-        if url is not None and self._global_space is not None and refused_by_domain_only(decision):
+            return refused
+        if url is not None and self._global_space is not None and refused is None and refused_by_domain_only(decision):
             try:
                 if self._global_space.allows(url) is not None:
                     return Verdict(Status.EXCLUDED_HERE, decision.reason, decision.rule)
@@ -129,7 +144,21 @@ class Verdicts:
             return _FOLDER
         if limits.max_link_depth is not None and depth > limits.max_link_depth and text not in parts.start_urls:
             return _LINK_DEPTH
-        return None
+        return origin.unreachable
+
+    def _by_address(self, host: str, port: int) -> Verdict | None:
+        """Why no connection may be made to any address that is known of a host; None where one may, or none is known."""
+        if self._addresses is None or not host:
+            return None
+        addresses = (host,) if is_address(host) else self._addresses(host)
+        if not addresses:
+            if self._space.has_address_rules:
+                self.hosts_without_addresses.add(host)
+            return None
+        decisions = [self._space.at_connect(host, port, address) for address in addresses]
+        if any(decision.admitted for decision in decisions):
+            return None
+        return Verdict(Status.EXCLUDED, decisions[0].reason, decisions[0].rule)
 
     def _within_its_host(self, site: str, origin: _Origin | None) -> Verdict | None:
         """Count an admitted URL, or refuse it where its host has as many as it may have."""
@@ -175,6 +204,7 @@ class Verdicts:
                 limits=self._limits_of(url.host, url.port),
                 onsite=self._space.limits.follow_offsite_links or url.host in self._parts.start_hosts,
                 forbidden=Verdict(Status.EXCLUDED, Reason.DOMAIN, rule.ref) if rule is not None and refused else None,
+                unreachable=self._by_address(url.host, url.port),
                 elsewhere=refused and self._global_space is not None and self._global_space.allows(url) is not None,
             )
         except Exception:  # noqa: BLE001 - malformed, or as above
@@ -193,6 +223,8 @@ class _Origin(NamedTuple):
     onsite: bool
     forbidden: Verdict | None
     """By a domain rule."""
+    unreachable: Verdict | None
+    """By the addresses of its host."""
     elsewhere: bool
     """Forbidden here, and allowed by a global rule."""
 

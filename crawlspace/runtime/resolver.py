@@ -23,6 +23,7 @@ from twisted.internet.threads import deferToThreadPool
 from zope.interface import implementer
 
 from crawlspace.decision import Decision, Reason
+from crawlspace.known_addresses import LookUps
 from crawlspace.recent import Recent
 from crawlspace.urls import MalformedUrl, parse
 
@@ -144,6 +145,8 @@ class GuardedResolver:
         self._of_process = of_process
         self._guards: list[Guard] = []
         self._asker: GuardedResolver | None = None
+        self.look_ups = LookUps()
+        """What was found, for the crawl to keep."""
         self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
         self._errors: Recent[str, int] = Recent(10_000)
         """Why the last look-up of a host failed."""
@@ -230,6 +233,8 @@ class GuardedResolver:
     def _tell(self, receiver: Any, host: str, port: int, answer: Answer) -> None:
         refused: Decision | None = None
         allowed = 0
+        if self._of_process is not None and host not in self._proxies:
+            self.look_ups.note(host, [address for _, address in answer.found])
         for family, address in answer.found:
             decision = _ADMITTED if host in self._proxies else self.decide(host, port, address)
             if not decision.admitted:

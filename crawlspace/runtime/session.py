@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
@@ -166,6 +166,7 @@ class Session:
         self.at_close(lambda: resolver.remove(guard))
         self._of_process = resolver
         own = self._own = resolver.for_one(guard)
+        self.at_close(lambda: self._keep_addresses(most=10_000))
         if self.collection.share_address_delay:
 
             def locate(site: str, located: Located) -> None:
@@ -210,12 +211,19 @@ class Session:
                 return
             self._check_place()
             self.engine.commit()
+            self._keep_addresses()
         except StoreError as error:
             self.fail(error, crawler)
         except Exception as error:
             logger.exception("what was fetched could not be recorded")
             fault = f"what was fetched could not be recorded, through a fault of ours ({type(error).__name__}: {error})"
             self.fail(StoreError(f"{fault}: the log tells more, please report it; nothing that was recorded is lost"), crawler)
+
+    def _keep_addresses(self, *, most: int = 100) -> None:
+        """Keep what was looked up, for address rules at the next start."""
+        if self._own is not None and self.error is None:
+            with suppress(StoreError):  # the next commit says so
+                self._own.look_ups.keep(self._store, now=int(SystemClock().now()), most=most)
 
     def _check_place(self) -> None:
         """Raise StoreError when the files were moved or removed under the crawl: what it writes would be lost."""

@@ -148,6 +148,8 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "source": "index_follow",
         "shift": 0,
         "priority": 20,
+        "addresses": [],
+        "looked_up": None,
         "state": {
             "url": f"{HOME}/b",
             "state": "done",
@@ -278,3 +280,15 @@ def later_checks(answer: dict[str, object]) -> str:
     names = [step["check"] for step in trace]
     start = names.index("folder") + 1 if "folder" in names else len(names)
     return " ".join(("-" if step["verdict"] == "refuse" else "") + step["check"] for step in trace[start:])
+
+
+@pytest.mark.parametrize(
+    ("addresses", "reason"),
+    [("10.0.0.1 8.8.8.8", "admitted"), ("10.0.0.1", "private_address"), ("64:ff9b::a00:1", "private_address")],
+)
+def test_the_addresses_of_a_host_are_those_of_the_last_look_up(tmp_path: Path, addresses: str, reason: str) -> None:
+    store = MemoryStore()
+    store.set_meta("addresses:x.test", f"1750000000 {addresses}")
+    shown = ask(tmp_path, Question("http://x.test/"), store=store, rules="allow domain *\n").as_json()
+    assert (shown["addresses"], shown["looked_up"]) == (addresses.split(), "2025-06-15T15:06:40Z")
+    assert shown["reason"] == reason
