@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
 
 from crawlspace.decision import RuleRef
@@ -164,6 +165,9 @@ class _Line(NamedTuple):
 
 
 _WORD = re.compile(r"\S+")
+_FIRST = re.compile(r"\s*(\S)")
+_WORDS = 6
+"""So many words of a line are read; four are the most of a rule, and one behind them is told."""
 _ACTIONS = {action.value: action for action in Action}
 _KINDS = {kind.value: kind for kind in Kind}
 _OTHER_WORDS = {
@@ -186,11 +190,19 @@ _OTHER_WORDS = {
 
 def _lines(text: str, file: str) -> Iterator[_Line]:
     """The lines that are neither blank nor comments, without byte-order mark and carriage returns."""
-    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    for number, line in enumerate(text.split("\n"), 1):
-        words = [_Word(found[0], found.start() + 1) for found in _WORD.finditer(line)]
-        if words and not words[0].text.startswith("#"):
-            yield _Line(file, number, line, words)
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    number = start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        number += 1
+        first = _FIRST.match(text, start, end)
+        if first is not None and first[1] != "#":
+            line = text[start:end]
+            yield _Line(file, number, line, [_Word(found[0], found.start() + 1) for found in islice(_WORD.finditer(line), _WORDS)])
+        start = end + 1
 
 
 def _rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Literal
 
 from crawlspace.decision import RuleRef
@@ -97,9 +98,11 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
     """A rule that one earlier rule of its list covers. One that only several earlier rules cover together is not found."""
     prefix = PrefixMatcher(rules.prefix)
     address = AddressMatcher(rules.address)
-    pairs: list[tuple[Rule, Rule | None]] = [(rule, domain.covering(rule)) for rule in rules.domain]
-    pairs += [(rule, prefix.covering(rule)) for rule in rules.prefix]
-    pairs += [(rule, address.covering(rule)) for rule in rules.address]
+    pairs: Iterator[tuple[Rule, Rule | None]] = chain(
+        ((rule, domain.covering(rule)) for rule in rules.domain),
+        ((rule, prefix.covering(rule)) for rule in rules.prefix),
+        ((rule, address.covering(rule)) for rule in rules.address),
+    )
     for rule, covering in pairs:
         if covering is None or covering is rule:
             continue

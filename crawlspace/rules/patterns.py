@@ -32,26 +32,31 @@ class PatternIndex:
 
     __slots__ = ("_automaton", "_everything", "_exact", "_heads", "_tails")
 
-    def __init__(self, patterns: Iterable[str]) -> None:
-        firsts: dict[str, int] = {}
-        for index, pattern in enumerate(patterns):
-            firsts.setdefault(collapse(pattern), index)
-        self._everything = firsts.pop("*", NO_MATCH)
+    def __init__(self, patterns: Iterable[str], *, open_end: bool = False) -> None:
+        """With `open_end` each pattern has one star more at its end."""
         self._exact: dict[str, int] = {}
         heads: dict[str, int] = {}
         tails: dict[str, int] = {}
-        general: list[_Glob] = []
-        for pattern, index in firsts.items():
+        stars_inside: dict[str, int] = {}
+        for index, written in enumerate(patterns):
+            if open_end and "*" not in written:
+                heads.setdefault(written, index)
+                continue
+            pattern = collapse(f"{written}*" if open_end else written)
             stars = pattern.count("*")
             if stars == 0:
-                self._exact[pattern] = index
+                self._exact.setdefault(pattern, index)
             elif stars == 1 and pattern[-1] == "*":
-                heads[pattern[:-1]] = index
+                heads.setdefault(pattern[:-1], index)
             elif stars == 1 and pattern[0] == "*":
-                tails[pattern[:0:-1]] = index
+                tails.setdefault(pattern[:0:-1], index)
             else:
-                head, *inner, tail = pattern.split("*")
-                general.append(_Glob(index, head, tail, tuple(inner), len(head) + len(tail)))
+                stars_inside.setdefault(pattern, index)
+        self._everything = heads.pop("", NO_MATCH)
+        general: list[_Glob] = []
+        for pattern, index in stars_inside.items():
+            head, *inner, tail = pattern.split("*")
+            general.append(_Glob(index, head, tail, tuple(inner), len(head) + len(tail)))
         by_head, by_tail, by_literal = _file(general)
         self._heads = _Anchored(heads, by_head) if heads or by_head else None
         self._tails = _Anchored(tails, by_tail) if tails or by_tail else None
@@ -85,19 +90,36 @@ class LongestPrefix:
     Where a search must turn to greater lengths to find a string, a marker stands; it knows the longest string that it begins with.
     """
 
-    __slots__ = ("_lengths", "_strings", "_table")
+    __slots__ = ("_lengths", "_parents", "_strings", "_table")
 
     def __init__(self, strings: Iterable[str]) -> None:
-        self._strings = sorted(strings, key=len)
+        self._strings = sorted(strings)  # so that a string stands behind those that it begins with, and beside what begins so too
         self._lengths = sorted({len(s) for s in self._strings})
+        markers = {length: _lengths_before(self._lengths, length) for length in self._lengths}
         self._table: dict[str, int] = {}
-        for number, string in enumerate(self._strings):
-            self._insert(string, number)
+        self._parents: list[int] = []
+        table, strings = self._table, self._strings
+        begun: list[int] = []  # the strings that this one begins with, shorter ones first
+        for number, string in enumerate(strings):
+            while begun and not string.startswith(strings[begun[-1]]):
+                begun.pop()
+            self._parents.append(begun[-1] if begun else -1)
+            table[string] = number
+            for length in markers[len(string)]:
+                marker = string[:length]
+                if marker not in table:
+                    table[marker] = next((one for one in reversed(begun) if len(strings[one]) <= length), -1)
+            begun.append(number)
 
     @property
     def strings(self) -> Sequence[str]:
-        """The strings, shorter ones first; `find` answers with places in this sequence."""
+        """The strings, each behind those that it begins with; `find` answers with places in this sequence."""
         return self._strings
+
+    @property
+    def parents(self) -> Sequence[int]:
+        """For each string the place of the longest other one that it begins with, or -1."""
+        return self._parents
 
     def find(self, text: str) -> int:
         """Return the place of the longest string that the text begins with, or -1."""
@@ -113,21 +135,18 @@ class LongestPrefix:
                 low = middle + 1
         return best
 
-    def _insert(self, string: str, number: int) -> None:
-        low, high = 0, len(self._lengths) - 1
-        while True:
-            middle = (low + high) >> 1
-            length = self._lengths[middle]
-            if length == len(string):
-                self._table[string] = number
-                return
-            if length > len(string):
-                high = middle - 1
-            else:
-                marker = string[:length]
-                if marker not in self._table:  # all strings up to its length are in already, so what it knows stays true
-                    self._table[marker] = self.find(marker)
-                low = middle + 1
+
+def _lengths_before(lengths: Sequence[int], wanted: int) -> list[int]:
+    """Return the lengths at which a search for a string of the wanted one turns to greater ones."""
+    low, high = 0, len(lengths) - 1
+    turned: list[int] = []
+    while lengths[middle := (low + high) >> 1] != wanted:
+        if lengths[middle] > wanted:
+            high = middle - 1
+        else:
+            turned.append(lengths[middle])
+            low = middle + 1
+    return turned
 
 
 class _Glob(NamedTuple):
@@ -150,40 +169,45 @@ class _Glob(NamedTuple):
         return True
 
 
-class _Head(NamedTuple):
-    """What is filed under one literal beginning. `first` takes shorter beginnings into account."""
+class _Bucket(NamedTuple):
+    """The globs that are filed under one literal beginning."""
 
-    first: int
     globs: Sequence[_Glob]
-    shorter: _Head | None
-    """The next shorter beginning that has globs."""
+    shorter: _Bucket | None
+    """That of the next shorter beginning that has globs."""
 
 
 class _Anchored:
     """Patterns that are found by how a text begins (or ends, if everything is reversed)."""
 
-    __slots__ = ("_heads", "_known")
+    __slots__ = ("_buckets", "_firsts", "_known")
 
     def __init__(self, literals: Mapping[str, int], buckets: Mapping[str, Sequence[_Glob]]) -> None:
-        self._known = LongestPrefix(literals.keys() | buckets.keys())
-        self._heads: list[_Head] = []
-        for string in self._known.strings:
-            place = self._known.find(string[:-1])
-            shorter = None if place < 0 else self._heads[place]
-            first = min(literals.get(string, NO_MATCH), NO_MATCH if shorter is None else shorter.first)
-            if shorter is not None and not shorter.globs:
-                shorter = shorter.shorter
-            self._heads.append(_Head(first, buckets.get(string, ()), shorter))
+        self._known = LongestPrefix(literals.keys() | buckets.keys() if buckets else literals)
+        self._firsts: list[int] = []
+        """For each beginning the first literal that is found with it, those of shorter ones included."""
+        self._buckets: list[_Bucket | None] = []
+        """For each beginning its globs, or those of the next shorter one that has some; empty if there are none at all."""
+        for string, parent in zip(self._known.strings, self._known.parents, strict=True):
+            first = literals.get(string, NO_MATCH)
+            self._firsts.append(first if parent < 0 else min(first, self._firsts[parent]))
+            if buckets:
+                shorter = None if parent < 0 else self._buckets[parent]
+                globs = buckets.get(string)
+                self._buckets.append(shorter if globs is None else _Bucket(globs, shorter))
 
     def first(self, text: str, whole: str, best: int) -> int:
         place = self._known.find(text)
-        head = None if place < 0 else self._heads[place]
-        if head is not None:
-            best = min(best, head.first)
-        while head is not None:
-            if head.globs:
-                best = _first_glob(head.globs, whole, best)
-            head = head.shorter
+        if place < 0:
+            return best
+        first = self._firsts[place]
+        if first < best:
+            best = first
+        if self._buckets:
+            bucket = self._buckets[place]
+            while bucket is not None:
+                best = _first_glob(bucket.globs, whole, best)
+                bucket = bucket.shorter
         return best
 
 

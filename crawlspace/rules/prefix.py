@@ -19,7 +19,7 @@ class PrefixMatcher:
 
     def __init__(self, rules: Sequence[PrefixRule]) -> None:
         self._rules = tuple(rules)
-        self._index = PatternIndex(rule.target for rule in rules)
+        self._index = PatternIndex((rule.pattern for rule in rules), open_end=True)
 
     def match(self, text: str) -> PrefixRule | None:
         """Return the first rule that applies to a URL, given as its text in normal form."""
