@@ -27,6 +27,7 @@ from benchmarks.measure import PROJECT, BenchmarkFailed, Row, say, taken_away_s
 NAMES = (
     "decisions",
     "actions",
+    "load_time",
     "store",
     "frontier_scale",
     "extract",

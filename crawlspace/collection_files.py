@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -14,19 +14,24 @@ from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.readers import words
 from crawlspace.rules.action_rules import ActionRuleSet
-from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.rules_xml import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
 
+MAX_FILE = 200 * 1024 * 1024
+"""Bytes of a file of rules or start URLs."""
+MAX_START_URLS = 250_000
+"""Start URLs of a collection: each is checked, and entered, at every start."""
 _OTHER_MARKS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),  # begins like the next one
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
 )
+_FIRST = re.compile(r"\s*(\S)")
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
 """What `surrogateescape` makes of bytes that are no UTF-8."""
 _KINDS_OF_FILES = (
@@ -148,17 +153,38 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     mistakes: list[Mistake] = []
     path = folder / "start_urls.txt"
     if is_there(path):
-        for number, line in enumerate(_read_text(path, mistakes).split("\n"), 1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                _read_start_url(line, path.name, number, found, mistakes)
+        for number, line in _written_lines(_read_text(path, mistakes)):
+            _read_start_url(line, path.name, number, found, mistakes)
+            if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
+                break
     extra = words("CRAWLSPACE_START_URLS", settings.get("CRAWLSPACE_START_URLS") or [])
     for number, line in enumerate(extra, 1):
         _read_start_url(line, "CRAWLSPACE_START_URLS", number, found, mistakes)
+    if len(found) > MAX_START_URLS:
+        file, _, number_there = found[MAX_START_URLS].where.rpartition(":")
+        message = (
+            f"this is the {MAX_START_URLS + 1:,}st start URL, and {MAX_START_URLS:,} is the most; "
+            "name pages that lead to the others, or divide them among collections"
+        )
+        mistakes.append(Mistake(file, int(number_there), 1, message, ""))
     if mistakes:
         raise RuleFileError(mistakes)
     if not found:
         raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {path}")
     return tuple(found)
+
+
+def _written_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of the lines that are neither blank nor comments."""
+    number = start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        number += 1
+        first = _FIRST.match(text, start, end)
+        if first is not None and first[1] != "#":
+            yield number, text[start:end]
+        start = end + 1
 
 
 def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
@@ -244,13 +270,21 @@ def _read_text(path: Path, mistakes: list[Mistake]) -> str:
     The first place that is in another encoding is added to the mistakes. The lines with such places are left empty, so that what is
     wrong with the others is found.
     """
+    size = _size(path)
+    if size > MAX_FILE:
+        raise ConfigError(
+            f"{path} has {size / 2**20:,.1f} MiB, and {MAX_FILE // 2**20} MiB is the most that is read; divide it, or shorten it"
+        )
     data = read_bytes(path)
     unmarked = "UTF-16" if b"\0" in data[:2] else ""
     other = next((encoding for mark, encoding in _OTHER_MARKS if data.startswith(mark)), unmarked)
     if other:
         mistakes.append(Mistake(path.name, 1, 1, f"the file is in {other}; save it as UTF-8", ""))
         return ""
-    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    del data
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n") if _NO_UTF_8.search(text) else []
     wrong = [(number, found.start()) for number, line in enumerate(lines) if (found := _NO_UTF_8.search(line))]
     if not wrong:

@@ -38,7 +38,7 @@ def is_address(text: str) -> bool:
 class AddressMatcher:
     """Compiled once, never changed."""
 
-    __slots__ = ("_masks", "_rules")
+    __slots__ = ("_masks", "_rules", "_wider")
 
     def __init__(self, rules: Sequence[AddressRule]) -> None:
         self._rules = tuple(rules)
@@ -50,6 +50,8 @@ class AddressMatcher:
             version: sorted((min(networks.values()), mask, networks) for mask, networks in by_mask.items())
             for version, by_mask in masks.items()
         }
+        self._wider: dict[tuple[int, int], list[tuple[int, int, dict[int, int]]]] = {}
+        """By version and netmask what of these can cover a rule with that netmask; filled where it is asked."""
 
     def match(self, address: str) -> AddressRule | None:
         """Return the first rule that applies to an address. Raises ValueError if it is none."""
@@ -83,10 +85,13 @@ class AddressMatcher:
 
     def covering(self, rule: AddressRule) -> AddressRule | None:
         """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself."""
+        masks = self._wider.get((rule.version, rule.mask))
+        if masks is None:
+            masks = [one for one in self._masks[rule.version] if one[1] & rule.mask == one[1]]
+            self._wider[rule.version, rule.mask] = masks
         best = NO_MATCH
-        for first, mask, networks in self._masks[rule.version]:
+        for first, mask, networks in masks:
             if first >= best:
                 break
-            if mask & rule.mask == mask:
-                best = min(best, networks.get(rule.network & mask, NO_MATCH))
+            best = min(best, networks.get(rule.network & mask, NO_MATCH))
         return None if best == NO_MATCH else self._rules[best]

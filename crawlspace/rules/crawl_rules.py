@@ -107,13 +107,24 @@ class CrawlRules:
     address: tuple[AddressRule, ...] = ()
 
 
+MAX_RULES = 1_000_000
+"""Rules of a file."""
+MAX_MASKS = 1_000
+"""Different netmasks of a file: an address is looked up once for each of them."""
+MAX_LINE = 100_000
+"""Characters of a line that is no comment."""
+MAX_MISTAKES = 10_000
+"""Mistakes with which reading a file ends."""
+
+
 def parse_crawl_rules(text: str, *, file: str) -> CrawlRules:
     """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
     domain: list[DomainRule] = []
     prefix: list[PrefixRule] = []
     address: list[AddressRule] = []
+    masks: set[tuple[int, int]] = set()
     mistakes: list[Mistake] = []
-    for line in _lines(text, file):
+    for line in _lines(text, file, mistakes):
         rule = _rule(line, mistakes)
         if isinstance(rule, DomainRule):
             domain.append(rule)
@@ -121,6 +132,13 @@ def parse_crawl_rules(text: str, *, file: str) -> CrawlRules:
             prefix.append(rule)
         elif rule is not None:
             address.append(rule)
+            masks.add((rule.version, rule.mask))
+            if len(masks) > MAX_MASKS:
+                message = (
+                    f"the address rules have more than {MAX_MASKS:,} different netmasks up to here; {MAX_MASKS:,} is the most"
+                )
+                mistakes.append(line.mistake(line.words[-1], message))
+                break
     if mistakes:
         raise RuleFileError(mistakes)
     return CrawlRules(tuple(domain), tuple(prefix), tuple(address))
@@ -130,7 +148,7 @@ def parse_global_rules(text: str, *, file: str) -> tuple[DomainRule, ...]:
     """Return the rules of a global.rules file, which has domain rules only. Raises RuleFileError with every mistake."""
     rules: list[DomainRule] = []
     mistakes: list[Mistake] = []
-    for line in _lines(text, file):
+    for line in _lines(text, file, mistakes):
         rule = _rule(line, mistakes)
         if isinstance(rule, DomainRule):
             rules.append(rule)
@@ -166,6 +184,7 @@ class _Line(NamedTuple):
 
 _WORD = re.compile(r"\S+")
 _FIRST = re.compile(r"\s*(\S)")
+_LINE_OF_RULE = re.compile(r"(?:^|\n)\s*+([^\s#])[^\n]*+")
 _WORDS = 6
 """So many words of a line are read; four are the most of a rule, and one behind them is told."""
 _ACTIONS = {action.value: action for action in Action}
@@ -188,20 +207,34 @@ _OTHER_WORDS = {
 }
 
 
-def _lines(text: str, file: str) -> Iterator[_Line]:
-    """The lines that are neither blank nor comments, without byte-order mark and carriage returns."""
+def _lines(text: str, file: str, mistakes: list[Mistake]) -> Iterator[_Line]:
+    """The lines that are neither blank nor comments, without byte-order mark and carriage returns; those too many or too long are mistakes."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if text.count("\n") >= MAX_RULES and (too_many := next(islice(_LINE_OF_RULE.finditer(text), MAX_RULES, None), None)):
+        message = f"this is the {MAX_RULES + 1:,}st rule, and {MAX_RULES:,} is the most of a file; a * in a rule can take the place of many"
+        mistakes.append(Mistake(file, text.count("\n", 0, too_many.start(1)) + 1, 1, message, ""))
+        return
     number = start = 0
     while start <= len(text):
         end = text.find("\n", start)
         end = len(text) if end < 0 else end
         number += 1
         first = _FIRST.match(text, start, end)
-        if first is not None and first[1] != "#":
+        if first is None or first[1] == "#":
+            pass
+        elif end - start > MAX_LINE:
+            message = f"the line has {end - start:,} characters, and {MAX_LINE:,} is the most"
+            mistakes.append(Mistake(file, number, 1, message, text[start : start + MAX_LINE]))
+        else:
             line = text[start:end]
-            yield _Line(file, number, line, [_Word(found[0], found.start() + 1) for found in islice(_WORD.finditer(line), _WORDS)])
+            yield _Line(
+                file, number, line, [_Word(found[0], found.start() + 1) for found in islice(_WORD.finditer(line), _WORDS)]
+            )
+        if len(mistakes) >= MAX_MISTAKES:
+            mistakes.append(Mistake(file, number, 1, f"reading ends here, behind {len(mistakes):,} mistakes", ""))
+            return
         start = end + 1
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawlspace.rules.crawl_rules import Action, DomainRule
-from crawlspace.rules.patterns import NO_MATCH, PatternIndex
+from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 from crawlspace.urls import Url
 
 
@@ -36,14 +36,15 @@ class DomainMatcher:
         written = url.host_as_written
         return self.match(url.host if written.startswith("[") else written, url.port)
 
-    def covering(self, rule: DomainRule) -> DomainRule | None:
+    def covering(self, rule: DomainRule, budget: Budget) -> DomainRule | None:
         """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself.
 
-        A pattern covers another when it matches it with a character that no pattern contains in place of each star.
+        A pattern covers another when it matches it with a character that no pattern contains in place of each star. Another such
+        rule, or None, when the budget is spent.
         """
         host = self.spelling(rule.host).replace("*", "\0")
-        one_port = NO_MATCH if rule.port is None else self._one_port.first(f"{host}:{rule.port}")
-        return self._earliest(self._any_port.first(host), one_port)
+        one_port = NO_MATCH if rule.port is None else self._one_port.covering(f"{host}:{rule.port}", budget)
+        return self._earliest(self._any_port.covering(host, budget), one_port)
 
     def spelling(self, host: str) -> str:
         """A host or pattern in the form in which it is compared."""

@@ -21,6 +21,7 @@ from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, Domain
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.rules.patterns import Budget
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.required_texts import required_texts
 from crawlspace.rules.space import CrawlSpace
@@ -28,6 +29,10 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 START_URLS = "start URLs"
 """The file of findings about start URLs of which no place is known."""
+
+_COMPARED, _COMPARED_EACH = 1_000_000, 20
+"""So many patterns, and so many more for each rule, are compared one by one in search of those that cover others: thousands of patterns
+made of the same few literals would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +103,10 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
     """A rule that one earlier rule of its list covers. One that only several earlier rules cover together is not found."""
     prefix = PrefixMatcher(rules.prefix)
     address = AddressMatcher(rules.address)
+    budget = Budget(_COMPARED + _COMPARED_EACH * (len(rules.domain) + len(rules.prefix)))
     pairs: Iterator[tuple[Rule, Rule | None]] = chain(
-        ((rule, domain.covering(rule)) for rule in rules.domain),
-        ((rule, prefix.covering(rule)) for rule in rules.prefix),
+        ((rule, domain.covering(rule, budget)) for rule in rules.domain),
+        ((rule, prefix.covering(rule, budget)) for rule in rules.prefix),
         ((rule, address.covering(rule)) for rule in rules.address),
     )
     for rule, covering in pairs:

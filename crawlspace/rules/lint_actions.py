@@ -29,6 +29,9 @@ from crawlspace.rules.conditions import Conditions, Joint
 from crawlspace.rules.lint import Finding
 from crawlspace.rules.required_texts import required_texts
 
+_COMPARED = 5_000_000
+"""So many conditions are compared in search of rules that are overridden: rules made of the same few conditions would take minutes."""
+
 _SEEN = 10_000
 """So many answers are kept in mind, in order not to read one twice; it bounds memory only."""
 
@@ -122,12 +125,19 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
                 wider.setdefault(part, []).append(number)
         elif node.joint is Joint.AND:
             wider.setdefault(number, []).extend(node.parts)
-    sets: dict[tuple[int, tuple[str, ...]], int] = {}
+    sets: dict[tuple[str, ...], dict[int, int]] = {}
+    compared = 0
     same: dict[tuple[int, frozenset[Setting]], int] = {}
     for place in range(len(rules) - 1, -1, -1):
         rule, root = rules[place], roots[place]
         last = {one.aspect: one for one in map(setting, rule.actions)}
-        by = [[sets[one, aspect] for one in (root, *wider.get(root, ())) if (one, aspect) in sets] for aspect in last]
+        by: list[list[int]] = []
+        for aspect in last:
+            conditions_of, setting_it = (root, *wider.get(root, ())), sets.get(aspect, {})
+            compared += len(conditions_of)
+            by.append([setting_it[one] for one in conditions_of if one in setting_it])
+        if compared > _COMPARED:
+            return
         repeated = same.get((root, frozenset(last.values())))
         if repeated is not None:
             message = f"{quoted(rule.ref.text)} stands once more in line {rules[repeated].ref.line}; this one changes nothing and can go"
@@ -138,7 +148,7 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
             yield _of_rule(rule, "xml-rule-overridden", message)
         same[root, frozenset(last.values())] = place
         for aspect in last:
-            sets[root, aspect] = place
+            sets.setdefault(aspect, {})[root] = place
 
 
 def _what_stands_in(lines: Sequence[int]) -> str:

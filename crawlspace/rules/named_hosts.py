@@ -19,7 +19,11 @@ class NamedHosts:
 
     def __init__(self, rules: CrawlRules) -> None:
         named = [rule for rule in rules.domain if rule.action is Action.ALLOW]
-        named += [DomainRule(rule.action, rule.host, None, rule.ref) for rule in rules.prefix if rule.action is Action.ALLOW]
+        of_prefixes: dict[str, DomainRule] = {}
+        for rule in rules.prefix:
+            if rule.action is Action.ALLOW and rule.host not in of_prefixes:
+                of_prefixes[rule.host] = DomainRule(rule.action, rule.host, None, rule.ref)
+        named += of_prefixes.values()
         named = [rule for rule in named if rule.host.strip("*")]
         named.sort(key=_how_closely, reverse=True)  # of those that match a host, the first names it most closely
         self._matcher = DomainMatcher(named, case_sensitive=False)

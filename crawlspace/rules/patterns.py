@@ -27,6 +27,20 @@ _BUCKET = 16
 """So many patterns may share a head before verifying them one by one costs more than the automaton."""
 
 
+class Budget:
+    """How many comparisons of a pattern with a text may still be made."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, comparisons: int) -> None:
+        self._left = comparisons
+
+    def spend(self, comparisons: int) -> bool:
+        """Take comparisons from what is left. Return whether there are enough."""
+        self._left -= comparisons
+        return self._left >= 0
+
+
 class PatternIndex:
     """Compiled patterns; never changes. The index of a pattern is its place in the sequence."""
 
@@ -61,6 +75,20 @@ class PatternIndex:
         self._heads = _Anchored(heads, by_head) if heads or by_head else None
         self._tails = _Anchored(tails, by_tail) if tails or by_tail else None
         self._automaton = _automaton(by_literal)
+
+    def covering(self, text: str, budget: Budget) -> int:
+        """Return as `first`, or a larger index or NO_MATCH when the budget for comparing patterns one by one is spent."""
+        best = min(self._exact.get(text, NO_MATCH), self._everything)
+        if self._heads is not None:
+            best = self._heads.first(text, text, best, budget)
+        if self._tails is not None:
+            best = self._tails.first(text[::-1], text, best, budget)
+        if self._automaton is not None:
+            for _, globs in self._automaton.iter(text):
+                if not budget.spend(len(globs)):
+                    break
+                best = _first_glob(globs, text, best)
+        return best
 
     def first(self, text: str) -> int:
         """Return the smallest index of a pattern that matches the whole text, or NO_MATCH."""
@@ -196,16 +224,15 @@ class _Anchored:
                 globs = buckets.get(string)
                 self._buckets.append(shorter if globs is None else _Bucket(globs, shorter))
 
-    def first(self, text: str, whole: str, best: int) -> int:
+    def first(self, text: str, whole: str, best: int, budget: Budget | None = None) -> int:
         place = self._known.find(text)
         if place < 0:
             return best
         first = self._firsts[place]
-        if first < best:
-            best = first
+        best = min(best, first)
         if self._buckets:
             bucket = self._buckets[place]
-            while bucket is not None:
+            while bucket is not None and (budget is None or budget.spend(len(bucket.globs))):
                 best = _first_glob(bucket.globs, whole, best)
                 bucket = bucket.shorter
         return best

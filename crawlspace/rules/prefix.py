@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crawlspace.rules.crawl_rules import PrefixRule
-from crawlspace.rules.patterns import NO_MATCH, PatternIndex
+from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 
 
 class PrefixMatcher:
@@ -26,6 +26,10 @@ class PrefixMatcher:
         first = self._index.first(text)
         return None if first == NO_MATCH else self._rules[first]
 
-    def covering(self, rule: PrefixRule) -> PrefixRule | None:
-        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself."""
-        return self.match(rule.target.replace("*", "\0"))
+    def covering(self, rule: PrefixRule, budget: Budget) -> PrefixRule | None:
+        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself.
+
+        Another such rule, or None, when the budget is spent.
+        """
+        first = self._index.covering(rule.target.replace("*", "\0"), budget)
+        return None if first == NO_MATCH else self._rules[first]

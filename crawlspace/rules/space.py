@@ -7,17 +7,15 @@ also how a URL that leaves the space for a domain rule alone is told from one th
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from hashlib import blake2b
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from crawlspace.content_type import is_generic
 from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
+from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule, Rule
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import (
@@ -104,7 +102,7 @@ class CrawlSpace:
         self.parts = Parts(self._domain, self._prefix, actions, site_limits, self._start_hosts, start_folders, nearest)
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
-        self.content_hash = _content_hash(
+        self.content_hash = content_hash(
             rules,
             limits,
             beside={
@@ -360,42 +358,3 @@ def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: froze
 
 def _limit(reason: Reason, holds: Callable[[Url], bool]) -> _Limit:
     return _Limit(reason, holds, Step(reason, Verdict.PASS), Step(reason, Verdict.REFUSE))
-
-
-def _content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:
-    """Comments, blanks, spelling and line numbers don't count; the order of rules within a type does."""
-    content = {
-        "format": 1,
-        "domain": _Texts(rules.domain),
-        "prefix": _Texts(rules.prefix),
-        "address": _Texts(rules.address),
-        "limits": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(limits).items()},
-        **beside,
-    }
-    hashed = blake2b(digest_size=16)
-    for text in _as_json(content):
-        hashed.update(text.encode())
-    return hashed.hexdigest()
-
-
-class _Texts(NamedTuple):
-    """The rules of one list as a list of texts, of which only one is in memory at a time."""
-
-    rules: Sequence[Rule]
-
-
-def _as_json(content: Mapping[str, object]) -> Iterator[str]:
-    """Yield the parts of what `json.dumps` makes of a mapping, keys sorted."""
-    before = "{"
-    for key in sorted(content):
-        value = content[key]
-        yield f"{before}{json.dumps(key)}: "
-        before = ", "
-        if isinstance(value, _Texts):
-            yield "["
-            for number, rule in enumerate(value.rules):
-                yield f"{', ' if number else ''}{json.dumps(f'{rule.action} {rule.target}')}"
-            yield "]"
-        else:
-            yield json.dumps(value, sort_keys=True)
-    yield "}"

@@ -13,7 +13,7 @@ from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, DomainRule, PrefixRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.patterns import NO_MATCH, LongestPrefix, PatternIndex
+from crawlspace.rules.patterns import NO_MATCH, Budget, LongestPrefix, PatternIndex
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.space import CrawlSpace
 from tests.growth import is_linear
@@ -60,7 +60,7 @@ def test_domain_rules(written: list[tuple[str, int | None]], host: str, port: in
 
     assert matcher.match(host, port) == next((rule for rule in rules if applies(rule)), None)
     for rule in rules:
-        covering = matcher.covering(rule)
+        covering = matcher.covering(rule, Budget(1_000_000))
         assert covering is not None
         assert covering.ref.line <= rule.ref.line
         assert not applies(rule) or applies(covering)
@@ -78,7 +78,7 @@ def test_prefix_rules(written: list[str], path: str) -> None:
 
     assert matcher.match(text) == next((rule for rule in rules if applies(rule)), None)
     for rule in rules:
-        covering = matcher.covering(rule)
+        covering = matcher.covering(rule, Budget(1_000_000))
         assert covering is not None
         assert covering.ref.line <= rule.ref.line
         assert not applies(rule) or applies(covering)

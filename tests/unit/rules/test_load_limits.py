@@ -1,0 +1,117 @@
+"""Large files of rules: what is too much is refused by a sentence that names the limit, and the rest grows no faster than the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+import pytest
+
+from crawlspace import collection_files
+from crawlspace.collection_files import read_rules, read_start_urls
+from crawlspace.errors import ConfigError, RuleFileError
+from crawlspace.rules import crawl_rules, lint
+from crawlspace.rules.content_hash import content_hash
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.lint import lint_rules
+from crawlspace.rules.lint_actions import lint_action_rules
+from crawlspace.rules.rules_xml import parse_rules_xml
+from crawlspace.rules.space import CrawlSpace
+from tests.growth import is_linear
+
+# text, the limits while it is read, place and beginning of each mistake
+REFUSED: list[tuple[str, dict[str, int], list[str]]] = [
+    ("#\n\nallow domain a\n allow domain b\n# c\nallow domain c\n", {"MAX_RULES": 2}, ["6:1: this is the 3st rule"]),
+    ("allow domain a\nallow domain b\n# c\n\n", {"MAX_RULES": 2}, []),
+    (
+        "allow address 1.0.0.0/8\nallow address 1.0.0.0/8\nallow address 1.0.0.0/9\n",
+        {"MAX_MASKS": 1},
+        ["3:15: the address rules have"],
+    ),
+    (f"allow domain {'a' * 30}\nallow domain a\n# {'a' * 90}\n", {"MAX_LINE": 20}, ["1:1: the line has 43 characters"]),
+    ("x\n" * 9, {"MAX_MISTAKES": 2}, ["1:1: expected", "2:1: expected", "2:1: reading ends here"]),
+    (f"allow domain a {'b ' * 40_000}", {}, ["1:16: unexpected 'b'"]),
+]
+
+
+@pytest.mark.parametrize(("text", "limits", "mistakes"), REFUSED)
+def test_limits_of_a_rule_file(text: str, limits: dict[str, int], mistakes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in limits.items():
+        monkeypatch.setattr(crawl_rules, name, value)
+    found: list[str] = []
+    try:
+        parse_crawl_rules(text, file="f")
+    except RuleFileError as error:
+        found = [f"{one.line}:{one.column}: {one.message}" for one in error.mistakes]
+    assert len(found) == len(mistakes)
+    assert all(one.startswith(begin) for one, begin in zip(found, mistakes, strict=True)), found
+
+
+def test_limits_of_a_file_and_of_start_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "start_urls.txt").write_text("http://a/\n# b\nhttp://c/\nhttp://d/\n")
+    (tmp_path / "crawl.rules").write_text("# comment\n")
+    monkeypatch.setattr(collection_files, "MAX_START_URLS", 2)
+    with pytest.raises(RuleFileError, match=r"^start_urls.txt:4:1: this is the 3st start URL, and 2 is the most"):
+        read_start_urls(tmp_path, {})
+    monkeypatch.setattr(collection_files, "MAX_FILE", 5)
+    with pytest.raises(ConfigError, match=r"crawl.rules has .* is the most that is read"):
+        read_rules(tmp_path)
+
+
+def test_the_hash_of_rules_is_that_of_all_their_texts_as_json() -> None:
+    rules = parse_crawl_rules('allow domain ä.example\nforbid domain *\nallow prefix http://a/"\nforbid address ::/0', file="f")
+    content = {
+        "format": 1,
+        "domain": [f"{rule.action} {rule.target}" for rule in rules.domain],
+        "prefix": [f"{rule.action} {rule.target}" for rule in rules.prefix],
+        "address": [f"{rule.action} {rule.target}" for rule in rules.address],
+        "hosts": ["a", "b"],
+    }
+    named = {name: getattr(Limits(), name) for name in Limits.__slots__}
+    content["limits"] = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in named.items()}
+    expected = blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+    assert content_hash(rules, Limits(), beside={"hosts": ["a", "b"]}) == expected
+
+
+def nested_prefixes(size: int) -> str:
+    return "\n".join(f"allow prefix http://h{n % 50}.example/{'x/' * (n % 9)}{n}/" for n in range(size))
+
+
+def address_rules(size: int) -> str:
+    return "\n".join(f"allow address 10.{n >> 8}.{n & 255}.0 255.{n % 25 * 10}.255.0" for n in range(size))
+
+
+def prefixes_of_one_literal(size: int) -> str:
+    return "\n".join(f"allow prefix http://a.example/*/{'x' * (n % 50 + 1)}/*{'y' * (n // 50 + 1)}.html" for n in range(size))
+
+
+def comments(size: int) -> str:
+    return "# a comment of some words\n" * size
+
+
+@pytest.mark.parametrize(
+    ("text_of", "size"), [(nested_prefixes, 1_000), (address_rules, 500), (prefixes_of_one_literal, 1_000), (comments, 10_000)]
+)
+def test_load_and_lint_grow_as_the_file_does(text_of: Callable[[int], str], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint, "_COMPARED", 0)  # it lets small files take longer than their size is worth
+    texts = {n: text_of(n) for n in (size, 4 * size)}
+
+    def work(size: int) -> None:
+        rules = parse_crawl_rules(texts[size], file="crawl.rules")
+        CrawlSpace(rules, Limits(), [])
+        lint_rules(rules, Limits())
+
+    assert is_linear(work, size)
+
+
+def test_lint_of_rules_inside_others_grows_as_the_file_does() -> None:
+    def text_of(size: int) -> bytes:
+        wide = "".join(f'<Rule><Or><Host val="h"/><Host val="g{n}"/></Or><NoIndex/></Rule>' for n in range(size))
+        fields = "".join(f'<Rule><Host val="h"/><AddMeta name="f{n}" value="v"/></Rule>' for n in range(size))
+        return f"<Rules>{wide}{fields}</Rules>".encode()
+
+    rules = {size: parse_rules_xml(text_of(size), file="rules.xml") for size in (1_500, 6_000)}
+    assert is_linear(lambda size: lint_action_rules(rules[size]), 1_500)
