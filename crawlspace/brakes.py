@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.displacements import Displacements
 from crawlspace.model import Held, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.brake import Brake
+from crawlspace.state.groups import is_left
 from crawlspace.state.health import MISSING, REFUSALS, Health
 from crawlspace.state.lifecycle import Transition, advance, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
@@ -27,6 +28,7 @@ class HealthSource(Protocol):
     def health(self, site: str) -> Health: ...
     def counts(self) -> Counts: ...
     def host_count(self, host: str) -> int: ...
+    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
 
 
@@ -68,7 +70,7 @@ class Brakes:
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
             transition.state.canonical = canonical
             return self._follow_document(state, transition)
-        if not state.indexed or not _deletes(transition, outcome):
+        if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
         if state.held is Held.MANY:  # a new run must not let through, bit by bit, what an earlier one has held
             return withhold(state, transition)
@@ -124,7 +126,15 @@ class Brakes:
         self._since = self._clock.now()
         self.deleted = 0
         self._small.clear()
-        self._most = self._brake.most(self._store.counts().indexed)
+        counts = self._store.counts()
+        self._most = self._brake.most(counts.indexed)
+        self._has_left = counts.left_to_others > 0
+
+    def _takes_back(self, state: UrlState, transition: Transition) -> bool:
+        """Whether a document leaves the index that was left there for another collection, because its URL is this one's again."""
+        if not self._has_left or state.checksum is not None:
+            return False
+        return (transition.forget or not is_left(transition.state)) and bool(self._store.left_to_others([state.id]))
 
     def _is_small(self, site: str, health: Health, policy: RecrawlPolicy) -> bool:
         """Whether a site has no more pages than count for its health: the known URLs of its host, and those that were missing of late.

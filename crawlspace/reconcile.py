@@ -220,12 +220,13 @@ class Survey:
     def leave(self, known: KnownUrl, verdict: Verdict) -> None:
         """Note a URL that is to leave the crawl space."""
         by = str(verdict.rule) if verdict.rule is not None else verdict.reason.value
+        in_index = known.indexed or known.left_to_others
         if verdict.status == Status.EXCLUDED_HERE:
-            (self.kept if known.indexed else self.given_up).append(known.id)
+            (self.kept if in_index else self.given_up).append(known.id)
             self._count(KEPT, known, by)
             return
         self._count(EXCLUDED, known, by)
-        if known.indexed:
+        if in_index:
             self.deletions.append(known.id)
             self._count(DELETIONS, known, by)
         else:
@@ -298,10 +299,10 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
     last = 0
     while page := store.scan(last, _BATCH):
         for known in page:
-            _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _ = known
+            _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _, left = known
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written)
             if verdict is not None:
-                if status != verdict.status:
+                if status != verdict.status or (left and held == Held.RULES):  # one that others have again loses its hold
                     found.leave(known, verdict)
                 continue
             again = asleep or held == Held.RULES or status in OUT_OF_SPACE

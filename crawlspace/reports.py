@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -10,6 +10,7 @@ from typing import Protocol
 
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.state.groups import is_left
 from crawlspace.state.store import Counts
 from crawlspace.state.who_crawls import Crawler
 
@@ -34,6 +35,8 @@ class ReadableStore(Protocol):
         held: bool = False,
     ) -> Iterator[UrlState]: ...
 
+    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
+
     def counts(self) -> Counts: ...
 
     def refusals(self) -> Mapping[str, int]: ...
@@ -47,6 +50,8 @@ class Known:
     duplicate_of: str | None
     site: SiteReport | None = None
     """Where its site cannot be reached."""
+    left_to_others: bool = False
+    """It has no document, and the index has one of it all the same: left there for another collection."""
 
     @property
     def status(self) -> int | None:
@@ -75,6 +80,7 @@ class Known:
             "errors": state.errors,
             "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
             "indexed": state.indexed,
+            "left_to_others": self.left_to_others,
             "held": None if self.held is None else self.held.label,
             "duplicate_of": self.duplicate_of,
         }
@@ -88,7 +94,8 @@ def label_of(state: UrlState) -> str:
 def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> Known:
     """Return what is remembered of a URL, with the URL that stands for it. `sites` are those that cannot be reached."""
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
-    return Known(state, None if winner is None else winner.url, sites.get(state.site))
+    left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
+    return Known(state, None if winner is None else winner.url, sites.get(state.site), left)
 
 
 def known_urls(
@@ -119,7 +126,7 @@ def known_urls(
         if label in (None, label_of(state)) and site in (None, state.site):
             one = known(state, store, dead)
             if (statuses is None or (one.status is not None and one.status in statuses)) and (
-                not held or (state.indexed and one.held is not None)
+                not held or ((state.indexed or one.left_to_others) and one.held is not None)
             ):
                 yield one
 
@@ -145,6 +152,8 @@ class Report:
     workers: Sequence[Crawler] | None = None
     """Who crawls it now, where several may."""
     unreachable: Sequence[SiteReport] = ()
+    left_to_others: int = 0
+    """Documents in the index that were left there for another collection; they are not among `documents`."""
 
     @property
     def known(self) -> int:
@@ -159,7 +168,13 @@ class Report:
             "urls": dict(self.urls),
             "status": {str(code): count for code, count in sorted(self.status.items())},
             "refused": dict(sorted(self.refused.items())),
-            "index": {"documents": self.documents, "outbox": self.outbox, "held": sum(self.held.values()), "parked": self.parked},
+            "index": {
+                "documents": self.documents,
+                "left_to_others": self.left_to_others,
+                "outbox": self.outbox,
+                "held": sum(self.held.values()),
+                "parked": self.parked,
+            },
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
@@ -182,6 +197,7 @@ def report(
         status=dict(counts.by_status),
         refused={} if store is None else dict(store.refusals()),
         documents=counts.indexed,
+        left_to_others=counts.left_to_others,
         outbox=counts.outbox,
         parked=counts.parked,
         hosts=counts.hosts,

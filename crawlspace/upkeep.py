@@ -151,7 +151,7 @@ class Upkeep:
         def dropped(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
                 return None
-            return Change(discarded(state).state)
+            return Change(discarded(state).state, keep_in_index=True)  # also where it was left there for another collection
 
         if reason in (None, Held.RULES) and self._held(Held.RULES):
             self._store.set_meta(RULES_HASH, "")  # first: killed half-way, the next start judges anew, too

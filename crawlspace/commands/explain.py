@@ -129,6 +129,9 @@ def _known(known: Known) -> Iterator[str]:
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
     if state.indexed:
         yield f"in the index, its deletion held: {state.held.sentence}" if state.held is not None else "in the index"
+    elif known.left_to_others:
+        held = f", its deletion held: {state.held.sentence}" if state.held is not None else ""
+        yield f"in the index, left there for another collection{held}"
     elif known.duplicate_of is not None:
         yield f"not in the index: a duplicate of {known.duplicate_of}"
     else:

@@ -98,6 +98,9 @@ def _lines(numbers: Report) -> Iterator[str]:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
+    if numbers.left_to_others:
+        left = "documents left in the index for another collection (761)"
+        yield from _table([("left", numbers.left_to_others, left)])
     if cut := numbers.refused.get(Reason.PAGE_TEXT):
         yield from _table([("text left out", cut, "fetches of pages with more text than is kept")])
     if numbers.held:

@@ -138,6 +138,8 @@ def is_left(state: UrlState) -> bool:
     It does until this collection has a say again: until the page has answered, or the rules leave it to nobody. An error that
     may be the host's is no answer.
     """
+    if state.held is not None:  # until a person, or the page, decides
+        return True
     silent = state.state is State.GONE and state.status is not None and state.status >= _HOSTS_ERRORS
     return silent or state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
 

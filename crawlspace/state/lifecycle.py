@@ -64,7 +64,8 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     """Return a transition that would delete a document, made so that the deletion waits for approval: too many came at once."""
     after = transition.state
     if after.status in _NEVER_AGAIN:
-        return Transition(structs.replace(state, next_fetch=None, retries=0, lease_until=None, held=Held.RULES, held_mark=0))
+        stays = state if state.checksum is not None else after  # without a document it may be pending, and would be fetched again
+        return Transition(structs.replace(stays, next_fetch=None, retries=0, lease_until=None, held=Held.RULES, held_mark=0))
     return Transition(
         structs.replace(
             after,

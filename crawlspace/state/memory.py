@@ -146,7 +146,8 @@ class MemoryStore(MemorySites):
         ]
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
-                others.append(structs.replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0))
+                new = structs.replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0)
+                others.append(structs.replace(new, held=None, held_mark=0))
             elif row.state is not State.PENDING:
                 others.append(structs.replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
         for row in others:  # what they have in the index stays, whatever that is
@@ -195,6 +196,7 @@ class MemoryStore(MemorySites):
                 asleep=row.state is not State.PENDING and row.next_fetch is None,
                 source=row.source,
                 shift=row.shift,
+                left_to_others=self._groups.has_left(row.id),
             )
             for row in rows
         ]
@@ -209,6 +211,9 @@ class MemoryStore(MemorySites):
         row = self._urls.get(id)
         return self._copy(row) if row else None
 
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        return {id for id in ids if self._groups.has_left(id)}
+
     def urls(
         self,
         *,
@@ -222,7 +227,7 @@ class MemoryStore(MemorySites):
             row = self._urls.get(id)
             if (
                 row
-                and (not held or (row.held is not None and self._groups.is_indexed(row)))
+                and (not held or (row.held is not None and self._groups.is_in_index(row)))
                 and (state is None or row.state is state)
                 and (not leased or row.lease_until is not None)
                 and (status is None or row.status == status)
@@ -241,7 +246,8 @@ class MemoryStore(MemorySites):
             parked=parked,
             hosts=len({_host(row.site) for row in rows}),
             retrying=sum(1 for row in rows if row.retries),
-            held=sum(1 for row in rows if row.held is not None and self._groups.is_indexed(row)),
+            held=sum(1 for row in rows if row.held is not None and self._groups.is_in_index(row)),
+            left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
         )
 
     def host_count(self, host: str) -> int:

@@ -66,6 +66,14 @@ class MemoryGroups:
     def is_indexed(self, row: UrlState) -> bool:
         return self.standing_of(row).winner == row.id
 
+    def has_left(self, id: int) -> bool:
+        """Whether a URL has left the collection and not the index."""
+        return id in self._left
+
+    def is_in_index(self, row: UrlState) -> bool:
+        """Whether the index has a document of a URL, be it left there for another collection."""
+        return row.id in self._left or self.is_indexed(row)
+
     def has_other(self, checksum: bytes, id: int) -> bool:
         """Whether another URL has a document with this checksum, in the group of that name."""
         now = self._standings.get(checksum, NOBODY)

@@ -230,6 +230,7 @@ class _Sum:
             hosts=len(self._hosts),
             retrying=self._numbers["retrying"],
             held=self._numbers["held"],
+            left_to_others=self._numbers["left"],
         )
 
     def _add(self, record: Record) -> None:
@@ -244,7 +245,8 @@ class _Sum:
             self._hosts.add(state.site.rpartition(":")[0])
             self._numbers["indexed"] += state.indexed
             self._numbers["retrying"] += state.retries > 0
-            self._numbers["held"] += state.indexed and state.held is not None
+            self._numbers["held"] += (state.indexed or record.left) and state.held is not None
+            self._numbers["left"] += record.left
         elif isinstance(record, OrderRecord):
             self._numbers["outbox" if record.reason is None else "parked"] += 1
 

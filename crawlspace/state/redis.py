@@ -164,7 +164,11 @@ class RedisStore:
             found += knowns_of(told)
             if not after:
                 break
-        return found
+        left = self.left_to_others([one.id for one in found]) if self._command("SCARD", "left") else ()
+        return [one._replace(left_to_others=True) if one.id in left else one for one in found] if left else found
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        return {id for id, left in zip(ids, self._command("SMISMEMBER", "left", *ids), strict=True) if left} if ids else set()
 
     def version(self) -> int:
         return int(self._command("HGET", "n", "edits") or 0) - self._own_writes
@@ -344,7 +348,7 @@ def effects_of(told: Sequence[Any]) -> Effects:
 
 
 def counts_of(told: Sequence[Any]) -> Counts:
-    by_name, by_status, waiting, parked, hosts, held = told
+    by_name, by_status, waiting, parked, hosts, held, left = told
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
     by_state = {}
     for name, count in numbers.items():
@@ -360,6 +364,7 @@ def counts_of(told: Sequence[Any]) -> Counts:
         hosts=hosts,
         retrying=numbers.get("retrying", 0),
         held=held,
+        left_to_others=left,
     )
 
 

@@ -197,6 +197,10 @@ class SqliteStore:
         with self._file.reading() as db:
             return sqlite_look.one(db, "url.id = ?", id)
 
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        with self._file.reading() as db:
+            return sqlite_look.left_to_others(db, ids)
+
     def urls(
         self,
         *,

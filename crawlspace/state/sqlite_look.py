@@ -16,7 +16,7 @@ from crawlspace.state.store import Counts, KnownUrl
 PAGE = 1_000
 _LIGHT = (
     "SELECT url.id, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
-    " state <> 0 AND next_fetch IS NULL, source, shift FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    " state <> 0 AND next_fetch IS NULL, source, shift, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
 )
 
@@ -50,7 +50,7 @@ def pages(
         f"SELECT {URL_COLUMNS} FROM url {index} CROSS JOIN site ON site.id = url.site WHERE url.id > ?"
         + "".join(f" AND {column} = ?" for column in chosen)
         + (" AND url.lease_until IS NOT NULL" if leased else "")
-        + (" AND url.held IS NOT NULL AND url.indexed = 1" if held else "")
+        + (" AND url.held IS NOT NULL AND (url.indexed OR url.left_behind)" if held else "")
         + f" ORDER BY url.id LIMIT {PAGE}"
     )
     return lambda db, after: url_states(db.execute(statement, (after, *chosen.values())))
@@ -75,8 +75,14 @@ def counts(db: apsw.Connection) -> Counts:
         parked=sum(count for name, count in numbers.items() if name.startswith("parked ")),
         hosts=db.execute("SELECT count(DISTINCT host) FROM site WHERE urls > 0").get,
         retrying=numbers.get("retrying", 0),
-        held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND indexed = 1").get,
+        held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND (indexed OR left_behind)").get,
+        left_to_others=db.execute("SELECT count(*) FROM url INDEXED BY url_left WHERE left_behind").get,
     )
+
+
+def left_to_others(db: apsw.Connection, ids: Collection[int]) -> set[int]:
+    rows = db.execute("SELECT id FROM url WHERE left_behind AND id IN (SELECT value FROM carray(?))", (integers(ids),))
+    return {id for (id,) in rows}
 
 
 def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None) -> bool:

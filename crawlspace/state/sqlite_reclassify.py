@@ -128,7 +128,7 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     tally[f"state {int(State.PENDING)}"] += count
     db.execute(
         f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
-        f" lease_until = NULL WHERE {out}",
+        f" lease_until = NULL, held = NULL, held_mark = 0 WHERE {out}",
         (bound,),
     )
     db.execute(

@@ -211,6 +211,11 @@ UPDATE meta SET value = '' WHERE name = 'rules_hash' AND EXISTS (SELECT 1 FROM u
 
 -- URLs whose `next_fetch` is moved ahead, because they are for the next run.
 CREATE TABLE set_aside (id INTEGER PRIMARY KEY) STRICT;
+
+-- A held deletion may be that of a document that was left in the index for another collection.
+DROP INDEX url_held;
+CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
+CREATE INDEX url_left ON url (id) WHERE left_behind;
 """
 
 MIGRATIONS: tuple[str, ...] = (FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH)

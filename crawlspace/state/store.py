@@ -128,6 +128,8 @@ class KnownUrl(NamedTuple):
     """It is not pending and is never due."""
     source: int = Source.INDEX_FOLLOW
     shift: int = 0
+    left_to_others: bool = False
+    """It has no document, and the index has one of it all the same: left there for another collection."""
 
 
 @dataclass(slots=True)
@@ -178,6 +180,8 @@ class Counts:
     """URLs with a retry of this run outstanding."""
     held: int = 0
     """Documents in the index whose deletion is held."""
+    left_to_others: int = 0
+    """URLs without a document of which the index has one, left there for another collection; not counted in `indexed`."""
 
     @property
     def has_work(self) -> bool:
@@ -293,6 +297,9 @@ class Store(Protocol):
         """The state of a URL in normal form."""
 
     def get_by_id(self, id: int) -> UrlState | None: ...
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        """Those of the URLs whose document was left in the index for another collection."""
 
     def urls(
         self,

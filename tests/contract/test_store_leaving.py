@@ -43,6 +43,8 @@ TAKEN_BACK = [
     ("it cannot be reached", {"state": State.FAILED, "status": 503}, []),
     ("its site is broken", {"state": State.GONE, "status": 500}, []),
     ("it is gone", {"state": State.GONE, "status": 404}, [("delete", A)]),
+    ("it is gone, and its deletion is held", {"state": State.GONE, "status": 404, "held": Held.MANY}, []),
+    ("a change of the rules would delete it, and that is held", {**HERE, "held": Held.RULES}, []),
     ("it redirects", {"state": State.REDIRECTED, "status": 301}, [("delete", A)]),
     ("it is in no crawler's space any more", {"state": State.EXCLUDED, "status": 760}, [("delete", A)]),
     ("it is forgotten", {"forget": True}, [("delete", A)]),
@@ -171,6 +173,36 @@ def test_what_is_excluded_is_known_and_nothing_more(known: Known, store: Store) 
     assert (counts.by_state, counts.by_status, counts.retrying) == ({"excluded": 3}, {760: 2, 761: 1}, 0)
     assert store.lost_links([before[B].id]) == {before[B].id}
     assert store.reclassify(Reclassified([4711], [4712], [4713], [4714]), now=NOW) == Effects()
+
+
+def left(known: Known) -> tuple[list[str], list[str], int, int]:
+    """URLs whose document was left in the index, as a look at them and a scan say; and how many there are, and are held."""
+    found = known.store.left_to_others([state.id for state in known.store.urls()])
+    scanned = [short(one.url) for one in known.store.scan(0, 99) if one.left_to_others]
+    counts = known.store.counts()
+    return [short(state.url) for state in known.store.urls() if state.id in found], scanned, counts.left_to_others, counts.held
+
+
+def test_what_was_left_to_others_is_known_held_and_let_go(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "two"), (C, "three"))
+    known.discover(D)
+    assert left(known) == ([], [], 0, 0)
+    reclassified(known, given_up=[A, B, D])
+    assert left(known) == ([A, B], [A, B], 2, 0)
+    reclassified(known, held=[A, B])
+    assert left(known) == ([A, B], [A, B], 2, 2)
+    assert [(short(state.url), state.status, state.held) for state in store.urls(held=True)] == [
+        (url, 761, Held.RULES) for url in (A, B)
+    ]
+    reclassified(known, returned=[A], given_up=[B])
+    assert left(known) == ([A, B], [A, B], 2, 0)
+    assert [(known.get(url).held, known.get(url).held_mark) for url in (A, B)] == [(None, 0)] * 2
+    reclassified(known, held=[B])
+    known.record(known.change(B, checksum=None, state=State.EXCLUDED, status=760, held=None))
+    assert (left(known), known.orders()) == (([A], [A], 1, 0), [("delete", B)])
+    known.crawled((A, "again"))
+    assert left(known) == ([], [], 0, 0)
+    assert store.left_to_others([]) == set()
 
 
 def test_what_is_held_and_what_returns(known: Known, store: Store) -> None:

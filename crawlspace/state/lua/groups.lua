@@ -261,7 +261,7 @@ local function is_left_in_index(id) return call("SISMEMBER", P .. "left", id) ==
 
 local function is_silent(row)
   local status = row[STATUS]
-  return (row[STATE] == GONE and status and status >= 500) or row[STATE] == PENDING or row[STATE] == FAILED or status == OUTSIDE_HERE
+  return row[HELD] or (row[STATE] == GONE and status and status >= 500) or row[STATE] == PENDING or row[STATE] == FAILED or status == OUTSIDE_HERE
 end
 
 -- Note whether the index keeps the document of a URL that has none any more; `row` is as it becomes.

@@ -53,7 +53,7 @@ function ops.urls(args)
       and (not args.leased or row[LEASE])
       and (args.status == nil or row[STATUS] == args.status)
       and (args.host == nil or host_of(site_name(row[SITE])) == args.host)
-      and (not args.held or (row[HELD] and winner_of(id, row) == id))
+      and (not args.held or (row[HELD] and (winner_of(id, row) == id or is_left_in_index(id))))
   end)
   return {last, all_told(found)}
 end
@@ -86,11 +86,11 @@ function ops.counts()
   for _, member in ipairs(call("SMEMBERS", P .. "held")) do
     local id = tonumber(member)
     local row = get(id)
-    if row and winner_of(id, row) == id then held = held + 1 end
+    if row and (winner_of(id, row) == id or is_left_in_index(id)) then held = held + 1 end
   end
   for _, sink in ipairs(SINKS) do
     waiting = waiting + call("ZCARD", out(sink, "delete")) + call("ZCARD", out(sink, "push"))
     parked = parked + call("ZCARD", out(sink, "parked"))
   end
-  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), held}
+  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), held, call("SCARD", P .. "left")}
 end

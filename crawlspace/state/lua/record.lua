@@ -281,6 +281,7 @@ function ops.reclassify(args)
     local new = copied(row)
     if row[STATUS] == OUTSIDE or row[STATUS] == OUTSIDE_HERE then
       new[STATE], new[STATUS], new[NEXT], new[INTERVAL], new[RULES] = PENDING, nil, nil, nil, 0
+      new[HELD], new[MARK] = nil, 0
     elseif row[STATE] ~= PENDING then
       new[HELD], new[MARK], new[RULES], new[NEXT] = nil, 0, 0, args.now
     else
