@@ -96,6 +96,8 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
     _heed_content(store, collection)
     _heed_handing(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
+    if plan is not None:
+        engine.progress.deletes += plan.deletions - plan.held
     return Opening(engine, engine.seed(), plan, engine.hastened)
 
 

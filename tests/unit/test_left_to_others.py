@@ -27,6 +27,9 @@ FORBIDDEN = "forbid domain sales.example"
 class TwoCollections(Web):
     """Pages of another host that another collection takes over, and gives up again."""
 
+    deleted = 0
+    """In the last run."""
+
     def write_global(self, rules: str) -> None:
         (self.folder / "demo" / "global.rules").write_text(rules)
 
@@ -46,6 +49,7 @@ class TwoCollections(Web):
         foretold, opened = self.plan(), self.open()
         assert (opened.plan or foretold) == foretold
         self.work(opened.engine)
+        self.deleted = opened.engine.progress.deletes
         opened.engine.close()
         return foretold.deletions, foretold.held, self.sales
 
@@ -84,6 +88,7 @@ def test_a_host_that_leaves_the_global_rules_is_a_deletion_like_any_other(web: T
     web.write_global("allow domain a.example")
     assert web.start() == (MANY, 0, 0)
     assert report("demo", web.store).left_to_others == 0
+    assert web.deleted == MANY
 
 
 @pytest.fixture
