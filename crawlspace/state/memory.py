@@ -48,7 +48,6 @@ class MemoryStore(MemorySites):
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
         self._handing = MemoryHanding(self._urls, self._with_key, self._links)
-        self._refusals: Counter[str] = Counter()
         self._meta: dict[str, str] = {}
         self._last_id = 0
         self._set_aside = SetAside()
@@ -259,13 +258,6 @@ class MemoryStore(MemorySites):
 
     def schemes(self, site: str) -> frozenset[str]:
         return frozenset(row.url.partition(":")[0] for row in self._rows(site)) or ALL_SCHEMES
-
-    # refusals, counted across runs
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        self._refusals.update(by_reason)
-
-    def refusals(self) -> Mapping[str, int]:
-        return dict(self._refusals)
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:

@@ -1,6 +1,9 @@
-"""What the memory store keeps of sites beside their URLs."""
+"""What the memory store keeps beside URLs: of sites, and how many links were refused."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
 
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.store import RobotsEntry
@@ -8,7 +11,7 @@ from crawlspace.state.unreachable import UnreachableSite
 
 
 class MemorySites:
-    """Waits, health, robots.txt and failed runs, by site."""
+    """Waits, health, robots.txt and failed runs, by site; refused links by reason, counted across runs."""
 
     def __init__(self) -> None:
         self._waits: dict[str, tuple[int, int]] = {}
@@ -16,6 +19,7 @@ class MemorySites:
         self._health: dict[str, Health] = {}
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._unreachable: dict[str, UnreachableSite] = {}
+        self._refusals: Counter[str] = Counter()
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         if until is None:
@@ -40,3 +44,9 @@ class MemorySites:
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._robots[entry.site, entry.scheme] = entry
+
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        self._refusals.update(by_reason)
+
+    def refusals(self) -> Mapping[str, int]:
+        return dict(self._refusals)
