@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, collection, indexed, shared, states, unreachable
 from tests.sites import Reply, Site, page, serve, status
+from tests.unit.test_docs import json_in
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
@@ -48,6 +49,10 @@ def test_a_site_that_is_down_is_named_and_its_documents_wait_for_a_person(projec
     listed = made.scrapy("deletions", "demo").succeeded()
     assert listed.stdout.split()[:2] == ["host", "612"]
     assert listed.stdout.rstrip().endswith(f"{server.netloc}: no answer since then, 2 documents")
+    (line,) = made.scrapy("deletions", "demo", "--json").succeeded().stdout.splitlines()
+    documented = json_in("docs/commands.md", "scrapy deletions")[1]
+    assert isinstance(documented, dict)
+    assert list(json.loads(line)) == list(documented)
     approved = made.scrapy("deletions", "demo", "--approve").succeeded()
     assert "2 deletions are approved" in approved.stdout
     assert indexed(made) == []

@@ -185,7 +185,7 @@ def test_the_json_is_as_documented(demo: Project, run: Run) -> None:
         ("scrapy plan", run("plan", "demo", "--json")),
         ("scrapy deletions", run("deletions", "demo", "--json")),
     ):
-        (documented,) = json_in("docs/commands.md", title)
+        documented = json_in("docs/commands.md", title)[0]
         assert isinstance(documented, dict)
         assert list(documented) == list(json.loads(printed.stdout.splitlines()[0])), title
 
