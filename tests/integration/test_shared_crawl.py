@@ -212,8 +212,11 @@ def test_begun_with_a_file_and_finished_by_two(team: MakeTeam, project: MakeProj
     assert shared.indexed() == {state.url for state in stored.states(alone).values() if state.indexed}
 
 
-def test_two_workers_fetch_each_page_once(team: MakeTeam, four: list[Server]) -> None:
-    shared = team(*(server.url("/") for server in four))
+@pytest.mark.parametrize(
+    "settings", ["", "CRAWLSPACE_REFRESH_MIN = 1\nCRAWLSPACE_REFRESH_MAX = 1\n"], ids=["once", "due again at once"]
+)
+def test_two_workers_fetch_each_page_once(team: MakeTeam, four: list[Server], settings: str) -> None:
+    shared = team(*(server.url("/") for server in four), settings=settings)
     shared.start()
     shared.until(lambda: len(fetched(four)) > 2)
     shared.start()
