@@ -73,7 +73,7 @@ def _dead(urls: int) -> list[Row]:
 
 
 def _fill(store: SqliteStore, origin: str, urls: int) -> None:
-    """Six of ten URLs have a document and are due; the others are pending."""
+    """Six of ten URLs were fetched and are due; the others are pending. None has a document, which the index would miss."""
     site = parse(f"{origin}/").site
     for first in range(0, urls, _AT_ONCE):
         texts = [f"{origin}/{number}" for number in range(first, min(first + _AT_ONCE, urls))]
@@ -81,10 +81,10 @@ def _fill(store: SqliteStore, origin: str, urls: int) -> None:
     done = urls * 6 // 10
     with store._file.writing() as db:
         db.execute(
-            "UPDATE url SET state = 1, status = 200, indexed = 1, next_fetch = ?1, interval_s = 86400 WHERE id <= ?2",
+            "UPDATE url SET state = 1, status = 200, next_fetch = ?1, interval_s = 86400 WHERE id <= ?2",
             (_LONG_AGO, done),
         )
-        for name, by in (("state 0", -done), ("state 1", done), ("status 200", done), ("indexed", done)):
+        for name, by in (("state 0", -done), ("state 1", done), ("status 200", done)):
             db.execute("INSERT INTO tally VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = value + ?2", (name, by))
 
 
