@@ -198,6 +198,15 @@ def test_what_waits_of_one_that_is_held_is_sent_as_it_was(known: Known, store: S
     assert known.orders() == []
 
 
+def test_what_waits_of_one_that_is_held_is_sent_so_when_it_is_left_to_another_crawler(known: Known, store: Store) -> None:
+    known.discover(FORBIDDEN)
+    known.record(known.page(FORBIDDEN, "one", text="its text"))
+    before = store.orders("index", 10, now=NOW)
+    held(known, FORBIDDEN)
+    store.reclassify(Reclassified(given_up=[known.get(FORBIDDEN).id]), now=NOW)
+    assert store.orders("index", 10, now=NOW) == before
+
+
 def test_one_that_was_let_go_joins_with_its_next_document(known: Known, store: Store) -> None:
     known.crawled((FORBIDDEN, "one"), (A, "two"))
     held(known, FORBIDDEN)

@@ -247,14 +247,15 @@ end
 local function document_of(id)
   local row = get(id)
   local document = row and row[CHECKSUM] and call("HGET", P .. "document", id)
-  if not document then return nil end
+  local text = document and call("HGET", P .. "text", row[CHECKSUM])
+  if not text then return nil end
   local noted = standing(aside_then(id) or row[CHECKSUM]).noted
   prefetch(noted)
   local urls = {}
   for _, other in ipairs(noted) do
     if rows[other] then urls[#urls + 1] = rows[other][URL] end
   end
-  return {row[URL], document, call("HGET", P .. "text", row[CHECKSUM]) or "", unpack(urls)}
+  return {row[URL], document, text, unpack(urls)}
 end
 
 local function is_left_in_index(id) return call("SISMEMBER", P .. "left", id) == 1 end
