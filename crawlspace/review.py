@@ -27,6 +27,7 @@ from crawlspace.rules.action_rules import ActionKind, ActionRuleSet
 from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
 from crawlspace.rules.lint import Finding, lint_rules, lint_start_urls, lint_values
 from crawlspace.rules.lint_actions import Usage, lint_action_rules
+from crawlspace.rules.lint_expressions import lint_expressions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.setting_errors import read_with_defaults, setting_named
 from crawlspace.state.store import Store
@@ -131,6 +132,7 @@ def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iter
     if collection.action_rules is not None:
         yield from lint_action_rules(collection.action_rules.rules, accept=collection.action_rules.accept)
         yield from lint_values(collection.action_rules.rules)
+        yield from lint_expressions(collection.action_rules.rules)
         if collection.metadata_along_links:
             yield from _too_long_to_hand(collection.action_rules.rules)
     if store is not None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
 from crawlspace.counted import counted
+from crawlspace.decision import RuleRef
 from crawlspace.opening import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
+from crawlspace.printable import printable
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.memory import MemoryStore
 
 _KINDS = {
@@ -55,7 +58,9 @@ class Command(CollectionCommand):
         collection = load_collection(place.name, place.settings)
         shown, fields_changed, unknown = _plan(place, collection)
         if opts.json:
-            print_json({**shown.as_json(), "fields_changed": fields_changed, "hosts_without_addresses": unknown})
+            rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
+            beside_it = {"rules": rules, "fields_changed": fields_changed, "hosts_without_addresses": unknown}
+            print_json({**shown.as_json(), **beside_it})
         else:
             print("\n".join(_lines(shown, collection)))
             if fields_changed:
@@ -96,7 +101,7 @@ def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
             f"`scrapy deletions {name} --approve`. If not, mend the rules and look again.",
         )
     if shown.by_rule:
-        yield from _table("By rule", _largest(shown.by_rule))
+        yield from _table("By rule", _largest(shown.by_rule), _texts(collection))
     yield from _table("By host", shown.by_host)
     for kind, meaning in _KINDS.items():
         if shown.examples.get(kind):
@@ -113,14 +118,31 @@ def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:
         yield f"  and {len(hosts) - _ROWS:,} more"
 
 
-def _table(title: str, rows: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """A line for each name, with a column for each kind that there is."""
+def _texts(collection: Collection) -> dict[str, str]:
+    """The text of each rule, by its place."""
+    listed = [collection.rules, *([collection.global_rules] if collection.global_rules is not None else [])]
+    refs: list[RuleRef] = []
+    for rules in listed:
+        refs += [
+            *(rule.ref for rule in rules.domain),
+            *(rule.ref for rule in rules.prefix),
+            *(rule.ref for rule in rules.address),
+        ]
+    if collection.action_rules is not None:
+        refs += [rule.ref for rule in collection.action_rules.rules.rules]
+    return {str(ref): ref.text for ref in refs}
+
+
+def _table(title: str, rows: Mapping[str, Mapping[str, int]], texts: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """A line for each name, with a column for each kind that there is, and a line with its text."""
     kinds = [kind for kind in _KINDS if any(kind in numbers for numbers in rows.values())]
     yield ""
     yield f"{title:<{_NAME + 2}}" + "".join(f"{kind:>12}" for kind in kinds)
     for name, numbers in rows.items():
         columns = "".join(f"{numbers[kind]:>12,}" if kind in numbers else f"{'':>12}" for kind in kinds)
         yield f"  {shortened(name, _NAME):<{_NAME}}{columns}".rstrip()
+        if name in texts:
+            yield f"    {shortened(printable(texts[name]), WIDTH - 4)}"
 
 
 def _largest(rules: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:

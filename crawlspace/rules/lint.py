@@ -230,6 +230,8 @@ def _never_holding(atom: Atom) -> str | None:
         if value.high is None or value.high >= _SHORTEST.get(field, 0):
             return None
         return f"a length of {value.high} or less never matches: the {field} of a URL is longer"
+    if field is Field.HOST and isinstance(value, str) and (reason := _no_host(value, atom.kind)):
+        return reason
     kind, choices = (atom.kind, [frozenset({value})]) if isinstance(value, str) else (Kind.INSIDE, required_texts(value.source))
     for texts in choices:
         if texts and not any(_may_stand(text, field, kind, norm=atom.norm) for text in texts):
@@ -237,6 +239,17 @@ def _never_holding(atom: Atom) -> str | None:
             shown = text.removeprefix(".") if field is Field.HOST else text
             return f"{quoted(shown)} never matches: {_why_not(shown, field, kind)}"
     return None
+
+
+def _no_host(value: str, kind: Kind) -> str:
+    """Return why a value with a star, or a dot before a whole name, is in no host; empty if it has neither."""
+    name = value.lstrip("*.")
+    meant = f"; <Domain val={name!r}/> means {name} and every host below it" if name and "*" not in name else ""
+    if "*" in value:
+        return f"{value.lstrip('.')!r} never matches: a * stands for itself, and no host has one{meant}"
+    if value.startswith("." if kind in {Kind.EXACT, Kind.PREFIX} else ".."):
+        return f"{'.' + name!r} never matches: no host begins with a dot{meant}"
+    return ""
 
 
 def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:

@@ -145,10 +145,11 @@ def test_the_plan(demo: Project, run: Run) -> None:
         "crawl.rules:1": {"excluded": 1, "deletions": 1},
         "crawl.rules:2": {"excluded": 1, "deletions": 1},
     }
+    assert foretold["rules"]["crawl.rules:2"] == f"forbid prefix {SHOP}/"
     assert foretold["by_host"]["shop.example.com"] == {"excluded": 1, "deletions": 1}
     shown = run("plan", "demo").succeeded().stdout
     assert "By rule                                       excluded   deletions" in shown
-    assert "  crawl.rules:2                                      1           1\n" in shown
+    assert f"  crawl.rules:2                                      1           1\n    forbid prefix {SHOP}/\n" in shown
     assert f"leave the index\n  {HOME}/slip\n  {SHOP}/\n" in shown
     assert max(map(len, shown.splitlines())) <= WIDTH
     assert states(demo) == before
