@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tests.histories.configuration import HOUR, LONGEST_CYCLE, Configuration, Rule
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.web import HTML, IMAGE, OUTAGES, PLAIN, Page, Site, Web, host_of, path_of
+from tests.histories.web import DEATHS, HTML, IMAGE, OUTAGES, PLAIN, REFUSALS, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
 _SUFFIXES = ("", "", "", ".html", ".odd", "?v=1")
@@ -80,12 +80,45 @@ class Changes:
         down = [site for site in self._web.sites.values() if site.outage]
         if down and self._chance.random() < 0.4:
             site = self._chance.choice(down)
-            site.outage = ""
+            site.outage, site.is_dead = "", False
             return f"{site.host} is well again"
         site = self._chance.choice(list(self._web.sites.values()))
-        site.outage = self._chance.choice(kinds)
+        if self._drawn.refusals and self._chance.random() < 0.2:
+            kinds = REFUSALS
+        site.outage, site.is_dead = self._chance.choice(kinds), False
         site.robots_answers = self._chance.random() < 0.5
         return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
+
+    def death(self) -> str:
+        """Have a host be dead for good, or live again; not the first, which leads to all others."""
+        site = self._chance.choice(list(self._web.sites.values())[1:])
+        if site.is_dead and self._chance.random() < 0.5:
+            site.outage, site.is_dead = "", False
+            return f"{site.host} lives again"
+        site.outage, site.is_dead, site.robots_answers = self._chance.choice(DEATHS), True, False
+        return f"{site.host} is dead for good: {site.outage}"
+
+    def crowd(self) -> str:
+        """Have many pages on a site."""
+        site = self._any_site()
+        for _ in range(20):
+            self._web.put(self._new_page(site))
+        self._web.note_nearest()
+        return f"20 new pages on {site.host}"
+
+    def about_copies(self) -> str:
+        """Have pages on one site become copies of those on another, at shorter addresses."""
+        site, like = self._any_site(), self._any_site()
+        if site is like:
+            return "all is as before"
+        originals = [page for page in self._web.pages_of(like) if page.status == 200 and not page.failure and page.type == HTML]
+        for original in originals[: self._chance.randint(1, 5)]:
+            page = self._new_page(site, url=f"{site.home}p/{self._number(site)}")
+            page.title, page.text = original.title, original.text
+            page.canonical = self._chance.choice(("", "", page.url, original.url))
+            self._web.put(page)
+        self._web.note_nearest()
+        return f"{site.host} has copies of pages of {like.host}"
 
     # --- pages come and go ----------------------------------------------------------------------------------------
 

@@ -17,6 +17,13 @@ class Drawn:
     decisions: bool = True
     """Deletions that are held for the rules again and again, and what a person decides about them."""
 
+    refusals: bool = True
+    """Sites that answer 401, 403 or 404 to everything."""
+    dead: bool = True
+    """Hosts that are dead for good."""
+    copies: bool = True
+    """Copies of pages on another host, which must not displace them."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

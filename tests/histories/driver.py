@@ -227,12 +227,11 @@ class Machine:
     def kept(self, state: UrlState, configuration: Configuration) -> Kept:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
-        assert state.held is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = _checksum(title, text, configuration)
         key = None if now == state.checksum else ("as it was", state.checksum.hex())
-        return Kept(state.url, title, text, canonical, state.held.label, key)
+        return Kept(state.url, title, text, canonical, state.held.label if state.held is not None else "", key)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
@@ -311,6 +310,8 @@ class Machine:
             self.clock.advance(1)
             return True
         wait = engine.frontier.wake_in()
+        if wait is None and engine.collection.continuous and engine.is_idle():
+            return False  # nothing is known any more that could ever be due
         if wait is None:
             raise Stuck("nothing to ask for, nothing under way, nothing to wait for, and not done")
         if engine.collection.continuous and wait > 1 and self.clock.now() + wait > until:

@@ -21,11 +21,14 @@ from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import Fate, Machine, OnServer, Run
 from tests.histories.oracle import Indexed, Oracle, Past, Remembered, fails
 from tests.histories.team import TeamMachine
-from tests.histories.web import Site, Web, host_of
+from tests.histories.web import REFUSALS, Site, Web, host_of
 
 _SETTLE_EVERY = 7
 _LONGEST_CRAWL_S = HOUR / 2
 """Of a small web, where no site asks for a rest; less than the clock is set back by."""
+_MISSING = ("404", "410")
+_LARGE_SITE = 20
+"""Pages; a smaller site may lose all at once."""
 _MOST_ROUNDS = 10
 """After failures a page needs so many fetches till all is well: its site's last ones have to be good, and what is broken is to be sure of."""
 
@@ -132,6 +135,9 @@ class _History:
             self._say(self._command())
         elif what < 0.7:
             self._set_clock()
+        elif what < 0.72 and self._drawn.dead:
+            self._say(self._changes.death())
+            self._unsettled = True
         elif what < 0.76 and self._drawn.starts:
             self._say(self._changes.start_urls())
             self._note_elsewhere()
@@ -155,7 +161,20 @@ class _History:
                 self._say(self._command("recrawl", most=100))
             self._crawl(Fate())
             return
-        if what < 0.25:
+        if self._focus in ("refusals", "dead"):
+            if what < 0.5:
+                self._say(self._changes.outage(REFUSALS) if self._focus == "refusals" else self._changes.death())
+                self._unsettled = True
+            elif what < 0.6:
+                self._say(self._changes.crowd())
+            elif what < 0.7:
+                self._say(self._command("approve"))
+            for _ in range(chance.randint(1, 3)):
+                self._crawl_when_due()
+            return
+        if self._focus == "copies" and what < 0.6:
+            self._say(self._changes.about_copies() if what < 0.45 else self._changes.about_equal())
+        elif what < 0.25:
             self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
         elif self._focus == "starts" and what < 0.6:
             self._say(self._changes.start_urls())
@@ -250,6 +269,9 @@ class _History:
             told.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             told.differences += self._at_rest(after, index)
+            if self._drawn.copies and self._index_before is not None and not run.changes:
+                oracle = Oracle(self._web, self._configuration)
+                told.differences += oracle.displaced(self._index_before, index, _memory(after), self._past(after))
             self._index_before = index
         else:
             self._index_before = None
@@ -261,7 +283,7 @@ class _History:
     def _settle(self) -> None:
         """End all outages, and crawl until everything has been fetched often enough for the past to be over."""
         for site in self._web.sites.values():
-            site.outage = ""
+            site.outage = site.outage if site.is_dead else ""
         rounds = 3
         if self._unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
@@ -350,6 +372,7 @@ class _History:
         oracle = Oracle(self._web, self._configuration)
         lost: list[str] = []
         failing: Counter[str] = Counter()
+        missing: Counter[str] = Counter()
         for url, was in before.items():
             now = after.get(url)
             if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
@@ -357,11 +380,19 @@ class _History:
             host = self._web.site_of(url).host
             if host in down and was.held is None and not self._configuration.bars(url, self._web):
                 failing[host] += 1
-                if down[host] != "mostly":
+                if down[host] in _MISSING:
+                    missing[host] += 1
+                elif down[host] != "mostly":
                     yield f"LOST    {url}, though its site was down: {_row(was)}, now {_row(now)}"
             if was.indexed:
                 lost.append(url)
+        for host, number in missing.items():
+            documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
+            if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
+                yield f"LOST    {number} documents of {host}, which has none of its {documents} pages any more"
         for host, number in failing.items():
+            if down[host] in _MISSING:
+                continue
             if number > self._configuration.host_fetches // 2 + 1:
                 yield f"LOST    {number} documents of {host}, which mostly fails"
         if run.ended == "finished" and not self._configuration.continuous:
@@ -392,6 +423,13 @@ class _History:
             for state in states.values()
             if state.held is not None and state.checksum is not None
         ]
+        if dead := {site.host for site in self._web.sites.values() if site.is_dead}:
+            there = {one.url for one in kept}
+            kept += [
+                replace(self._machine.kept(state, self._configuration), why="dead")
+                for url, state in states.items()
+                if state.checksum is not None and url not in there and host_of(url) in dead
+            ]
         return Past(kept, self._elsewhere)
 
     def _note_elsewhere(self) -> None:

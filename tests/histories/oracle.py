@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
-from tests.histories.web import Page, Web, distances, host_of, path_of
+from tests.histories.web import Page, Web, distances, host_of, name_of, path_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
@@ -96,7 +96,7 @@ class Oracle:
 
     def _leads(self, url: str, distance: int, redirects: int) -> tuple[str, Iterable[str]]:
         page, most = self._web.page(url), self._configuration.max_redirects
-        if page is None or page.failure or page.status >= _ERRORS or redirects > most:
+        if page is None or page.failure or page.status >= _ERRORS or redirects > most or self._web.site_of(url).is_dead:
             return "", ()
         if self._configuration.verdict(url, web=self._web, depth=distance) is not None or self._configuration.bars(
             url, self._web
@@ -123,6 +123,25 @@ class Oracle:
                 yield from self._content_differences(documents[url], has)
             elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url):
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
+
+    def displaced(
+        self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past
+    ) -> Iterator[str]:
+        """Documents that left the index in one crawl for those of another host, though they are there as they were."""
+        documents, seen = self._documents(memory, past), self._configuration.content_key
+        for url in before.keys() - index.keys():
+            document = documents.get(url)
+            if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
+                continue
+            for other in documents.values():
+                is_new = other.url in index and other.url not in before
+                if (
+                    is_new
+                    and other.own_key == document.own_key
+                    and name_of(other.url) != name_of(url)
+                    and memory.get(url) == _DONE
+                ):
+                    yield f"LOST    {url}: to {other.url}, of another host"
 
     # --- the index ------------------------------------------------------------------------------------------------
 
@@ -174,7 +193,7 @@ class Oracle:
             documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
         for page in self._all_pages():
             may = self._remembered(page)
-            if page.url not in documents and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE)):
+            if page.url not in documents and not self._web.site_of(page.url).is_dead and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE)):
                 key = self._configuration.content_key(page.title, page.text)
                 canonical = self._canonical(page)
                 documents[page.url] = _Document(page.url, page.title, page.text, canonical, key, key)
@@ -205,8 +224,9 @@ class Oracle:
             link for page in self._web.pages.values() for link in (*page.links, page.canonical, page.location) if link
         }
         pages = {page.url: page for page in self._all_pages()}
+        dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
-            if url in kept:
+            if url in kept or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
             may = self._remembered(pages[url]) if url in pages else self._of_nothing(url, linked=url in linked_dead)
@@ -258,6 +278,8 @@ class Oracle:
 
     def _doubtful(self, kept: Kept, past: Past) -> Iterator[str]:
         """Whether a deletion may be held at all."""
+        if self._web.site_of(kept.url).is_dead:
+            return
         page = self._web.page(kept.url)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
@@ -309,7 +331,7 @@ def _groups(documents: Mapping[str, _Document]) -> list[list[_Document]]:
 
 def _always_better(one: _Document, other: _Document, group: Sequence[_Document]) -> bool:
     """Whether the first stands before the second, whichever of them was found first. Between hosts, the one that was indexed first stays."""
-    if host_of(one.url) != host_of(other.url) and one.aside == other.aside:
+    if name_of(one.url) != name_of(other.url) and one.aside == other.aside:
         return False
     return _rank(one, group, one.most) < _rank(other, group, other.least)
 

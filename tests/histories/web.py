@@ -58,6 +58,8 @@ class Site:
     dead: list[str] = field(default_factory=list)
     """What its home page links although there is nothing."""
     outage: str = ""
+    is_dead: bool = False
+    """The outage is no passing one."""
     robots_answers: bool = False
     """Its robots.txt does also while the site fails."""
     stamp: int = 0
@@ -210,9 +212,19 @@ class Web:
         return Answer(503, retry_after_s=30.0) if outage == "busy" else Answer(failure=outage)
 
 
+REFUSALS = ("401", "403", "403", "404", "404", "410", "451")
+"""What a whole site may answer, its robots.txt too: a firewall, a password that has expired, a document root that is lost."""
+DEATHS = ("refused", "timeout", "no host", "503")
+
+
 def host_of(url: str) -> str:
     """The host of an address, with its port where that stands there."""
     return url.split("/", 3)[2]
+
+
+def name_of(url: str) -> str:
+    """The host of an address, without its port."""
+    return host_of(url).partition(":")[0]
 
 
 def path_of(url: str) -> str:
