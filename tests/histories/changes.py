@@ -24,6 +24,8 @@ class Changes:
         self._web = web
         self._chance = chance
         self._drawn = drawn
+        self.by_spider = False
+        """The project's spider reads the answers: headers are drawn, and no plain texts, whose titles are their own matter."""
 
     def begin(self) -> None:
         """Have some pages on each site."""
@@ -88,6 +90,20 @@ class Changes:
         site.outage, site.is_dead = self._chance.choice(kinds), False
         site.robots_answers = self._chance.random() < 0.5
         return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
+
+    def headers(self) -> str:
+        """Have a page come with other headers, its body being as before."""
+        page, what = self._any_page(html=True), self._chance.random()
+        if what < 0.4:
+            page.header_noindex = not page.header_noindex
+            return f"{page.url} has {'' if page.header_noindex else 'no '}X-Robots-Tag"
+        if what < 0.7:
+            page.link_canonical = "" if page.link_canonical or page.canonical else self._any_page().url
+            return f"{page.url} has {page.link_canonical or 'no page'} as canonical in its Link header"
+        types = [page for page in self._web.pages.values() if page.type == IMAGE]
+        page = self._chance.choice([page, *types])
+        page.type = HTML if page.type == IMAGE else IMAGE
+        return f"{page.url} is {page.type}, and the same"
 
     def death(self) -> str:
         """Have a host be dead for good, or live again; not the first, which leads to all others."""
@@ -249,8 +265,9 @@ class Changes:
 
     def _type(self) -> str:
         page = self._any_page()
-        page.type = self._chance.choice((HTML, PLAIN, PLAIN, IMAGE))
+        page.type = self._chance.choice((HTML, IMAGE) if self.by_spider else (HTML, PLAIN, PLAIN, IMAGE))
         page.noindex, page.canonical, page.links = False, "", []
+        page.header_noindex, page.link_canonical = False, ""
         return f"{page.url} is {page.type}"
 
     def _apologise(self) -> str:
@@ -284,6 +301,7 @@ class Changes:
     def _name(self) -> str:
         """A page names a canonical one: another, itself, or one that isn't there."""
         page, named = self._any_page(html=True), self._any_page()
+        page.link_canonical = ""
         page.canonical = named.url if self._chance.random() < 0.8 else f"{self._web.site_of(page.url).home}p/none"
         if self._chance.random() < 0.3 and page is not named:
             named.title, named.text = page.title, page.text
@@ -346,6 +364,7 @@ class Changes:
 
     def _lead(self, page: Page, to: str) -> None:
         page.status, page.location, page.canonical = self._chance.choice((301, 302)), to, ""
+        page.link_canonical, page.header_noindex = "", False
         self._web.led_to.add(to)
 
     def _new_page(self, site: Site, *, url: str = "") -> Page:

@@ -24,6 +24,9 @@ class Drawn:
     copies: bool = True
     """Copies of pages on another host, which must not displace them."""
 
+    headers: bool = True
+    """Headers that decide about a page, on answers with a body and without."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

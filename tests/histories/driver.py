@@ -33,6 +33,7 @@ from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.histories.oracle import Indexed, Kept
+from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -123,6 +124,8 @@ class Machine:
         self._chance = chance
         self._memory = MemoryStore(sinks=(SINK,)) if in_memory else None
         self._memory_sink = MemorySink(SINK)
+        self.by_spider = False
+        """The project's own spider makes outcomes of the answers."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
@@ -333,6 +336,14 @@ class Machine:
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
         """As the collection's spider makes it of a response."""
+        if self.by_spider and not answer.failure:
+            read = Reader(engine).outcome(state, answer, conditional=conditional)
+            for url in (*answer.links, answer.canonical, answer.link_canonical, state.url):
+                if url:
+                    self._keys[url_key(url)] = url
+            if read.document is not None and read.checksum is not None:
+                self._contents[state.url, read.checksum] = self._latest[state.url] = (read.document.title, read.document.text)
+            return read
         status = _status(answer)
 
         def outcome(kind: OutcomeKind, status: int = status, reason: Reason | None = None) -> Outcome:

@@ -12,7 +12,7 @@ from tests.histories.web import Web
 
 def chosen(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
-    focuses = [name for name in ("starts", "clock", "decisions", "refusals", "dead", "copies") if getattr(drawn, name)]
+    focuses = [name for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers") if getattr(drawn, name)]
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
 
 

@@ -90,6 +90,10 @@ class _History:
         self._configuration = focus.fitting(self._focus, self._configuration, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
+        if drawn.headers and (self._focus == "headers" or chance.random() < 0.2):
+            self._machine.by_spider = self._changes.by_spider = True
+            for site in sites:
+                site.bare_304 = chance.random() < 0.3
         self._told = Told(seed)
         self._look()
         self._unsettled = False
@@ -148,43 +152,56 @@ class _History:
 
     def _dwell(self) -> None:
         """A step of what the history dwells on."""
-        chance, what = self._chance, self._chance.random()
+        chance = self._chance
         if self._focus == "clock":
-            if what < 0.4:
-                self._say(self._changes.outage(("busy", "503", "refused", "timeout", "flaky")))
-                self._unsettled = True
-            if what < 0.7:
-                self._machine.clock.advance(self._configuration.longest_wait)
-                self._crawl(Fate())
-                self._set_clock()
-            if what > 0.3:
-                self._say(self._command("recrawl", most=100))
-            self._crawl(Fate())
-            return
-        if self._focus in ("refusals", "dead"):
-            if what < 0.5:
-                self._say(self._changes.outage(REFUSALS) if self._focus == "refusals" else self._changes.death())
-                self._unsettled = True
-            elif what < 0.6:
-                self._say(self._changes.crowd())
-            elif what < 0.7:
-                self._say(self._command("approve"))
-            for _ in range(chance.randint(1, 3)):
+            self._dwell_on_clock()
+        elif self._focus in ("refusals", "dead"):
+            self._dwell_on_failures()
+        else:
+            what = chance.random()
+            if what < 0.25:
+                self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
+            elif what < 0.75:
+                self._say("; ".join(self._dwelling() for _ in range(chance.randint(1, 3))))
+                self._note_elsewhere()
+            if chance.random() < 0.7:
                 self._crawl_when_due()
-            return
-        if self._focus == "copies" and what < 0.6:
-            self._say(self._changes.about_copies() if what < 0.45 else self._changes.about_equal())
-        elif what < 0.25:
-            self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
-        elif self._focus == "starts" and what < 0.6:
-            self._say(self._changes.start_urls())
-            self._note_elsewhere()
-        elif self._focus == "decisions" and what < 0.45:
-            self._say(self._command(chance.choice(("approve", "approve", "discard"))))
-        elif self._focus == "decisions" and what < 0.65:
-            self._say("; ".join(self._changes.about_equal() for _ in range(chance.randint(1, 2))))
-        if chance.random() < 0.7:
+
+    def _dwelling(self) -> str:
+        changes, chance = self._changes, self._chance
+        if self._focus == "decisions":
+            return (
+                changes.about_equal()
+                if chance.random() < 0.4
+                else self._command(chance.choice(("approve", "approve", "discard")))
+            )
+        of_focus = {"starts": changes.start_urls, "copies": changes.about_copies, "headers": changes.headers}
+        return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
+
+    def _dwell_on_failures(self) -> None:
+        what = self._chance.random()
+        if what < 0.5:
+            self._say(self._changes.outage(REFUSALS) if self._focus == "refusals" else self._changes.death())
+            self._unsettled = True
+        elif what < 0.6:
+            self._say(self._changes.crowd())
+        elif what < 0.7:
+            self._say(self._command("approve"))
+        for _ in range(self._chance.randint(1, 3)):
             self._crawl_when_due()
+
+    def _dwell_on_clock(self) -> None:
+        what = self._chance.random()
+        if what < 0.4:
+            self._say(self._changes.outage(("busy", "503", "refused", "timeout", "flaky")))
+            self._unsettled = True
+        if what < 0.7:
+            self._machine.clock.advance(self._configuration.longest_wait)
+            self._crawl(Fate())
+            self._set_clock()
+        if what > 0.3:
+            self._say(self._command("recrawl", most=100))
+        self._crawl(Fate())
 
     def _crawl_when_due(self) -> None:
         self._machine.clock.advance(self._configuration.refresh_max + 1)

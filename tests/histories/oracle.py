@@ -193,7 +193,11 @@ class Oracle:
             documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
         for page in self._all_pages():
             may = self._remembered(page)
-            if page.url not in documents and not self._web.site_of(page.url).is_dead and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE)):
+            if (
+                page.url not in documents
+                and not self._web.site_of(page.url).is_dead
+                and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE))
+            ):
                 key = self._configuration.content_key(page.title, page.text)
                 canonical = self._canonical(page)
                 documents[page.url] = _Document(page.url, page.title, page.text, canonical, key, key)
@@ -210,7 +214,7 @@ class Oracle:
 
     def _canonical(self, page: Page) -> str:
         """The page that it names as its canonical one, if that is another one and in the crawl space."""
-        named = page.canonical
+        named = page.canonical or page.link_canonical
         if not named or named == page.url:
             return ""
         return "" if self._configuration.verdict(named, web=self._web, depth=None) is not None else named
@@ -221,7 +225,10 @@ class Oracle:
         kept = {one.url for one in past.kept}
         linked_dead = {url for site in self._web.sites.values() for url in site.dead} | set(self._web.starts)
         linked_dead |= {
-            link for page in self._web.pages.values() for link in (*page.links, page.canonical, page.location) if link
+            link
+            for page in self._web.pages.values()
+            for link in (*page.links, page.canonical, page.link_canonical, page.location)
+            if link
         }
         pages = {page.url: page for page in self._all_pages()}
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
@@ -259,7 +266,7 @@ class Oracle:
             return {("excluded", 780)}
         if configuration.is_soft_error(page):
             return {ABSENT, ("gone", 404)}
-        if page.noindex and configuration.meta_robots:
+        if (page.noindex or page.header_noindex) and configuration.meta_robots:
             return {("excluded", 2004)}
         return {("done", 200)}
 
@@ -318,7 +325,7 @@ class Oracle:
         if page is None:
             return "there is nothing"
         barred = ", barred" if self._configuration.bars(url, self._web) else ""
-        noindex = ", noindex" if page.noindex else ""
+        noindex = ", noindex" if page.noindex or page.header_noindex else ""
         return f"there is {page.failure or page.status} {page.title!r} {page.type}{barred}{noindex}"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 
@@ -58,6 +58,8 @@ class Site:
     dead: list[str] = field(default_factory=list)
     """What its home page links although there is nothing."""
     outage: str = ""
+    bare_304: bool = True
+    """Its 304 has no headers, and comes only where the headers of the page would be as before, too; else the validators are of the body."""
     is_dead: bool = False
     """The outage is no passing one."""
     robots_answers: bool = False
@@ -83,6 +85,8 @@ class Answer:
     type: str = HTML
     noindex: bool = False
     canonical: str = ""
+    header_noindex: bool = False
+    link_canonical: str = ""
     location: str = ""
     etag: str = ""
     last_modified: str = ""
@@ -184,7 +188,7 @@ class Web:
             return Answer(failure=page.failure)
         if page.status != 200:
             return Answer(page.status, location=page.location)
-        version = _version_of(page)
+        version = _version_of(page, whole=site.bare_304)
         new = Answer(
             200,
             title=page.title,
@@ -193,11 +197,15 @@ class Web:
             type=page.type,
             noindex=page.noindex,
             canonical=page.canonical,
+            header_noindex=page.header_noindex,
+            link_canonical=page.link_canonical,
             etag=f'"{version}"' if page.validator == "etag" else "",
             last_modified=version if page.validator == "modified" else "",
         )
         same = etag == new.etag if etag else last_modified == new.last_modified if last_modified else False
-        return Answer(304) if same else new
+        if not same:
+            return new
+        return Answer(304, type="") if site.bare_304 else replace(new, status=304, title="", text="", links=())
 
     def _failed(self, site: Site, url: str) -> Answer | None:
         outage = site.outage
@@ -232,9 +240,11 @@ def path_of(url: str) -> str:
     return "/" + url.split("/", 3)[3]
 
 
-def _version_of(page: Page) -> str:
-    """Differs whenever what is sent does."""
-    sent = (page.title, page.text, page.links, page.noindex, page.type, page.canonical, page.stamp)
+def _version_of(page: Page, *, whole: bool) -> str:
+    """Differs whenever what is sent does, or the body of it."""
+    sent: tuple[object, ...] = (page.title, page.text, page.links, page.noindex, page.canonical, page.stamp)
+    if whole:
+        sent += (page.type, page.header_noindex, page.link_canonical)
     return blake2b(repr(sent).encode(), digest_size=6).hexdigest()
 
 

@@ -1,0 +1,60 @@
+"""Has the project's own spider read simulated answers, headers and all, as it reads those of a download."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from scrapy.http import HtmlResponse
+
+from crawlspace.engine import Engine
+from crawlspace.model import Outcome, UrlState
+from crawlspace.runtime.requests import STATE, LeasedRequest
+from pipelines.dedupe import Fingerprint
+from spiders.collection import CollectionSpider
+from tests.histories.web import Answer
+
+
+class Reader:
+    """The spider of a crawl, with what it needs of a session."""
+
+    def __init__(self, engine: Engine) -> None:
+        sending = SimpleNamespace(ago_s=lambda site: 0.0)
+        session: Any = SimpleNamespace(engine=engine, collection=engine.collection, space=engine.space, sending=sending)
+        self._spider = CollectionSpider(name=engine.collection.name)
+        self._spider.session = session
+        self._spider._settle(session)
+        crawler: Any = SimpleNamespace(spider=self._spider)
+        self._fingerprint = Fingerprint(crawler)
+
+    def outcome(self, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
+        """What follows from an answer that has come."""
+        request = LeasedRequest(state.url, meta={STATE: state})
+        if conditional:
+            request.headers["If-None-Match"] = state.etag or "-"
+        response = HtmlResponse(state.url, status=answer.status, headers=_headers(answer), body=_body(answer), request=request)
+        (fetched,) = self._spider.parse(response)
+        outcome: Outcome = self._fingerprint.process_item(fetched).outcome
+        return outcome
+
+
+def _headers(answer: Answer) -> dict[str, str]:
+    headers = {
+        "Content-Type": answer.type,
+        "Location": answer.location,
+        "ETag": answer.etag,
+        "Last-Modified": answer.last_modified,
+        "X-Robots-Tag": "noindex" if answer.header_noindex else "",
+        "Link": f'<{answer.link_canonical}>; rel="canonical"' if answer.link_canonical else "",
+        "Retry-After": str(int(answer.retry_after_s)) if answer.retry_after_s is not None else "",
+    }
+    return {name: value for name, value in headers.items() if value}
+
+
+def _body(answer: Answer) -> bytes:
+    if answer.status != 200:
+        return b""
+    head = '<meta name="robots" content="noindex">' if answer.noindex else ""
+    head += f'<link rel="canonical" href="{answer.canonical}">' if answer.canonical else ""
+    links = "".join(f'<a href="{link}"></a>' for link in answer.links)
+    return f"<title>{answer.title}</title>{head}<p>{answer.text}</p>{links}".encode()
