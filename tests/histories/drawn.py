@@ -11,7 +11,7 @@ class Drawn:
 
     starts: bool = True
     """Start URLs that come and go."""
-    clock: bool = False
+    clock: bool = True
     """A clock that is set forward as well as back, and crawls that must not wait for that."""
 
     decisions: bool = True

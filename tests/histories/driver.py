@@ -32,7 +32,7 @@ from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.histories.oracle import Indexed, Kept
+from tests.histories.oracle import AS_IT_WAS, Indexed, Kept
 from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
 
@@ -233,7 +233,7 @@ class Machine:
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = _checksum(title, text, configuration)
-        key = None if now == state.checksum else ("as it was", state.checksum.hex())
+        key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
         return Kept(state.url, title, text, canonical, state.held.label if state.held is not None else "", key)
 
     # --- a crawl --------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ Remembered = tuple[str, int | None]
 ABSENT: Remembered = ("absent", None)
 IN_NO_GROUP = "in no group"
 """What the key of a document begins with that is held for the rules."""
+AS_IT_WAS = "as it was"
+"""What it begins with where the document is held as it was, and equal to what was equal to it then."""
 _DONE: Remembered = ("done", 200)
 _OK, _ERRORS = 200, 400
 _MANY_FAIL = 0.35
@@ -349,8 +351,8 @@ def _rank(document: _Document, group: Sequence[_Document], redirects: int) -> tu
 
 
 def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Document]) -> Iterator[str]:
-    if document.own_key[0] == IN_NO_GROUP:
-        return  # it is as it was when it was held
+    if document.own_key[0] in (IN_NO_GROUP, AS_IT_WAS):
+        return  # so are they
     others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
     if has.duplicates != others:
         yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"

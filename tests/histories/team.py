@@ -227,7 +227,7 @@ class TeamMachine(Machine):
             team.join()
         began = self.clock.now()
         run.ended = team.work(run)
-        run.lasted = self.clock.now() - began
+        run.lasted = run.stalled = self.clock.now() - began
 
     def joined(self, collection: Collection, sink: Sink, countdown: Countdown) -> Member:
         calls = Calls(self._chance)
