@@ -232,7 +232,11 @@ class _History:
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
         if name in ("approve", "discard") and not crawled:
-            undecided = [url for url, state in self._known.items() if state.held is Held.RULES and state.checksum is not None]
+            undecided = [
+                url
+                for url, state in self._known.items()
+                if state.held is Held.RULES and (state.checksum is not None or _is_left(state))
+            ]
             self._told.differences += [f"HELD    {url}: after all was decided, {_row(self._known[url])}" for url in undecided]
         self._note_unknown()
         return said
@@ -354,14 +358,15 @@ class _History:
         for url in sorted(rows - index.keys()):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
-            if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(states.get(url)):
+            state = states.get(url)
+            if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(state) and not _is_left(state):
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
         counts = self._counts
         found = {
             "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
             "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
             "indexed": len(rows),
-            "held": sum(1 for one in states.values() if one.held is not None and one.indexed),
+            "held": sum(1 for one in states.values() if one.held is not None and (one.indexed or _is_left(one))),
             "retrying": sum(1 for one in states.values() if one.retries),
             "outbox": 0,
             "parked": 0,
@@ -447,7 +452,7 @@ class _History:
                 for url, state in states.items()
                 if state.checksum is not None and url not in there and host_of(url) in dead
             ]
-        return Past(kept, self._elsewhere)
+        return Past(kept, self._elsewhere, {url for url, state in states.items() if _is_left(state)})
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""
@@ -483,6 +488,11 @@ class _History:
 def _is_awaited(state: UrlState | None) -> bool:
     """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
     return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
+
+
+def _is_left(state: UrlState | None) -> bool:
+    """What was left in the index for another crawler is to be deleted, and that is held."""
+    return state is not None and state.status == ELSEWHERE and state.held is Held.RULES
 
 
 def _memory(states: Mapping[str, UrlState]) -> dict[str, Remembered]:

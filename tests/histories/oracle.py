@@ -7,7 +7,7 @@ that some past leads to is right.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -56,6 +56,8 @@ class Past:
     kept: Sequence[Kept] = ()
     elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
     """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
+    left: Collection[str] = ()
+    """Addresses whose documents were left to another crawler, and whose deletion is held."""
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ class Oracle:
         for url, has in index.items():
             if url in documents:
                 yield from self._content_differences(documents[url], has)
-            elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url):
+            elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url) and url not in past.left:
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
 
     def displaced(
@@ -173,6 +175,8 @@ class Oracle:
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
     def _other_differences(self, url: str, has: Indexed, past: Past) -> Iterator[str]:
+        if url in past.left:
+            return
         if ELSEWHERE not in self.verdicts(url):
             yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
         elif url not in past.elsewhere:
