@@ -105,6 +105,15 @@ class Changes:
         page.type = HTML if page.type == IMAGE else IMAGE
         return f"{page.url} is {page.type}, and the same"
 
+    def links(self) -> str:
+        """Have a page below /p/ lead elsewhere."""
+        page = self._any_page(html=True)
+        if not path_of(page.url).startswith("/p/"):
+            return self._relink()
+        page.links = [self._any_page(deep=True).url for _ in range(self._chance.randint(0, 3))]
+        self._web.note_nearest()
+        return f"{page.url} links {page.links}"
+
     def death(self) -> str:
         """Have a host be dead for good, or live again; not the first, which leads to all others."""
         site = self._chance.choice(list(self._web.sites.values())[1:])

@@ -60,6 +60,8 @@ class Configuration:
     checksum_title: bool = True
     cut_off: int = 0
     soft_errors: bool = False
+    field: str = ""
+    """What rules.xml adds to the pages below /p/, and they hand along their links."""
     delay: float = 0.0
     retry_times: int = 1
     max_redirects: int = 10
@@ -108,6 +110,10 @@ class Configuration:
         """Two documents with one key are the same."""
         compared = text[: self.cut_off] if self.cut_off else text
         return (title, compared) if self.checksum_title else (compared,)
+
+    def field_of(self, url: str) -> str:
+        """What the rules say of an address itself."""
+        return self.field if path_of(url).startswith("/p/") else ""
 
     def settings(self) -> dict[str, object]:
         """What differs from the crawler's own defaults."""
@@ -166,6 +172,11 @@ class Configuration:
 
 def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
     return next((rule for rule in rules if rule.kind == kind and rule.applies(url)), None)
+
+
+def rules_xml(field: str) -> str:
+    """A file that adds a field to the pages below /p/."""
+    return f'<Rules><Rule><Path val="/p/"/><AddMeta name="kind" value="{field}"/></Rule></Rules>\n'
 
 
 def _folder(url: str) -> str:

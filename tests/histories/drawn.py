@@ -27,6 +27,9 @@ class Drawn:
     headers: bool = True
     """Headers that decide about a page, on answers with a body and without."""
 
+    fields: bool = True
+    """Fields that rules add, handed along links."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

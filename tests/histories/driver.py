@@ -30,7 +30,7 @@ from crawlspace.state.sqlite import SqliteStore
 from crawlspace.upkeep import Made, Upkeep
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
-from tests.histories.configuration import Configuration
+from tests.histories.configuration import Configuration, rules_xml
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.histories.oracle import AS_IT_WAS, Indexed, Kept
 from tests.histories.reading import Reader
@@ -137,6 +137,7 @@ class Machine:
         folder = self._folder / "collections" / NAME
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
         (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in self._web.start_urls()))
+        (folder / "rules.xml").write_text(rules_xml(configuration.field) if configuration.field else "<Rules/>\n")
         shared = self._folder / "collections" / "global.rules"
         if configuration.global_rules is None:
             shared.unlink(missing_ok=True)
@@ -225,7 +226,10 @@ class Machine:
                 documents = [document for url in index.urls() if (document := index.get(url)) is not None]
             finally:
                 index.close()
-        return {each.url: Indexed(each.title, each.text, frozenset(each.duplicates)) for each in documents}
+        return {
+            each.url: Indexed(each.title, each.text, frozenset(each.duplicates), each.fields.get("kind", ""))
+            for each in documents
+        }
 
     def kept(self, state: UrlState, configuration: Configuration) -> Kept:
         """A document whose deletion is held, as it was when it was fetched."""

@@ -12,7 +12,11 @@ from tests.histories.web import Web
 
 def chosen(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
-    focuses = [name for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers") if getattr(drawn, name)]
+    focuses = [
+        name
+        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields")
+        if getattr(drawn, name)
+    ]
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
 
 
@@ -22,7 +26,9 @@ def fitting(focus: str, configuration: Configuration, chance: random.Random) -> 
         return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
     if focus == "clock":
         return replace(configuration, delay=chance.choice((0.0, 0.0, 2.0)))
-    if focus == "decisions":
+    if focus == "fields":
+        configuration = replace(configuration, field="old")
+    if focus in ("decisions", "fields"):
         return replace(configuration, max_deletions=chance.choice((0, 1, 2)), max_deletions_percent=0)
     return configuration
 
@@ -37,7 +43,9 @@ def changed(focus: str, configuration: Configuration, web: Web, chance: random.R
                 replace(configuration, entire_site=not configuration.entire_site),
             )
         )
-    if focus == "decisions":
+    if focus == "fields" and chance.random() < 0.2:
+        return replace(configuration, field=chance.choice(("old", "new")))
+    if focus in ("decisions", "fields"):
         hosts = [*web.sites][1:]
         page = chance.choice([*web.pages])
         target = Rule(False, "domain", chance.choice(hosts)) if chance.random() < 0.6 else Rule(False, "prefix", page)

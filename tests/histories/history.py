@@ -90,7 +90,7 @@ class _History:
         self._configuration = focus.fitting(self._focus, self._configuration, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
-        if drawn.headers and (self._focus == "headers" or chance.random() < 0.2):
+        if self._focus == "fields" or (drawn.headers and (self._focus == "headers" or chance.random() < 0.2)):
             self._machine.by_spider = self._changes.by_spider = True
             for site in sites:
                 site.bare_304 = chance.random() < 0.3
@@ -98,6 +98,8 @@ class _History:
         self._look()
         self._unsettled = False
         """A site or a page has failed since the last settled state."""
+        self._regrouping = False
+        """What makes pages equal has changed since the last settled state."""
         self._asked_to_wait = False
         """A site has, in the last crawl: by the rule for that it may take an hour."""
         self._clock_off = 0
@@ -169,13 +171,20 @@ class _History:
 
     def _dwelling(self) -> str:
         changes, chance = self._changes, self._chance
+        if self._focus == "fields" and chance.random() < 0.3:
+            return self._command("approve")
         if self._focus == "decisions":
             return (
                 changes.about_equal()
                 if chance.random() < 0.4
                 else self._command(chance.choice(("approve", "approve", "discard")))
             )
-        of_focus = {"starts": changes.start_urls, "copies": changes.about_copies, "headers": changes.headers}
+        of_focus = {
+            "starts": changes.start_urls,
+            "copies": changes.about_copies,
+            "headers": changes.headers,
+            "fields": changes.links,
+        }
         return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
 
     def _dwell_on_failures(self) -> None:
@@ -245,6 +254,8 @@ class _History:
         before = self._configuration
         self._configuration = new or reconfigured(before, self._web, self._chance)
         self._note_elsewhere()
+        content = before.checksum_title, before.cut_off
+        self._regrouping = self._regrouping or content != (self._configuration.checksum_title, self._configuration.cut_off)
         if self._configuration.refresh_max < before.refresh_max:
             self._clock_off = max(1, self._clock_off)  # what was due later is due after the new interval, from the next start on
         changed = [
@@ -290,7 +301,7 @@ class _History:
             told.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             told.differences += self._at_rest(after, index)
-            if self._drawn.copies and self._index_before is not None and not run.changes:
+            if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
                 told.differences += oracle.displaced(self._index_before, index, _memory(after), self._past(after))
             self._index_before = index
@@ -321,6 +332,7 @@ class _History:
             self._crawl(Fate(), everything_due=everything_due)
             if self._told.differences:
                 return
+        self._regrouping = False
         self._told.checks += 1
         with self._machine.store() as store:
             store.check()
@@ -492,7 +504,7 @@ def _is_awaited(state: UrlState | None) -> bool:
 
 def _is_left(state: UrlState | None) -> bool:
     """What was left in the index for another crawler is to be deleted, and that is held."""
-    return state is not None and state.status == ELSEWHERE and state.held is Held.RULES
+    return state is not None and state.checksum is None and state.held in (Held.RULES, Held.MANY)
 
 
 def _memory(states: Mapping[str, UrlState]) -> dict[str, Remembered]:

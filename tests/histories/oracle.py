@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
+from tests.histories.handed import fields_of
 from tests.histories.web import Page, Web, distances, host_of, name_of, path_of
 
 Remembered = tuple[str, int | None]
@@ -34,6 +35,8 @@ class Indexed:
     title: str
     text: str
     duplicates: frozenset[str] = frozenset()
+    field: str = ""
+    """What rules have added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,7 @@ class Oracle:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
                 yield from self._content_differences(one, index[one.url])
                 yield from _noted_differences(one, index[one.url], group)
+                yield from self._field_differences(one, index[one.url], memory, past)
         for url, has in index.items():
             if url not in documents:
                 yield from self._other_differences(url, has, past)
@@ -173,6 +177,26 @@ class Oracle:
         seen = self._configuration.content_key
         if document.as_it_is and seen(has.title, has.text) != seen(document.title, document.text):
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
+
+    def _field_differences(
+        self, document: _Document, has: Indexed, memory: Mapping[str, Remembered], past: Past
+    ) -> Iterator[str]:
+        if document.url in {one.url for one in past.kept}:
+            return
+        kept = {one.url for one in past.kept}
+
+        def is_crawled(page: Page) -> bool | None:
+            if page.url in kept or page.failure or page.status >= _ERRORS or self._web.site_of(page.url).is_dead:
+                return None if page.url in memory else False
+            if self.verdicts(page.url) != {None} or page.url not in self.reached or self._configuration.bars(page.url, self._web):
+                return None if None in self.verdicts(page.url) and not self._configuration.bars(page.url, self._web) else False
+            return bool(page.location) or (self._configuration.takes(page) and not self._configuration.is_soft_error(page))
+
+        may = fields_of(
+            document.url, web=self._web, configuration=self._configuration, pages=self._all_pages(), is_crawled=is_crawled
+        )
+        if has.field not in may:
+            yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"
 
     def _other_differences(self, url: str, has: Indexed, past: Past) -> Iterator[str]:
         if url in past.left:

@@ -1,0 +1,37 @@
+"""What fields a document must have: those that a rule adds to its own address, and those handed to it by pages that lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.histories.configuration import Configuration
+from tests.histories.web import Page, Web
+
+Certain = Callable[[Page], bool | None]
+"""Whether a page is crawled, so that what it hands counts; None where the present does not tell."""
+
+
+def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain) -> set[str]:
+    """The values that the field may have; "" for none."""
+    own = configuration.field_of(url)
+    if own:
+        return {own}
+    return _handed(url, web, configuration, pages, is_crawled, set())
+
+
+def _handed(url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]) -> set[str]:
+    """A link hands on what the rules say of its page; a redirect that, and what was handed to itself."""
+    may, for_sure = set(), False
+    for page in pages:
+        leads = page.location == url if page.location else url in (*page.links, page.canonical, page.link_canonical)
+        if not leads or page.url == url or page.url in seen:
+            continue
+        values = {configuration.field_of(page.url)}
+        if page.location and values == {""}:
+            values = _handed(page.url, web, configuration, pages, is_crawled, {*seen, url})
+        crawled = is_crawled(page)
+        if crawled is False or values == {""}:
+            continue
+        may |= values
+        for_sure = for_sure or (crawled is True and "" not in values and url != page.link_canonical)
+    return may - {""} if for_sure else may | {""}
