@@ -195,6 +195,7 @@ class Oracle:
         may = fields_of(
             document.url, web=self._web, configuration=self._configuration, pages=self._all_pages(), is_crawled=is_crawled
         )
+        may |= {self._configuration.field_of(url) for url in kept} - {""}  # they hand on what they did, wherever they led
         if has.field not in may:
             yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"
 
