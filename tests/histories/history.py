@@ -378,11 +378,12 @@ class _History:
             if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(state) and not _is_left(state):
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
         counts = self._counts
+        held = sum(1 for one in states.values() if one.held is not None and (one.indexed or _is_left(one)))
         found = {
             "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
             "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
             "indexed": len(rows),
-            "held": sum(1 for one in states.values() if one.held is not None and (one.indexed or _is_left(one))),
+            "held": held,
             "retrying": sum(1 for one in states.values() if one.retries),
             "outbox": 0,
             "parked": 0,
@@ -397,9 +398,9 @@ class _History:
             "parked": counts.parked,
         }
         is_down = self._has_been_down or self._unsettled
-        most_held = found["held"] + (len(rows) if is_down else 0)
+        most_held = held + (len(rows) if is_down else 0)
         for name, number in found.items():
-            if name == "held" and number <= counts.held <= most_held:
+            if name == "held" and held <= counts.held <= most_held:
                 continue  # with the documents of sites that cannot be reached
             if told[name] != number:
                 yield f"COUNTS  {name}: {told[name]}, must be {number}"
@@ -465,14 +466,16 @@ class _History:
             for state in states.values()
             if state.held is not None and state.checksum is not None
         ]
-        if dead := {site.host for site in self._web.sites.values() if site.is_dead}:
+        dead = {site.host for site in self._web.sites.values() if site.is_dead}
+        if dead:
             there = {one.url for one in kept}
             kept += [
                 replace(self._machine.kept(state, self._configuration), why="dead")
                 for url, state in states.items()
                 if state.checksum is not None and url not in there and host_of(url) in dead
             ]
-        return Past(kept, self._elsewhere, {url for url, state in states.items() if _is_left(state)})
+        left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
+        return Past(kept, self._elsewhere, left)
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""
