@@ -2,17 +2,20 @@
 #
 #   make PYTHON=python3.13 env     another Python than `python3`
 #   make PIP_FLAGS=--no-index …    further options for pip
+#   make FUZZ_SECONDS=60 FUZZ_TARGETS="html robots" fuzz
 
 PYTHON ?= python3
 UV ?= uv
 PIP_FLAGS ?=
+FUZZ_SECONDS ?= 300
+FUZZ_TARGETS ?=
 
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev demo test lint bench lock clean python broken
+.PHONY: help env env-dev demo test lint bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -20,8 +23,9 @@ help:
 	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
+	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
 	@echo "make lock    pin the newest versions that pyproject.toml allows (needs uv)"
-	@echo "make clean   remove .venv, caches and what the demo has written"
+	@echo "make clean   remove .venv, .venv-fuzz, caches, and what the demo and make fuzz have written"
 
 env: .venv/.env
 env-dev: .venv/.env-dev
@@ -68,7 +72,22 @@ test: lint
 bench: env
 	@$(RUN) -m benchmarks.run
 
-# The files hold versions and hashes and no address, so that any package index serves. The second is the first and the developers' tools.
+fuzz: .venv-fuzz/.env
+	@.venv-fuzz/bin/python -m tests.fuzz run --seconds "$(FUZZ_SECONDS)" $(FUZZ_TARGETS)
+
+# An environment of its own: the fuzzer has wheels for few machines, and nothing else needs it.
+.venv-fuzz/.env: requirements-fuzz.txt
+	@$(MAKE) --no-print-directory python
+	@"$(PYTHON)" -c 'import platform, sys; sys.exit(not ((3, 11) <= sys.version_info < (3, 15) and sys.platform == "linux" and platform.machine() == "x86_64"))' || { \
+	  echo "make fuzz needs Python 3.11 to 3.14 on Linux on x86_64, for which atheris has wheels, and $(PYTHON) is $$("$(PYTHON)" -V 2>&1) on $$(uname -sm): name another one: make PYTHON=python3.11 fuzz" >&2; exit 1; }
+	@echo "Installing requirements-fuzz.txt into .venv-fuzz ..."
+	@"$(PYTHON)" -m venv --clear .venv-fuzz
+	@.venv-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: $(PIP_FLAGS) -r requirements-fuzz.txt || { \
+	  echo "make fuzz could not install requirements-fuzz.txt into .venv-fuzz; the lines above say why" >&2; exit 1; }
+	@touch $@
+
+# The files hold versions and hashes and no address, so that any package index serves. The second is the first and the developers' tools,
+# the third the first and the fuzzer.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
 
@@ -76,7 +95,8 @@ lock:
 	@command -v "$(UV)" >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make UV=path/to/uv lock" >&2; exit 1; }
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	$(COMPILE) --extra fuzz --constraint requirements.txt --output-file requirements-fuzz.txt
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache build ./*.egg-info examples/intranet/data
+	rm -rf .venv .venv-fuzz .mypy_cache .pytest_cache .ruff_cache build ./*.egg-info examples/intranet/data
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

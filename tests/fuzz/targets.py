@@ -1,0 +1,275 @@
+"""What is fuzzed: for each target a function that does with any bytes what a crawl or a command does with them.
+
+The exceptions that a function of ours documents are caught here, as its callers do. Any other one is a finding. Where a target needs
+more than one text, the first line of the input is the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from crawlspace.clock import FakeClock
+from crawlspace.collection_files import read_rules, read_start_urls
+from crawlspace.content.charset import charset_parameter
+from crawlspace.content.fingerprint import checksum
+from crawlspace.content.headers import read_headers
+from crawlspace.content.html import extract
+from crawlspace.content.mime import sniff
+from crawlspace.content.text import extract_text_document
+from crawlspace.content_type import essence
+from crawlspace.errors import ConfigError, RuleFileError
+from crawlspace.frontier.robots import Answer, Robots, product_token
+from crawlspace.rules.actions import CompiledActions
+from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
+from crawlspace.rules.lint import lint_rules, lint_values
+from crawlspace.rules.lint_actions import lint_action_rules
+from crawlspace.rules.lint_expressions import lint_expressions
+from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
+from crawlspace.rules.rules_xml import parse_rules_xml
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.retry_after import retry_after_s
+from crawlspace.state.store import RobotsEntry
+from crawlspace.urls import MalformedUrl, document_id, join, parse
+
+PAGE = "http://www.example.com/docs/index.html?page=2"
+URLS = tuple(
+    map(
+        parse,
+        (
+            PAGE,
+            "https://Intranet.example:8443/a/b/c/Report.PDF;v=1?id=7&x=%C3%A4",
+            "http://[2001:db8::1]/%7Euser/",
+            "http://10.1.2.3/",
+            f"http://a.example/{'x/' * 500}",
+        ),
+    )
+)
+"""What rules are asked about."""
+
+
+class Target(NamedTuple):
+    run: Callable[[bytes], object]
+    words: tuple[str, ...] = ()
+    """What means something in such an input; the fuzzer puts them together."""
+
+
+def crawl_rules(data: bytes) -> None:
+    """Read a crawl.rules, check it, and decide by it."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "crawl.rules").write_bytes(data)
+        try:
+            rules, _ = read_rules(Path(folder))
+        except ConfigError as error:
+            str(error)
+            return
+    for finding in lint_rules(rules, Limits()):
+        str(finding)
+    space = CrawlSpace(rules, Limits(), [])
+    for url in URLS:
+        space.decide_url(url)
+        space.at_connect(url.host, url.port, "10.1.2.3")
+
+
+def rules_xml(data: bytes) -> None:
+    """Read a rules.xml, check it, and ask it."""
+    try:
+        rules = parse_rules_xml(data, file="rules.xml")
+    except RuleFileError as error:
+        str(error)
+        return
+    for finding in [*lint_action_rules(rules), *lint_values(rules), *lint_expressions(rules)]:
+        str(finding)
+    actions = CompiledActions(rules, accept=True, index=True, follow=True)
+    for url in URLS:
+        actions.evaluate(url)
+
+
+def html(data: bytes) -> None:
+    """Read a page; the first line is its Content-Type."""
+    declared, body = _first_line(data)
+    content_type = declared.decode("latin-1")
+    kind = sniff(content_type, body)
+    page = extract(
+        body,
+        url=PAGE,
+        charset=charset_parameter(content_type),
+        agent_names=("crawlspace",),
+        xhtml=kind == "application/xhtml+xml",
+    )
+    checksum(page.text, title=page.title)
+    for href in page.followed:
+        _joined(page.base, href)
+
+
+def text(data: bytes) -> None:
+    """Read a document that is text; the first line is its Content-Type."""
+    declared, body = _first_line(data)
+    content_type = declared.decode("latin-1")
+    sniff(content_type, body)
+    extract_text_document(body, url=PAGE, content_type=content_type, charset=charset_parameter(content_type))
+
+
+def urls(data: bytes) -> None:
+    """Follow a link, the second line, on a page, the first."""
+    base, href = (part.decode("utf-8", "surrogateescape") for part in _first_line(data))
+    _joined(base, href)
+    _joined(PAGE, href)
+    _joined(href, "")
+
+
+def headers(data: bytes) -> None:
+    """Read the headers of an answer, `Name: value` a line."""
+    found: dict[str, list[str]] = {}
+    for line in data.decode("latin-1").split("\n"):
+        name, _, value = line.partition(":")
+        found.setdefault(name.strip().lower(), []).append(value.strip())
+    said = read_headers(lambda name: found.get(name.lower(), []), url=PAGE, agent_names=("crawlspace",))
+    essence(said.content_type)
+    charset_parameter(said.content_type)
+    sniff(said.content_type, b"\x00%PDF-")
+    for value in found.get("retry-after", []):
+        seconds = retry_after_s(value, now=1_750_000_000.0)
+        assert seconds is None or seconds >= 0
+    for value in found.get("location", []):
+        _joined(PAGE, value)
+
+
+def robots(data: bytes) -> None:
+    """Keep a robots.txt and ask it; the first line is a user agent."""
+    agent, body = (part.decode("utf-8", "replace") for part in _first_line(data))
+    product_token(agent)
+    for name in ("crawlspace/1.0", agent):
+        asked = Robots(_OneSite(), clock=FakeClock(), user_agent=name, ttl_s=3600)
+        asked.save("www.example.com:80", "http", status=200, body=body)
+        for path in ("/", "/docs/index.html?page=2", f"/{'x/' * 500}", "/%7euser/a;b?c=*$"):
+            assert asked.ask(f"http://www.example.com{path}", site="www.example.com:80") is not Answer.UNKNOWN
+        assert 0 <= asked.delay_of("www.example.com:80", "http") <= 60
+
+
+def start_urls(data: bytes) -> None:
+    """Read a start_urls.txt."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "start_urls.txt").write_bytes(data)
+        try:
+            found = read_start_urls(Path(folder), {})
+        except ConfigError as error:
+            str(error)
+            return
+    CrawlSpace(_NO_RULES, Limits(), [one.url for one in found])
+
+
+def patterns(data: bytes) -> None:
+    """Look for a text, the first line, with patterns, the others."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    searched, written = lines[0][:DEFAULT_MAX_URL_LENGTH], lines[1:]
+    for open_end in (False, True):
+        index = PatternIndex(written, open_end=open_end)
+        found = index.first(searched)
+        assert index.covering(searched, Budget(1_000)) >= found
+        if len(data) < 200:
+            expected = (n for n, one in enumerate(written) if _matches(f"{one}*" if open_end else one, searched))
+            assert found == next(expected, NO_MATCH)
+
+
+TARGETS = {
+    "crawl_rules": Target(
+        crawl_rules,
+        ("allow ", "forbid ", "domain ", "prefix ", "address ", "http://", "https://", "*.", "10.0.0.0/8", "255.0.255.0", "::/0", "#", "\n"),
+    ),
+    "rules_xml": Target(
+        rules_xml,
+        (
+            "<Rules>", "</Rules>", "<Rule>", "</Rule>", "<And>", "</And>", "<Or>", "</Or>", "<Not>", "</Not>", "<Atom ", "<Domain ",
+            "<Host ", "<Path ", "<Ext ", "<Url ", "<Scheme ", "<Query ", "<InQuery ", "<Length ", "/>", ' val="', ' value="', ' field="url"',
+            ' field="path"', ' field="query"', ' kind="inside"', ' kind="prefix"', ' kind="suffix"', ' kind="length"', ' norm="none"',
+            ' norm="lower"', ' literal="true"', "<Accept/>", "<Ignore/>", "<Index/>", "<NoIndex/>", "<Follow/>", "<NoFollow/>",
+            '<Source name="a"/>', '<AddMeta name="a" value="b"/>', '<Priority shift="2"/>', "\\[", "\\]", "\\(", "\\)", "\\|", "\\.", "\\*",
+            "\\+", "\\?", "\\{9\\}", "\\^", "\\$", "&amp;", "&#10;", "[3:9]", "<!--", "-->", "<![CDATA[", "]]>", "<?xml version='1.0'?>",
+        ),
+    ),
+    "html": Target(
+        html,
+        (
+            "text/html\n", "application/xhtml+xml\n", "text/html; charset=", "<a href=", "<base href=", "<meta name=robots content=",
+            "<meta charset=", '<meta http-equiv="refresh" content="0;url=', "<link rel=canonical href=", "<title>", "</title>", "<script>",
+            "</script>", "<style>", "</style>", "<!--", "-->", "<![CDATA[", "]]>", "<template>", "</template>", "<noscript>", "</noscript>",
+            "<svg>", "</svg>", "<math>", "<h1>", "</h1>", "<iframe src=", "<plaintext>", "<textarea>", "<p>", "<b>", "&amp;", "&#x41;",
+            "&notit;", '"', "'", "<", ">", "<!DOCTYPE html>", "<html lang=en>",
+        ),
+    ),
+    "text": Target(text, ("text/plain\n", "text/xml\n", "application/rss+xml; charset=utf-16\n", "<a>", "</a>", "<![CDATA[", "]]>", "<!--", "&amp;")),
+    "urls": Target(
+        urls,
+        ("http://", "https://", "//", "/", "..", "%2e", "%25", "%41", "?", "#", "@", ":80", "[::1]", "xn--", "0x7f.1", "\\", "\t", "data:", "javascript:"),
+    ),
+    "headers": Target(
+        headers,
+        (
+            "Content-Type: ", "X-Robots-Tag: ", "Link: ", "Retry-After: ", "ETag: ", "Last-Modified: ", "Location: ", "text/html", "; charset=",
+            "noindex", "nofollow", "none", "unavailable_after: ", "crawlspace: ", "<http://a.example/>", '; rel="canonical"', "\\", '"',
+            "Wed, 21 Oct 2015 07:28:00 GMT", "-0000", "120",
+        ),
+    ),
+    "robots": Target(
+        robots,
+        (
+            "User-agent: *\n", "User-agent: crawlspace\n", "Allow: /", "Disallow: /", "Crawl-delay: ", "Request-rate: 1/", "Visit-time: ",
+            "Sitemap: ", "*", "$", "%2F", "#", "/index.html", "\r", "\x1c", "0600-0845", "1e9",
+        ),
+    ),
+    "start_urls": Target(start_urls, ("http://", "https://", "shift=2", "shift=-2", "#", "@", "[::1]", "%", "\n", "\ufeff", "xn--")),
+    "patterns": Target(patterns, ("*", "**", "\n", "a", "ab", "http://")),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _OneSite:
+    """A store that keeps what is saved."""
+
+    entries: dict[tuple[str, str], RobotsEntry] = field(default_factory=dict)
+
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        return self.entries.get((site, scheme))
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self.entries[entry.site, entry.scheme] = entry
+
+
+_NO_RULES, _ = read_rules(Path(__file__).parent)
+
+
+def _first_line(data: bytes) -> tuple[bytes, bytes]:
+    first, _, rest = data.partition(b"\n")
+    return first, rest
+
+
+def _joined(base: str, href: str) -> None:
+    """Follow a link; a URL in normal form stays as it is."""
+    try:
+        url = parse(join(base, href))
+    except MalformedUrl as error:
+        str(error)
+        return
+    path_depth(url.path)
+    extension(url.path)
+    repeats_segments(url.path, 3)
+    document_id(url.text)
+    assert isinstance(url.key, int)
+    again = parse(url.text)
+    assert again.text == url.text
+    assert (again.host, again.port, again.path, again.query) == (url.host, url.port, url.path, url.query)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    """Whether a pattern matches the whole text: by a table of all beginnings of both."""
+    reached = {0}
+    for character in pattern:
+        if character == "*":
+            reached = set(range(min(reached, default=len(text) + 1), len(text) + 1))
+        else:
+            reached = {at + 1 for at in reached if text[at : at + 1] == character}
+    return len(text) in reached
