@@ -93,8 +93,10 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     authority = rest[2:slash]
     if "@" in authority:
         raise UrlWithCredentials("a URL must not carry a user name or password")
-    path, _, query_text = rest[slash:].partition("?")
-    path = _normal_escapes(path)
+    written_path, _, query_text = rest[slash:].partition("?")
+    path = _normal_escapes(written_path)
+    if path != written_path and _DOT_SEGMENT.search(path):  # made of escapes in escapes, `%2%45`: to be resolved as any other
+        return parse(f"{scheme}://{authority}{path}?{query_text}", host_as_written=host_as_written or _written_host(text))
     query = _normal_escapes(query_text) or None
     host, colon, port = authority.rpartition(":")
     if not colon or not port.isdigit():  # the colons of an IPv6 address are inside its brackets
@@ -115,6 +117,7 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
 
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_DOT_SEGMENT = re.compile(r"/\.\.?(?:/|$)")
 _AUTHORITY = re.compile(r"\s*(?:https?:)?[/\\]{2,}([^/\\?#]*)", re.IGNORECASE)
 _PORT = re.compile(r":\d*$")
 
@@ -123,14 +126,28 @@ def _normal_escapes(part: str) -> str:
     """RFC 3986 6.2.2: escapes in capitals, escaped unreserved characters as themselves."""
     if "%" not in part:
         return part
+    once = _ESCAPE.sub(_normal_escape, part)
+    if once == part or _ESCAPE.sub(_normal_escape, once) == once:
+        return once
+    return _ESCAPE.sub(_normal_escape, _opened(once))
 
-    def normal(match: re.Match[str]) -> str:
-        code = int(match[1], 16)
-        return chr(code) if code in _UNRESERVED else match[0].upper()
 
-    while (once := _ESCAPE.sub(normal, part)) != part:  # what is unescaped may make another escape: %%34%31
-        part = once
-    return part
+def _normal_escape(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return chr(code) if code in _UNRESERVED else match[0].upper()
+
+
+def _opened(part: str) -> str:
+    """Without escapes of unreserved characters, those made by others that were opened too (`%%34%31`): once through the text."""
+    out: list[str] = []
+    for character in part:
+        out.append(character)
+        while len(out) > 2 and out[-3] == "%" and (found := _ESCAPE.fullmatch("".join(out[-3:]))):
+            code = int(found[1], 16)
+            if code not in _UNRESERVED:
+                break
+            out[-3:] = chr(code)
+    return "".join(out)
 
 
 def _written_host(text: str) -> str | None:

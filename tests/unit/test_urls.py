@@ -1,0 +1,46 @@
+"""URLs in normal form: what is in it stays as it is, and whatever a link holds, reading it takes time in proportion to its length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from crawlspace.urls import parse
+from tests.growth import is_linear
+
+# a URL, and its normal form
+NORMAL = [
+    ("http://a.example/%7e%c3%a4%41", "http://a.example/~%C3%A4A"),
+    ("http://a.example/%%34%31", "http://a.example/A"),
+    ("http://a.example/%%%3334%31%zz%2%", "http://a.example/41%zz%2%"),
+    ("http://a.example/%2%%34%35/b", "http://a.example/b"),
+    ("http://a.example/b/%2%%34%35%2%65/c?%2%65", "http://a.example/c?."),
+    ("http://A.example:8080/b/%2%65?%2%65/#%2%65", "http://a.example:8080/b/?./"),
+    ("http://a.example/b/.%2%65.%2%65", "http://a.example/b/...."),
+]
+
+
+@pytest.mark.parametrize("written, normal", NORMAL)
+def test_escapes_made_of_escapes_are_in_normal_form_at_once(written: str, normal: str) -> None:
+    url = parse(written)
+    assert (url.text, parse(url.text).text) == (normal, normal)
+    assert (url.path + (f"?{url.query}" if url.query else "")) == normal[normal.index("/", 8) :]
+
+
+def test_the_host_stays_as_it_was_written() -> None:
+    assert parse("http://WWW.Example.com/a/%2%65").host_as_written == "WWW.Example.com"
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        lambda size: "%" * size + "3" * size + "4",
+        lambda size: "%2%65/" * size,
+        lambda size: "%%34%31" * size,
+        lambda size: "%25" * size,
+        lambda size: "../" * size,
+    ],
+)
+def test_reading_a_url_takes_time_in_proportion_to_its_length(rest: Callable[[int], str]) -> None:
+    assert is_linear(lambda size: parse(f"http://a.example/{rest(size)}"), 4_000)
