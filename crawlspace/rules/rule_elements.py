@@ -27,7 +27,7 @@ from crawlspace.rules.action_rules import (
     Or,
 )
 from crawlspace.rules.url_spelling import BadValue
-from crawlspace.rules.value_text import read_value
+from crawlspace.rules.value_text import TooLarge, program_size, read_value
 from crawlspace.rules.xml_text import Element, Mistakes
 
 SHORTCUTS = {
@@ -50,6 +50,10 @@ LABEL = "source"
 """The field in which a Source is kept."""
 MAX_REF = 200
 """Characters of a rule said in one line."""
+MAX_INSTRUCTIONS = 10_000_000
+"""Instructions of the programs that RE2 makes of all expressions of a file: seconds to read them, and some hundred megabytes."""
+_LARGEST = 400_000
+"""Instructions that RE2 has made, about, when it finds that an expression is too large."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -60,6 +64,7 @@ class RuleReader:
     def __init__(self, file: str, mistakes: Mistakes) -> None:
         self._file = file
         self._mistakes = mistakes
+        self._instructions = 0
 
     def rule(self, element: Element, *, group: str, key: str) -> ActionRule | None:
         """Return the rule of an element whose children are conditions and actions, or None after telling what is wrong with it."""
@@ -139,15 +144,29 @@ class RuleReader:
             return None
         try:
             found, value = read_value(element.attributes[attribute], field, kind=kind, norm=norm, literal=literal)
+            if isinstance(value, Expression):
+                self._take_instructions(program_size(value), element, attribute)
             if element.name != "Domain":
                 return Atom(field, found, value, norm)
             if found is not kind:
                 raise BadValue(r"Domain is of whole host names; leave \^ off")
         except BadValue as error:
             self._mistakes.at_value(element, attribute, str(error), index=error.at)
+            if isinstance(error, TooLarge):
+                self._take_instructions(_LARGEST, element, attribute)
             return None
         below = Expression(rf"\.(?:{value.source})") if isinstance(value, Expression) else f".{value}"
         return Or((Atom(field, Kind.SUFFIX, below, norm), Atom(field, Kind.EXACT, value, norm)))
+
+    def _take_instructions(self, instructions: int, element: Element, attribute: str) -> None:
+        """Raise RuleFileError when the expressions of the file are too much for RE2 together; each may be small in the file."""
+        self._instructions += instructions
+        if self._instructions > MAX_INSTRUCTIONS:
+            message = (
+                f"the expressions up to here make more than {MAX_INSTRUCTIONS:,} instructions in RE2, which is the most of a file; "
+                r"a count such as \{1000\} makes thousands of them, and \+ only a few"
+            )
+            raise self._mistakes.end_at_value(element, attribute, message)
 
     def _literal(self, element: Element) -> bool:
         attribute = self._either(element, "literal", "litteral", needed=False)

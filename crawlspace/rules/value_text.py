@@ -25,8 +25,12 @@ MAX_COUNT = 1000
 """RE2 repeats nothing more often."""
 
 
+class TooLarge(BadValue):
+    """An expression for which RE2 lacks memory."""
+
+
 def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool) -> tuple[Kind, str | Expression | Range]:
-    """Return the kind of comparison and what is compared. Raises BadValue.
+    """Return the kind of comparison and what is compared. Raises BadValue, and TooLarge, which is one.
 
     `\\^` at the beginning and `\\$` at the end don't come into an expression. They say that the comparison begins or ends there, which
     another kind says as well.
@@ -49,6 +53,11 @@ def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool
     if any(piece.mark or piece.choice for piece in pieces):
         return kind, _Writer(pieces).expression()
     return kind, _plain(joined(pieces), field, kind=kind, norm=norm)
+
+
+def program_size(expression: Expression) -> int:
+    """Return of how many instructions the program is that RE2 makes of an expression which was read just before."""
+    return int(re2.compile(expression.source, _OPTIONS).programsize)
 
 
 def read_range(text: str) -> Range:
@@ -178,7 +187,8 @@ class _Writer:
             at, length = origin, length + len(text)
         if said.startswith("invalid repetition size"):
             return BadValue(f"repetitions inside each other make more than {MAX_COUNT:,}, which is more than RE2 takes", at)
-        return BadValue(f"RE2 cannot use this expression: {said.partition(': ')[0]}", at)
+        kind = TooLarge if said.startswith("pattern too large") else BadValue
+        return kind(f"RE2 cannot use this expression: {said.partition(': ')[0]}", at)
 
 
 _OPTIONS = re2.Options()

@@ -125,6 +125,10 @@ class Mistakes:
         if self._listed():
             self._list(self._text.mistake_at(self._text.of_value(element, attribute, index), message))
 
+    def end_at_value(self, element: Element, attribute: str, message: str) -> RuleFileError:
+        """Return the error with which reading ends at a value, however many mistakes there are before it."""
+        return RuleFileError([self._text.mistake_at(self._text.of_value(element, attribute), message)])
+
     @property
     def count(self) -> int:
         return len(self._found) + self._more

@@ -12,7 +12,7 @@ import pytest
 from crawlspace import collection_files
 from crawlspace.collection_files import read_rules, read_start_urls
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.rules import crawl_rules, lint
+from crawlspace.rules import crawl_rules, lint, rule_elements
 from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -48,6 +48,29 @@ def test_limits_of_a_rule_file(text: str, limits: dict[str, int], mistakes: list
         found = [f"{one.line}:{one.column}: {one.message}" for one in error.mistakes]
     assert len(found) == len(mistakes)
     assert all(one.startswith(begin) for one, begin in zip(found, mistakes, strict=True)), found
+
+
+# values of a rules.xml, and with what reading it ends
+EXPRESSIONS: list[tuple[list[str], str]] = [
+    ([r"\[\^a\]\{1000\}"] * 3, r"the expressions up to here make more than 20,000 instructions in RE2"),
+    ([r"/a\.\*b"] * 9 + [r"\[\^a\]\{1000\}"] * 2, ""),
+    ([r"\.\{1000\}" * 60], r"the expressions up to here make more than 20,000 instructions in RE2"),
+]
+
+
+@pytest.mark.parametrize("values, message", EXPRESSIONS)
+def test_the_expressions_of_a_file_have_a_limit_together(
+    values: list[str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_elements, "MAX_INSTRUCTIONS", 20_000)
+    rules = "".join(f'<Rule><Path val="{value}"/><Index/></Rule>' for value in values)
+    found = ""
+    try:
+        parse_rules_xml(f"<Rules>{rules}</Rules>".encode(), file="rules.xml")
+    except RuleFileError as error:
+        found = error.mistakes[0].message if len(error.mistakes) == 1 else str(error)
+    assert found.startswith(message)
+    assert bool(found) is bool(message)
 
 
 def test_limits_of_a_file_and_of_start_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
