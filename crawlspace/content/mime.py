@@ -18,6 +18,8 @@ SNIFFED_BYTES = 1445
 
 _UNKNOWN = "application/octet-stream"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_SPACE = b"\t\n\x0c\r "
+_SPACES = frozenset(_SPACE[at : at + 1] for at in range(len(_SPACE)))
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _OFFICE_FOLDERS = (
     (b"word/", _OFFICE + "wordprocessingml.document"),
@@ -46,6 +48,8 @@ def sniff(declared: str | None, body_start: bytes) -> str:
 
 
 def _by_bytes(start: bytes) -> str:
+    if start[:1] in _SPACES:  # the library compares what stands behind spaces, and reads beyond the end where that is short
+        start = b"\n" + start.lstrip(_SPACE) + b"." * 16  # which ends no tag and begins no format
     found = xtractmime.extract_mime(start, content_types=None)
     kind = found.decode("ascii") if found else _UNKNOWN
     return _zip_type(start) if kind == "application/zip" else kind
