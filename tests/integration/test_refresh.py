@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from msgspec import structs
 
+from crawlspace.model import UrlState
+from crawlspace.state.store import Change
 from tests.conftest import MakeProject, Project, assert_same
-from tests.integration.stored import FAST, collection, indexed, make_due, states, statuses
+from tests.integration.stored import FAST, collection, indexed, make_due, opened, states, statuses
 from tests.sites import Reply, Server, Site, drop, page, redirect, serve, status
 
 SETTINGS = FAST + "RETRY_TIMES = 1\nCRAWLSPACE_REFRESH_MIN = 1\n"
@@ -36,6 +39,19 @@ def test_a_run_fetches_each_page_once_however_short_its_interval(project: MakePr
             server.forget()
             demo.crawl("demo").succeeded()
             assert_same([path for path in server.paths() if path != "/robots.txt"], ["/", "/old", *links])
+            let_pass(demo, 10)
+
+
+def let_pass(demo: Project, seconds: int) -> None:
+    """Have everything been fetched so much longer ago."""
+
+    def earlier(state: UrlState) -> Change:
+        assert state.fetched_at is not None
+        assert state.next_fetch is not None
+        return Change(structs.replace(state, fetched_at=state.fetched_at - seconds, next_fetch=state.next_fetch - seconds))
+
+    with opened(demo) as store:
+        store.revise([state.id for state in store.urls()], earlier, now=0)
 
 
 TABLE: list[tuple[str, Reply, int | str, bool, list[str]]] = [
