@@ -110,7 +110,11 @@ class SqliteStore:
             sqlite_queue.release(db, ids)
 
     def begin_run(self, at: int | None) -> None:
-        self._run_began, has_more = at, True
+        self._run_began = at
+        self._restore_set_aside()
+
+    def _restore_set_aside(self) -> None:
+        has_more = True
         while has_more:
             with self._writing() as db:
                 has_more = sqlite_queue.restore_set_aside(db)
@@ -164,6 +168,8 @@ class SqliteStore:
             drop_handed(db)
 
     def hasten(self, latest: int, *, retries: bool = False) -> int:
+        if not retries:  # none of those is set aside; of the others, what is for the next run is set aside again
+            self._restore_set_aside()
         with self._writing() as db:
             return sqlite_queue.hasten_retries(db, latest) if retries else sqlite_queue.hasten(db, latest)
 

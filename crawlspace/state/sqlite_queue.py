@@ -128,7 +128,7 @@ def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
 
 
 def hasten(db: apsw.Connection, latest: int) -> int:
-    late = f"next_fetch > ?1 AND next_fetch < {SET_ASIDE} AND state <> 0"
+    late = "next_fetch > ?1 AND state <> 0"
     db.execute(f"UPDATE url NOT INDEXED SET next_fetch = ?1 WHERE {late}", (latest,))
     return db.changes()
 

@@ -93,3 +93,15 @@ def test_a_clock_that_was_set_back_in_a_run(known: Known) -> None:
     known.store.begin_run(NOW - 500)
     known.record(known.change("a.example/", fetched_at=NOW - 400, next_fetch=NOW - 300))
     assert known.leased("a.example", now=LATER) == []
+
+
+def test_what_was_set_aside_is_due_no_later_than_a_clock_that_was_set_back_allows(known: Known) -> None:
+    known.discover("a.example/")
+    known.record(known.change("a.example/", fetched_at=NOW, next_fetch=NOW + 500))
+    known.store.begin_run(NOW)
+    assert known.leased("a.example", now=LATER, queue=REFRESH) == []
+    assert known.store.hasten(NOW + 100) == 1
+    assert known.get("a.example/").next_fetch == NOW + 100
+    assert known.leased("a.example", now=LATER) == [], "it was fetched in this run"
+    known.store.begin_run(NOW + 50)
+    assert known.leased("a.example", now=NOW + 101) == ["a.example/"]

@@ -60,26 +60,6 @@ local function bury_the_dead(now, timeout_ms)
   return dead
 end
 
-local runs = {}
-
--- What was set aside for the next run is due when it was.
-function runs.restore()
-  while true do
-    local ids = call("SPOP", P .. "set_aside", 500)
-    if #ids == 0 then return end
-    for n, id in ipairs(ids) do ids[n] = tonumber(id) end
-    prefetch(ids)
-    for _, id in ipairs(ids) do
-      local row = get(id)
-      if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
-        origin[id].key = nil  -- it stands nowhere
-        touched[id] = touched[id] or "place"
-      end
-    end
-    flush()
-  end
-end
-
 -- A run begins, or it turns out that it began earlier. Who joins others restores nothing: they may be at it still.
 function ops.begin_run(args)
   local began = tonumber(call("GET", P .. "run") or nil)
