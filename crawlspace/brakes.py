@@ -74,7 +74,8 @@ class Brakes:
             return transition
         if state.held is Held.MANY:  # a new run must not let through, bit by bit, what an earlier one has held
             return withhold(state, transition)
-        if self._room() > 0:
+        room = self._room()
+        if self._displacements.lost(room=room) < room:
             self.deleted += 1
             return transition
         self.withheld += 1

@@ -53,15 +53,21 @@ class Displacements:
         if self._count() < room:
             self._gathered.unclear.append(after)
             return False
-        for batch in (self._written, self._gathered):
-            batch.lost += sum(map(self.is_lost, batch.unclear))
-            batch.unclear.clear()
+        lost = self.lost(room=room)
         if not self.is_lost(after):
             return False
-        if self._count() >= room:
+        if lost >= room:
             return True
         self._gathered.lost += 1
         return False
+
+    def lost(self, *, room: int) -> int:
+        """Return how many documents will be lost by what is not recorded yet: exactly where that may be `room` or more."""
+        if self._count() >= room:
+            for batch in (self._written, self._gathered):
+                batch.lost += sum(map(self.is_lost, batch.unclear))
+                batch.unclear.clear()
+        return self._count()
 
     def is_lost(self, after: UrlState) -> bool:
         """Whether another document has the same text, or the page that it names as canonical has one."""

@@ -135,3 +135,23 @@ def test_changed_pages_are_not_held_where_nothing_is_lost(web: TwoHosts) -> None
     engine = web.crawl(after=30)
     assert (web.there, web.held(), engine.brakes.deleted) == (set(web.theirs), {}, 0)
     assert {web.sink.documents[url].text for url in web.theirs} == {f"new text {number}" for number in range(PAGES)}
+
+
+@pytest.mark.parametrize("missing_first", [False, True])
+def test_missing_pages_and_lost_documents_of_one_transaction_count_together(web: TwoHosts, *, missing_first: bool) -> None:
+    lost, missing = web.theirs[:4], web.theirs[4:]
+    if missing_first:
+        lost, missing = web.theirs[6:], web.theirs[:6]
+    web.pages |= dict.fromkeys(lost, "please log in")
+    for url in missing:
+        del web.pages[url]
+    engine = web.crawl(after=30)
+    assert (engine.brakes.deleted, len(web.there)) == (LIMIT, PAGES - LIMIT)
+
+
+def test_missing_pages_leave_up_to_the_limit_where_pages_only_changed(web: TwoHosts) -> None:
+    web.pages |= {url: f"new {web.pages[url]}" for url in web.theirs[:6]}
+    for url in web.theirs[6:8]:
+        del web.pages[url]
+    engine = web.crawl(after=30)
+    assert (engine.brakes.deleted, web.held()) == (2, {})
