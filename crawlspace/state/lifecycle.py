@@ -142,11 +142,12 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
     """As it was; a document that could not be reached for a while is a document again. New validators replace the old ones."""
     if outcome.needs_body:  # asked for whole at once, which ends the round; nothing has failed
-        tried = max(1, state.retries)
-        return Transition(
-            structs.replace(state, next_fetch=now, retries=tried, lease_until=None, etag=None, last_modified=None, rules=0),
-            retry=True,
+        whole = structs.replace(
+            state, next_fetch=now, retries=max(1, state.retries), lease_until=None, etag=None, last_modified=None, rules=0
         )
+        if state.held is Held.HOST:  # it has answered; that must not confirm its own deletion
+            whole.held, whole.held_mark = None, 0
+        return Transition(whole, retry=True)
     into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
     new = _finished(state, into, status, policy, now, changed=False)
     new.etag, new.last_modified = outcome.etag or state.etag, outcome.last_modified or state.last_modified

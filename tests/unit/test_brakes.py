@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from msgspec import structs
 
 from crawlspace.brakes import Brakes, site_failed
 from crawlspace.clock import FakeClock
-from crawlspace.model import Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.brake import Brake
 from crawlspace.state.health import Health
 from crawlspace.state.memory import MemoryStore
@@ -78,3 +80,21 @@ def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
             transition = brakes.follow(state, broken, policy=POLICY)
             assert (transition.order, transition.forget) == (None, False)
             pages[number] = transition.state
+
+
+def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
+    """The only page of a site fails, then is as it was but for a header, and fails again: nothing else has answered in between."""
+    brakes = brakes_of_a_run()
+    policy = replace(POLICY, retry_times=2)
+    state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
+    broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
+    for _ in range(3):
+        state = brakes.follow(state, broken, policy=policy).state
+    assert state.held is Held.HOST
+    unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
+    forgotten = []
+    for outcome in (unchanged, broken, broken):
+        transition = brakes.follow(state, outcome, policy=policy)
+        state = transition.state
+        forgotten.append(transition.forget)
+    assert (forgotten, state.held) == ([False] * 3, Held.HOST)
