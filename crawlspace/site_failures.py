@@ -146,10 +146,10 @@ class SiteFailures:
         blocked[scheme] = self._clock.monotonic() + self._policy().retry_after_max_s if self._giving_up.continuous else inf
         left = sorted(other for other in schemes if not self._is_blocked(blocked, other))
         if left:
-            what = f"its {scheme} URLs are not fetched {self._until()}; those of {left[0]} are"
+            what = f"its {scheme} URLs are not fetched {self._until()}; those of {left[0]} are still tried"
         else:
             self._give_up(site)
-            what = f"nothing of it is fetched, its URLs stay pending (741) {self._until()}"
+            what = f"nothing of it is fetched, its URLs stay as they are {self._until()}"
             if site not in self._answered:
                 self._count(site, status, cause)
         if status in UNREACHABLE:

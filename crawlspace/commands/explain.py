@@ -8,6 +8,7 @@ from datetime import datetime
 
 from crawlspace.clock import SystemClock
 from crawlspace.config import load_collection
+from crawlspace.counted import counted
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.errors import UsageError
 from crawlspace.explain import Explanation, Question, explain
@@ -101,7 +102,7 @@ def _follows(answer: Explanation) -> str:
     index = "indexed" if decision.index else "not indexed"
     links = "its links followed" if decision.follow else "its links not followed"
     shift = f", shift {answer.shift:+d}" if answer.shift else ""
-    depth = "" if answer.depth is None else f", {answer.depth} links from a start URL"
+    depth = "" if answer.depth is None else f", {counted(answer.depth, 'link')} from a start URL"
     return f"{index}, {links}{depth}; source {answer.source.label}, priority {priority(answer.source, answer.shift)}{shift}"
 
 
@@ -122,10 +123,10 @@ def _actions(answer: Explanation) -> Iterator[str]:
 def _known(known: Known) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
-    yield f"{label_of(state)}{status}; {state.depth} links from a start URL, source {state.source.label}"
+    yield f"{label_of(state)}{status}; {counted(state.depth, 'link')} from a start URL, source {state.source.label}"
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
-    errors = f", {state.errors} errors in a row" if state.errors else ""
+    errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
     if state.indexed:
         yield f"in the index, its deletion held: {state.held.sentence}" if state.held is not None else "in the index"

@@ -225,6 +225,7 @@ def looked_at(demo: Project, run: Run) -> None:
         f"{HOME}/private/x\nrefused      a prefix rule forbids the URL (prefix)\nby           crawl.rules:3: "
     )
     assert "404 Not Found; 2 links from a start URL" in run("explain", "demo", f"{HOME}/gone").succeeded().stdout
+    assert "200 OK; 1 link from a start URL" in run("explain", "demo", f"{HOME}/b").succeeded().stdout
     assert as_json(run("explain", "demo", f"{HOME}/b", "-s", "DEPTH_LIMIT=0", "--json"))["admitted"]
     assert as_json(run("explain", "demo", f"{HOME}/b", "--depth", "6", "--json"))["reason"] == "link_depth"
 

@@ -24,7 +24,7 @@ def test_a_link_with_https_to_a_plain_port_stops_nothing_else(project: MakeProje
             shared(made)
         said = made.crawl("demo").stderr
     assert f"{server.netloc} is unreachable" in said
-    assert "its https URLs are not fetched until the next start; those of http are" in said
+    assert "its https URLs are not fetched until the next start; those of http are still tried" in said
     assert indexed(made) == ["/", "/a"]
     assert states(made)["/b"].status == 741
     assert unreachable(made) == {}
