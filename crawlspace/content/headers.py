@@ -15,7 +15,7 @@ from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, pa
 from crawlspace.content_type import declared
 from crawlspace.urls import MalformedUrl, join, parse
 
-_LINK = re.compile(r"""<([^>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")
+_LINK = re.compile(r"""<([^<>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")
 _PARAMETER = re.compile(r""";\s*([^\s;,="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]+)))?""")
 _LONGEST_LINKS = 16_384
 """Characters of Link headers that are looked at."""

@@ -261,7 +261,7 @@ def resolved_text(text: str) -> str:
     if "&" not in text:
         return text
     if "&#" in text:  # Python refuses to read numbers of more than 4,300 digits
-        text = _LONG_NUMBER.sub("\ufffd", text)
+        text = _LONG_NUMBER.sub("\ufffd", _ZEROS.sub("&#0", text))
     return unescape(text)
 
 
@@ -286,6 +286,7 @@ _OTHER_SPACES = "\t\r\v\f\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f\u300
 """White space to `str.split`, beside the space, the line end and the no-break space."""
 
 _REFERENCE = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[a-zA-Z][a-zA-Z0-9]*+;?)=?")
+_ZEROS = re.compile(r"&#0{8,}+")
 _LONG_NUMBER = re.compile(r"&#0*+[0-9]{8,}+;?")
 
 

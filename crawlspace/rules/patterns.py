@@ -15,7 +15,7 @@ pattern can take exponential time. What remains costly is thousands of patterns 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import ahocorasick
@@ -84,7 +84,7 @@ class PatternIndex:
         if self._tails is not None:
             best = self._tails.first(text[::-1], text, best, budget)
         if self._automaton is not None:
-            for _, globs in self._automaton.iter(text):
+            for globs in _found_once(self._automaton, text):
                 if not budget.spend(len(globs)):
                     break
                 best = _first_glob(globs, text, best)
@@ -99,7 +99,7 @@ class PatternIndex:
         if self._tails is not None:
             best = self._tails.first(text[::-1], text, best)
         if self._automaton is not None:
-            for _, globs in self._automaton.iter(text):
+            for globs in _found_once(self._automaton, text):
                 best = _first_glob(globs, text, best)
         return best
 
@@ -236,6 +236,16 @@ class _Anchored:
                 best = _first_glob(bucket.globs, whole, best)
                 bucket = bucket.shorter
         return best
+
+
+def _found_once(automaton: ahocorasick.Automaton, text: str) -> Iterator[Sequence[_Glob]]:
+    """Yield the globs filed under the literals in a text, however often a literal stands in it."""
+    seen: set[int] = set()
+    for _, globs in automaton.iter(text):
+        number = globs[0].number
+        if number not in seen:
+            seen.add(number)
+            yield globs
 
 
 def _first_glob(globs: Sequence[_Glob], text: str, best: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.content.headers import canonical_link, read_headers
+from tests.growth import is_linear
 
 PAGE = "http://a.example/x/page"
 LINKS = [
@@ -77,3 +78,7 @@ VALIDATORS = [
 def test_validators_that_are_kept(name: str, value: str, *, kept: bool) -> None:
     headers = read_headers(lambda asked: [value] if asked == name else [], url=PAGE)
     assert {"ETag": headers.etag, "Last-Modified": headers.last_modified}[name] == (value if kept else None)
+
+
+def test_a_link_header_of_brackets_takes_time_in_proportion_to_its_length() -> None:
+    assert is_linear(lambda size: canonical_link(["<" * size], url="http://a.example/"), 4_000)

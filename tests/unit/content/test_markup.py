@@ -132,3 +132,19 @@ def assert_read_alike(html: str) -> None:
 
 def page(html: str) -> Page:
     return extract(html.encode(), url=URL, charset="utf-8")
+
+
+@pytest.mark.parametrize(
+    "written, text",
+    [
+        (f"&#{'0' * 5_000};a", "\ufffda"),
+        (f"&#{'0' * 5_000}65;a", "Aa"),
+        (f"&#{'0' * 5_000}65", "A"),
+        (f"&#{'9' * 5_000};a", "\ufffda"),
+        (f"&#x{'0' * 5_000}41;a", "Aa"),
+        ("&#00000000;&#000000065;", "\ufffdA"),
+    ],
+)
+def test_numbers_of_characters_have_any_number_of_digits(written: str, text: str) -> None:
+    assert markup.resolved_text(written) == text
+    assert markup.resolved_attribute(written) == text

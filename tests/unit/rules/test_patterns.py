@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 from hypothesis import example, given, settings
@@ -139,6 +140,18 @@ def test_thousands_of_patterns_with_one_beginning_are_not_scanned() -> None:
 def _matcher_of_one_beginning(number: int) -> PrefixMatcher:
     rules = "\n".join(f"forbid prefix http://h/*/item{n}/" for n in range(number))
     return PrefixMatcher(parse_crawl_rules(rules, file="crawl.rules").prefix)
+
+
+def test_patterns_are_compared_once_however_often_their_text_is_found() -> None:
+    alike = ["*".join(["", *texts, "cc", ""]) for texts in product(("aa", "ab", "ba", "bb"), repeat=6)]
+
+    def match(size: int) -> None:
+        index, text = PatternIndex(alike[:size]), "aabba" * (size // 5)
+        assert index.first(text) == NO_MATCH
+        assert index.covering(text, Budget(size)) == NO_MATCH
+        assert index.first(f"{text}cc") < size
+
+    assert is_linear(match, 300)
 
 
 def test_no_rules() -> None:
