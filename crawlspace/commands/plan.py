@@ -10,6 +10,7 @@ from crawlspace.admission import check_start_urls
 from crawlspace.config import Collection, load_collection
 from crawlspace.counted import counted
 from crawlspace.decision import RuleRef
+from crawlspace.model import Status
 from crawlspace.opening import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
 from crawlspace.printable import printable
 from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
@@ -56,13 +57,13 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(place.name, place.settings)
-        shown, fields_changed, unknown = _plan(place, collection)
+        shown, fields_changed, unknown, left = _plan(place, collection)
         if opts.json:
             rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
             beside_it = {"rules": rules, "fields_changed": fields_changed, "hosts_without_addresses": unknown}
             print_json({**shown.as_json(), **beside_it})
         else:
-            print("\n".join(_lines(shown, collection)))
+            print("\n".join(_lines(shown, collection, left)))
             if fields_changed:
                 print(beside("", _FIELDS))
             if unknown:
@@ -70,18 +71,19 @@ class Command(CollectionCommand):
         return 1 if shown.held else 0
 
 
-def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str]]:
-    """What changes, whether fields do, and the hosts of which the address rules can't be applied before they are looked up."""
+def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int]:
+    """Return what changes, whether fields do, the hosts of which the addresses are unknown, and the documents left to others (761)."""
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     with place.store.reading(upgrade=True) as opened:
         known = MemoryStore() if opened is None else opened.store
         verdicts = build_verdicts(collection, space, known)
         shown = plan(known, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
-        return shown, hands_otherwise(known, collection), sorted(verdicts.hosts_without_addresses)
+        unknown = sorted(verdicts.hosts_without_addresses)
+        return shown, hands_otherwise(known, collection), unknown, known.counts().left_to_others
 
 
-def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
+def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
     name = collection.name
     if not shown.known:
         yield f"{name} knows no URL yet: nothing would change"
@@ -92,7 +94,8 @@ def _lines(shown: Plan, collection: Collection) -> Iterator[str]:
     if not shown.has_effect:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
-    yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}")
+    beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
+    yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")
     if shown.held:
         yield beside(
             "",

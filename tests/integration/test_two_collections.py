@@ -91,6 +91,10 @@ def test_the_four_cases(
     assert {statuses(made, "intranet")[second.url(path)] for path in PAGES} == {status}
     assert_same(searchable(index), urls(first) | (urls(second) if stays else set()))
     assert second.paths() == [], "what is excluded is not asked for"
+    made.write({"global.rules": "forbid domain *\n"})
+    planned = made.scrapy("plan", "intranet").stdout
+    assert (f"and {len(PAGES)} left for another collection (761)" in planned) is (status == 761)
+    assert (f"{len(PAGES)} documents leave the index" in planned) is (status == 761)
 
 
 def test_a_host_that_moves_from_one_collection_to_the_other_is_searchable_all_the_time(
