@@ -50,8 +50,10 @@ LABEL = "source"
 """The field in which a Source is kept."""
 MAX_REF = 200
 """Characters of a rule said in one line."""
-MAX_INSTRUCTIONS = 10_000_000
-"""Instructions of the programs that RE2 makes of all expressions of a file: seconds to read them, and some hundred megabytes."""
+MAX_INSTRUCTIONS = 2_000_000
+"""Instructions of the programs that RE2 makes of the large expressions of a file: about a second to read and compile them."""
+_ORDINARY = 200
+"""An expression with more instructions is large; of others, the size of the file is bound enough."""
 _LARGEST = 400_000
 """Instructions that RE2 has made, about, when it finds that an expression is too large."""
 
@@ -160,10 +162,10 @@ class RuleReader:
 
     def _take_instructions(self, instructions: int, element: Element, attribute: str) -> None:
         """Raise RuleFileError when the expressions of the file are too much for RE2 together; each may be small in the file."""
-        self._instructions += instructions
+        self._instructions += instructions if instructions > _ORDINARY else 0
         if self._instructions > MAX_INSTRUCTIONS:
             message = (
-                f"the expressions up to here make more than {MAX_INSTRUCTIONS:,} instructions in RE2, which is the most of a file; "
+                f"the large expressions up to here make more than {MAX_INSTRUCTIONS:,} instructions in RE2, which is the most of a file; "
                 r"a count such as \{1000\} makes thousands of them, and \+ only a few"
             )
             raise self._mistakes.end_at_value(element, attribute, message)
