@@ -9,6 +9,7 @@ from urllib.request import getproxies
 from crawlspace.admission import check_start_urls
 from crawlspace.clock import Clock
 from crawlspace.config import Collection
+from crawlspace.decision import Reason
 from crawlspace.engine import Engine
 from crawlspace.generation import begin_generation
 from crawlspace.index.sink import Sink
@@ -97,8 +98,18 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
     _heed_handing(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
     if plan is not None:
+        _forget_sites_outside(store, space)
         engine.progress.deletes += plan.deletions - plan.held
     return Opening(engine, engine.seed(), plan, engine.hastened)
+
+
+def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
+    """Sites that gave no answer and that the domain rules now exclude are never asked again, so they are no longer reported."""
+    for row in store.unreachable():
+        port = row.site.rpartition(":")[2]
+        _, decision = space.decide(f"{'https' if port == '443' else 'http'}://{row.site}/")
+        if decision.reason is Reason.DOMAIN:
+            store.set_unreachable(row.site, None)
 
 
 def _heed_content(store: Store, collection: Collection) -> None:

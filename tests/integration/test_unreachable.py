@@ -58,6 +58,17 @@ def test_a_site_that_is_down_is_named_and_its_documents_wait_for_a_person(projec
     assert indexed(made) == []
 
 
+def test_a_site_that_the_rules_exclude_is_no_longer_reported(project: MakeProject) -> None:
+    site = Site({"/": page("Home", text="Start here", links=["http://localhost:1/"])})
+    with serve(site) as server:
+        made = project(collection(server.url("/"), settings=f"{FAST}RETRY_TIMES = 0\n", rules="allow domain localhost:1\n"))
+        made.crawl("demo")
+        assert len(json.loads(made.scrapy("status", "demo", "--json").stdout)["unreachable"]) == 1
+        made.write({"demo/crawl.rules": "forbid domain localhost\n"})
+        made.crawl("demo").succeeded()
+        assert json.loads(made.scrapy("status", "demo", "--json").stdout)["unreachable"] == []
+
+
 DROPS_ALL = "ITEM_PIPELINES = {'tests.integration.own_spiders.spiders.DropAll': 100}\n"
 FAULTS: list[tuple[str, Reply, str, str]] = [
     ("every page answers an error", status(500), "", "demo: every page of the run failed: 2 × 500. "),
