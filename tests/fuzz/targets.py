@@ -124,7 +124,7 @@ def urls(data: bytes) -> None:
 def headers(data: bytes) -> None:
     """Read the headers of an answer, `Name: value` a line."""
     found: dict[str, list[str]] = {}
-    for line in data.decode("latin-1").split("\n")[:1_000]:  # more are refused before
+    for line in data.decode("latin-1").split("\n", 1_000)[:1_000]:  # more are refused before
         name, _, value = line.partition(":")
         found.setdefault(name.strip().lower(), []).append(value.strip())
     said = read_headers(lambda name: found.get(name.lower(), []), url=PAGE, agent_names=("crawlspace",))
