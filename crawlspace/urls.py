@@ -115,7 +115,10 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     return Url(normal, scheme, host, int(port) if port else DEFAULT_PORTS[scheme], path, query, written)
 
 
-_ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(
+    "%(2[DdEe]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f])",
+)
+"""Those that are not in normal form: of an unreserved character, or with small letters. Most are, and need no string each."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|$)")
 _AUTHORITY = re.compile(r"\s*(?:https?:)?[/\\]{2,}([^/\\?#]*)", re.IGNORECASE)

@@ -9,6 +9,10 @@ import pytest
 from crawlspace.urls import parse
 from tests.growth import is_linear
 
+UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+NORMAL_ESCAPES = "http://a.example/" + "".join(
+    chr(code) if chr(code) in UNRESERVED else f"%{code:02X}" for code in range(0x21, 0x100)
+)
 # a URL, and its normal form
 NORMAL = [
     ("http://a.example/%7e%c3%a4%41", "http://a.example/~%C3%A4A"),
@@ -17,6 +21,8 @@ NORMAL = [
     ("http://a.example/%2%%34%35/b", "http://a.example/b"),
     ("http://a.example/b/%2%%34%35%2%65/c?%2%65", "http://a.example/c?."),
     ("http://A.example:8080/b/%2%65?%2%65/#%2%65", "http://a.example:8080/b/?./"),
+    ("".join(["http://a.example/", *(f"%{code:02x}" for code in range(0x21, 0x100))]), NORMAL_ESCAPES),
+    ("".join(["http://a.example/", *(f"%{code:02X}" for code in range(0x21, 0x100))]), NORMAL_ESCAPES),
     ("http://a.example/b/.%2%65.%2%65", "http://a.example/b/...."),
 ]
 
