@@ -72,7 +72,6 @@ class Session:
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_turns = SecondTurns()
-        self._file_number = 0
         self._store = store
         self.shared = None if isinstance(store, SqliteStore) else _sharing(self, store, settings)
         """What is different where others crawl the collection as well."""
@@ -226,16 +225,10 @@ class Session:
                 self._own.look_ups.keep(self._store, now=int(SystemClock().now()), most=most)
 
     def _check_place(self) -> None:
-        """Raise StoreError when the files were moved or removed under the crawl: what it writes would be lost."""
-        file = self.collection.store_file
-        try:
-            there = file.stat().st_ino
-        except OSError:
-            there = -1
-        self._file_number = self._file_number or there
-        if there != self._file_number:
+        """Raise StoreError when the state file was moved or removed since it was opened: what is written to it would be lost."""
+        if isinstance(self._store, SqliteStore) and not self._store.is_in_place:
             raise StoreError(
-                f"{file} was moved or removed while {self.collection.name} is being crawled; put it back and start again"
+                f"{self._store.path} was moved or removed while {self.collection.name} is being crawled; put it back and start again"
             )
 
     def fail(self, error: CrawlspaceError, crawler: Crawler) -> None:
@@ -276,6 +269,7 @@ class Session:
             if self.shared is not None:
                 self.shared.close()
             elif self.error is None:
+                self._check_place()
                 self.engine.close()
             if not isinstance(self.error, StoreAway):  # it was waited for long enough
                 self.final_counts = self._store.counts()
@@ -287,7 +281,10 @@ class Session:
             self.error = self.error or error
         finally:
             self._index.close()
-            self._store.close()
+            try:
+                self._store.close()
+            except StoreError as error:
+                self.error = self.error or error
 
 
 async def _end(crawler: Crawler, reason: str) -> None:

@@ -321,11 +321,18 @@ class SqliteStore:
                 f"{self.path} is damaged ({found.splitlines()[-1]}): put a backup in its place, or move it away and crawl anew"
             )
 
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened is still the one that has its name; what is written to another one is lost."""
+        return self._file.is_in_place
+
     def close(self) -> None:
-        if self._lock is not None:
-            with self._file.writing() as db:
-                sign_off(db)
-        self._let_go()
+        try:
+            if self._lock is not None:
+                with self._file.writing() as db:
+                    sign_off(db)
+        finally:
+            self._let_go()
 
     # private
     def _let_go(self) -> None:

@@ -93,6 +93,7 @@ class SqliteFile:
             if not read_only:
                 make_file(path)
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            self._place = _place(path)
             self._changes_durable = 0
             self._checkpoints: Checkpoints | None = None
             try:
@@ -107,6 +108,11 @@ class SqliteFile:
     def close(self) -> None:
         with told(self.path):
             self._close()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened is still the one that has its name."""
+        return _place(self.path) == self._place
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -306,6 +312,15 @@ def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
         case apsw.IOError() | apsw.NoLFSError() | apsw.ProtocolError():
             return StoreError(f"{path} cannot be read or written ({error}): check the disk that holds it")
     return None
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Return the device and the number of the file of that name; None where there is none that can be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _full(path: Path) -> StoreFull:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from crawlspace.decision import Reason
 from crawlspace.runtime import resolver as module
 from crawlspace.runtime.resolver import Found, GuardedResolver, HostNames
 from crawlspace.runtime.session import Session
+from crawlspace.state.sqlite import SqliteStore
 from tests.unit.runtime.test_resolver import PUBLIC, Pool, Reactor, Receiver
 
 RULES = f"forbid address {PUBLIC}\n"
@@ -86,6 +90,43 @@ def test_its_rules_hold_as_long_as_it_lasts(tmp_path: Path, process: Process) ->
         first.close()
         second.close()
     assert process.ask() == [PUBLIC]
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def replace(file: Path) -> None:
+    shutil.copy(file, file.with_name("copy"))
+    file.with_name("copy").replace(file)
+
+
+async def committed(session: Session) -> None:
+    crawler: Any = SimpleNamespace(engine=SimpleNamespace(spider=None))
+    session.commit(crawler)
+    await asyncio.sleep(0)  # the crawl is to be ended, on the loop
+
+
+@pytest.mark.parametrize("harm", [remove, replace])
+@pytest.mark.parametrize("at_the_end", [False, True])
+def test_a_state_file_that_is_gone_before_the_first_transaction(
+    session: Session, harm: Callable[[Path], None], *, at_the_end: bool
+) -> None:
+    harm(session.collection.store_file)
+    if at_the_end:
+        session.close()
+    else:
+        asyncio.run(committed(session))
+    assert "was moved or removed while demo is being crawled; put it back" in str(session.error)
+
+
+def test_what_cannot_be_written_at_the_end_is_the_error_of_the_crawl(session: Session) -> None:
+    store = session._store
+    assert isinstance(store, SqliteStore)
+    store._file.db.pragma("query_only", "on")  # as where the disk has become read-only
+    session.close()
+    assert "cannot be written" in str(session.error)
+    SqliteStore.open_for_crawl(session.collection.store_file).close()
 
 
 LOCATED = [
