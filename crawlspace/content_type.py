@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}"
 """At most as long as a type or subtype may be (RFC 6838, 4.2)."""
@@ -27,7 +28,18 @@ def declared(values: Sequence[str]) -> str | None:
 
 def essence(declared: str | None) -> str:
     """Return the type of a Content-Type header without parameters, in lower case; empty where it names none."""
-    written = (declared or "").lower()
+    if not declared:
+        return ""
+    return _essence_of_usual(declared) if len(declared) <= _USUAL_LENGTH else _essence(declared)
+
+
+def is_generic(declared: str | None) -> bool:
+    """Return whether a header says nothing about the type, so that the first bytes must decide."""
+    return essence(declared) in _SAYS_NOTHING
+
+
+def _essence(declared: str) -> str:
+    written = declared.lower()
     match = _ONE_TYPE.fullmatch(written)
     if match is not None:
         return "" if match[1] == "*/*" else match[1]
@@ -39,6 +51,6 @@ def essence(declared: str | None) -> str:
     return found
 
 
-def is_generic(declared: str | None) -> bool:
-    """Return whether a header says nothing about the type, so that the first bytes must decide."""
-    return essence(declared) in _SAYS_NOTHING
+_USUAL_LENGTH = 100
+_essence_of_usual = lru_cache(1_000)(_essence)
+"""Sites send the same few; what is asked for several times a page is kept, bounded in number and length."""

@@ -7,6 +7,7 @@ document in the index is not what it would be, though its text is the same. A pa
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content_type import essence, is_generic
@@ -44,7 +45,7 @@ def has_other_fields(mark: int, stored: int) -> bool:
 
 def type_mark(declared: str | None) -> int:
     """Return the part for a Content-Type header; 0 where it says nothing."""
-    return 0 if is_generic(declared) else _hash(essence(declared), _TYPE_BITS)
+    return 0 if is_generic(declared) else _hash_of_type(essence(declared))
 
 
 def has_other_type(declared: str | None, stored: int) -> bool:
@@ -55,6 +56,11 @@ def has_other_type(declared: str | None, stored: int) -> bool:
 
 def _hash_of_fields(fields: Mapping[str, str], bits: int) -> int:
     return _hash(repr(sorted(fields.items())), bits) if fields else 0
+
+
+@lru_cache(1_000)
+def _hash_of_type(mime_type: str) -> int:
+    return _hash(mime_type, _TYPE_BITS)
 
 
 def _hash(text: str, bits: int) -> int:

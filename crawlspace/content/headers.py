@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
 from crawlspace.content_type import declared
@@ -24,8 +24,7 @@ _LONGEST_VALIDATOR = 1_024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
-@dataclass(frozen=True, slots=True)
-class PageHeaders:
+class PageHeaders(NamedTuple):
     """`content_type` is the Content-Type as sent, several joined by commas; None where there is none."""
 
     content_type: str | None = None

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 SITES = 50_000
 HOST_NAMES = 5_000
+USUAL_LENGTH = 300
+"""Scheme, host and port of a request; longer ones are not kept."""
 TRIES_FOR: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The option that bounds for how many milliseconds the system sends again what is not acknowledged; Linux has it."""
 LONGEST_MS = 2**31 - 1
@@ -192,9 +194,17 @@ class Watch:
 
 def site_of(url: bytes) -> str:
     """Return the site of a request, as the frontier calls it: host and port."""
+    origin = url[: url.find(b"/", len(b"https://"))]
+    return _site_of_usual(origin) if len(origin) <= USUAL_LENGTH else _site_of(url)
+
+
+def _site_of(url: bytes) -> str:
     parts = URI.fromBytes(url)
     host = parts.host.decode("ascii", "replace")
     return f"[{host}]:{parts.port}" if ":" in host else f"{host}:{parts.port}"
+
+
+_site_of_usual = lru_cache(HOST_NAMES)(_site_of)
 
 
 def remember_host_names() -> None:

@@ -481,6 +481,8 @@ ADDRESSES = [
     "http://[::1]/",
     "http://[2001:DB8::7]:8080/",
     "http://under_score.example/",
+    "http://a.example?x=/y",
+    f"http://{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 60}.example:81/",
 ]
 
 
