@@ -73,7 +73,7 @@ class AddressMatcher:
         allows more IPv6 addresses than those of the form opens none of the IPv4 addresses in it.
         """
         own = self.match_value(version, value)
-        if own is not None and own.action is Action.FORBID:
+        if (version == 4 and value) or (own is not None and own.action is Action.FORBID):  # most addresses lead to no other one
             return own
         for one in embedded(version, value):
             rule = self.match_value(one.version, one.value)

@@ -64,6 +64,8 @@ def reach(version: int, value: int) -> Reach:
     An address in which an IPv4 address stands is judged by that one: with one of metadata, it is that; a translator of the world, to a
     public address, is public.
     """
+    if version == 4 and value:  # most addresses lead to no other one
+        return _reach_of(version, value)
     kinds = [_reach_of(one.version, one.value) for one in embedded(version, value)]
     if not kinds or (value >> 32 not in _OPEN_TRANSLATORS and value >> 112 != _6TO4):
         kinds.append(_reach_of(version, value))
