@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from pathlib import Path
 
 import apsw
@@ -143,9 +142,9 @@ class SqliteStore:
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         with self._writing() as db:
             effects = self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
-            for site, how in (health or {}).items():
-                place = self._sites.find_or_add(db, site)
-                db.execute("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", (*astuple(how), place))
+            if health:
+                rows = [(how.answers, how.recent, how.missing, self._sites.find_or_add(db, site)) for site, how in health.items()]
+                db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", rows)
             return effects
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
