@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,28 +63,44 @@ def run(
     """Run a program to its end in the project's folder and return what it cost.
 
     CPU is user and system time of the process and the children it waited for; the peak is the largest resident set of any
-    one of them. The peak counts from the fork, so the caller should itself be small. What the program prints goes to `log`.
+    one of them. The system counts the peak from before the program is executed, so a small process starts it, and not this one.
+    What the program prints goes to `log`.
     """
-    with log.open("wb") if log else tempfile.TemporaryFile() as output:
-        began = time.perf_counter()
-        process = start(command, environment=environment, output=output.fileno())
-        killer = threading.Timer(limit_s, process.kill)
+    reading, writing = os.pipe()
+    with log.open("wb") if log else tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as measured:
+        starter = [sys.executable, "-I", "-S", "-c", _MEASURE, str(writing)]
+        process = start([*starter, *command], environment=environment, output=output.fileno(), pass_fds=[writing])
+        os.close(writing)
+        killer = threading.Timer(limit_s, os.killpg, (process.pid, signal.SIGKILL))
         killer.start()
         try:
-            _, status, usage = os.wait4(process.pid, 0)
+            found = measured.read().split()
+            process.wait()
         finally:
             killer.cancel()
-        wall_s = time.perf_counter() - began
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return Cost(
-        wall_s=wall_s,
-        cpu_s=usage.ru_utime + usage.ru_stime,
-        peak_mb=usage.ru_maxrss / (1024 * 1024 if sys.platform == "darwin" else 1024),
-        status=process.returncode,
-    )
+    if process.returncode == -signal.SIGKILL:
+        raise BenchmarkFailed(f"{command[0]} had not ended after {limit_s:g} s")
+    if not found:
+        raise BenchmarkFailed(f"{command[0]} could not be started")
+    wall_s, cpu_s, peak, status = map(float, found)
+    return Cost(wall_s, cpu_s, peak / (1024 * 1024 if sys.platform == "darwin" else 1024), int(status))
 
 
-def start(command: Sequence[str], *, environment: Mapping[str, str] | None = None, output: int) -> subprocess.Popen[bytes]:
+_MEASURE = """
+import os, sys, time
+writing = int(sys.argv[1])
+os.set_inheritable(writing, False)
+began = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, usage = os.wait4(pid, 0)
+cost = time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status)
+os.write(writing, " ".join(map(str, cost)).encode())
+"""
+
+
+def start(
+    command: Sequence[str], *, environment: Mapping[str, str] | None = None, output: int, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
     """Start a program in the project's folder, in a process group of its own."""
     return subprocess.Popen(
         command,
@@ -95,6 +110,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str] | None = Non
         stdout=output,
         stderr=output,
         start_new_session=True,
+        pass_fds=pass_fds,
     )
 
 
