@@ -24,6 +24,7 @@ from benchmarks.serve import free_port
 from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import NewUrl, Source, Status
+from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.upkeep import Upkeep
 from crawlspace.urls import parse, url_key
@@ -235,7 +236,7 @@ class _Outage:
         say(f"a day on which the site is {how}" if how == "well" else f"a day on which the site {how}")
         if self._collection.store_file.exists():
             with contextlib.closing(SqliteStore(self._collection.store_file)) as store:
-                store.hasten(0)
+                hasten_all(store, 0)
         with self._answering(how):
             self._collection.crawl(may_fail=how != "well")
 

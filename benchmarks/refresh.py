@@ -19,6 +19,7 @@ from benchmarks.collection import BenchCollection
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, tail
 from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
+from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite import SqliteStore
 
 _TARGET = 1.3
@@ -63,7 +64,7 @@ def _first(collection: BenchCollection, origin: str, site: StaticSite) -> Cost:
 
 def _refresh(collection: BenchCollection, site: StaticSite, log: Path) -> Cost:
     with contextlib.closing(SqliteStore(collection.store_file)) as store:
-        store.hasten(0)
+        hasten_all(store, 0)
     log.write_bytes(b"")
     cost = collection.crawl()
     _check(collection, site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crawlspace.config import Collection, StartUrl
@@ -18,6 +18,8 @@ from crawlspace.run import Refused, describe_refusal
 from crawlspace.urls import MalformedUrl, join, parse
 
 logger = logging.getLogger(__name__)
+
+_STARTS_AT_ONCE = 1_000
 
 
 class KnownHosts(Protocol):
@@ -45,6 +47,12 @@ class Admission:
             else:
                 new.append(admitted)
         return self.within_host_limit(new), refused
+
+    def starts(self) -> Iterator[list[NewUrl]]:
+        """Yield the start URLs that the rules admit, in portions, each when the one before has been entered."""
+        starts = self._collection.start_urls
+        for first in range(0, len(starts), _STARTS_AT_ONCE):
+            yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
 
     def of_page(self, state: UrlState, outcome: Outcome) -> tuple[list[NewUrl], Sequence[int] | None]:
         """Return what an outcome leads to: what the store may not know yet, and the keys of all; None where those of the last fetch stay."""

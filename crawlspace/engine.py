@@ -12,13 +12,11 @@ from dataclasses import replace
 from http import HTTPStatus
 from math import inf
 
-from crawlspace.admission import Admission, check_start_urls, start_candidates
+from crawlspace.admission import Admission, check_start_urls
 from crawlspace.brakes import Brakes
 from crawlspace.clock import Clock
-from crawlspace.clock_watch import ClockWatch
 from crawlspace.commits import Commits, Singly, all_recorded
 from crawlspace.config import Collection
-from crawlspace.cycles import Cycles
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.document_mark import document_mark, has_other_fields
@@ -34,15 +32,17 @@ from crawlspace.locating import Locating
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.nearer import fetch_again
 from crawlspace.paces import SitePaces
+from crawlspace.passing_time import PassingTime
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.site_failures import SiteFailures
 from crawlspace.state.brake import Brake
 from crawlspace.state.once_a_run import RunStart
-from crawlspace.state.recrawl import retry_wait, site_wait
+from crawlspace.state.recrawl import site_wait
 from crawlspace.state.store import Change, Effects, Store
 from crawlspace.state.unreachable import postponed
+from crawlspace.steps import Steps
 from crawlspace.urls import parse
 
 logger = logging.getLogger(__name__)
@@ -78,17 +78,11 @@ class Engine:
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
         self._run = RunStart(store, clock, continuous=collection.continuous)
-        self._cycles = Cycles(collection, store, clock)
-        longest_s = max(collection.policy.refresh_max_s, 2 * collection.refresh_cycle_s)
-        longest = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
-        self._clock_watch = ClockWatch(store, clock, longest_s=longest_s)
-        self.hastened = self._clock_watch.start(longest_retry_s=longest)
-        """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
-        counts = store.counts()
+        self._time = PassingTime(collection, store, clock)
+        self.hastened = self._time.hastened
+        self._seeding: Steps[list[NewUrl]] = Steps(clock)
         self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
-        if self._cycles.is_time() and not (self._cycles.waits_for_the_end and counts.has_work):
-            self._cycles.begin()
-        self.policy = policy = self._cycles.policy()
+        self.policy = policy = self._time.policy()
         self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
         self.robots = Robots(
@@ -107,7 +101,7 @@ class Engine:
             weights=collection.weights,
             max_sites=collection.max_sites,
             backoff=collection.backoff,
-            retries_until=clock.now() + longest if counts.retrying else 0.0,
+            retries_until=self._time.retries_until,
             longest_wait_s=policy.retry_after_max_s,
         )
         self.site_failures = SiteFailures(
@@ -130,7 +124,8 @@ class Engine:
         Returns those the rules refuse. Raises ConfigError when they refuse all.
         """
         refused = check_start_urls(self.collection.start_urls, self.space)
-        self._enter(self.admission.candidates(start_candidates(self.collection.start_urls))[0])
+        for new in self.admission.starts():
+            self._enter(new)
         return refused
 
     def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
@@ -269,6 +264,11 @@ class Engine:
         return drained
 
     @property
+    def has_steps(self) -> bool:
+        """Something goes on in steps, though there may be nothing to ask."""
+        return self._time.has_steps or self._seeding.are_left
+
+    @property
     def is_committing(self) -> bool:
         """Something is being written."""
         return self._commits.is_writing
@@ -285,7 +285,7 @@ class Engine:
         """Commit, and give back the leases of what was never asked for."""
         self.commit()
         self.site_failures.end()
-        self._clock_watch.look()
+        self._time.end()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
             self.store.release(list(self._leased))
@@ -308,24 +308,22 @@ class Engine:
 
     def _look_around(self) -> None:
         """See what others have done: a command that has written to the store, or the time for a new cycle."""
-        if self.collection.continuous and self._cycles.is_time() and not (self._cycles.waits_for_the_end and not self.is_idle()):
-            self._cycles.begin()
-            self.policy = self._cycles.policy()
-            self.generation = generation(self.store)
-            self._version = -1
-        if self._clock_watch.glance():
-            self.frontier.look_again()
+        self._enter(self._seeding.next() or ())
+        for step in self._time.go_on(is_idle=self.is_idle):
+            for due in step.due:
+                self.frontier.due(*due)
+            if step.is_turn:
+                self.policy, self.generation, self._version = self._time.policy(), generation(self.store), -1
+            if step.enters_starts:
+                self._seeding.begin(self.admission.starts())
         if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
             return
         self._looked_at = self.clock.monotonic()
         version = self.store.version()
         if version == self._version:
             return
-        again = self._version == -1
         self._version = version
         self.discovery.forget_known()
-        if again:
-            self.seed()
         self.frontier.look_again()
         self.backlog = self.drain.backlog()
 

@@ -119,7 +119,8 @@ class SharedStore(RedisStore):
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         return self.supply.reclaim(now=now, keep=keep)
 
-    def begin_run(self, at: int | None) -> None:
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        """The run of all workers; the first of them has restored what was set aside."""
         self.behind.do(lambda: self.worker.begin_run(at)) if self._shares else self.worker.begin_run(at)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:

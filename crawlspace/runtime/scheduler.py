@@ -18,6 +18,7 @@ from crawlspace.model import Candidate, Source
 from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 from crawlspace.runtime.robots_turns import PATIENCE_S, RobotsTurns
+from crawlspace.steps import STEP_EVERY_S
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -135,6 +136,8 @@ class FrontierScheduler(BaseScheduler):
         soonest = self._redirected.soonest_in(now)
         if soonest is not None:
             wait = soonest if wait is None else min(wait, soonest)
+        if self._engine.has_steps:
+            wait = STEP_EVERY_S if wait is None else min(wait, STEP_EVERY_S)
         self._set_alarm(wait)
         return None
 

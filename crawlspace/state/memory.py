@@ -14,6 +14,7 @@ from msgspec import structs
 
 from crawlspace.model import Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
 from crawlspace.state.groups import canonical_page
+from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.health import Health
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory_groups import Before, MemoryGroups
@@ -93,8 +94,8 @@ class MemoryStore(MemorySites):
                 ended[row.site] += 1
         return dict(ended)
 
-    def begin_run(self, at: int | None) -> None:
-        self._set_aside.begin(at)
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        self._set_aside.begin(at, goes_on=goes_on)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         first: dict[Queue, int] = {}
@@ -157,17 +158,18 @@ class MemoryStore(MemorySites):
         self._groups.settle(batch.before, batch.effects)
         return batch.effects
 
+    def _behind(self, after: int) -> list[UrlState]:
+        return [self._urls[id] for id in sorted(self._urls) if id > after]
+
     def drop_handed(self) -> None:
         self._handing.drop()
 
-    def hasten(self, latest: int, *, retries: bool = False) -> int:
-        known = (row for row in self._urls.values() if row.state is not State.PENDING and row.next_fetch is not None)
-        late = [row for row in known if (row.next_fetch or 0) > latest]
-        if retries:
-            late = [row for row in late if row.queue.source is not Source.REFRESH and row.lease_until is None]
-        for row in late:
-            row.next_fetch = latest
-        return len(late)
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        return hasten_some(self._behind(after), latest, limit=limit, fetched_by=fetched_by)
+
+    def hasten_retries(self, latest: int) -> int:
+        waiting = [row for row in self._urls.values() if row.queue.source is not Source.REFRESH and row.lease_until is None]
+        return hasten_some(waiting, latest, limit=len(waiting), fetched_by=None).number
 
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         if canonical is not None and canonical_page(self._with_key(canonical)) is not None:
@@ -179,7 +181,7 @@ class MemoryStore(MemorySites):
 
     # looking
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
-        rows = [self._copy(self._urls[id]) for id in sorted(self._urls) if id > after][:limit]
+        rows = [self._copy(row) for row in self._behind(after)][:limit]
         return [
             KnownUrl(
                 row.id,

@@ -14,7 +14,7 @@ from crawlspace.model import UrlState
 
 
 class RunStore(Protocol):
-    def begin_run(self, at: int | None) -> None: ...
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None: ...
 
 
 def is_for_next_run(row: UrlState, began: int | None) -> bool:
@@ -50,4 +50,4 @@ class RunStart:
         """Have the run begin no later than now: when the clock was set back, what is fetched from now on counts as fetched in it, too."""
         if self._began is not None and (now := int(self._clock.now())) < self._began:
             self._began = now
-            self._store.begin_run(now)
+            self._store.begin_run(now, goes_on=True)

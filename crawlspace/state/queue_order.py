@@ -36,10 +36,11 @@ class SetAside:
     def __contains__(self, row: UrlState) -> bool:
         return is_for_next_run(row, self._began) and self._times.get(row.id) == row.next_fetch
 
-    def begin(self, at: int | None) -> None:
+    def begin(self, at: int | None, *, goes_on: bool) -> None:
         """Begin a run."""
         self._began = at
-        self._times.clear()
+        if not goes_on:
+            self._times.clear()
 
     def put(self, rows: Iterable[UrlState]) -> None:
         """Set aside those of the rows that are for the next run."""

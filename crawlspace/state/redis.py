@@ -15,6 +15,7 @@ import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state import redis_sites
+from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.health import NEW_SITE, Health, health_of
 from crawlspace.state.redis_rows import (
     all_told,
@@ -84,8 +85,11 @@ class RedisStore:
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
 
-    def begin_run(self, at: int | None) -> None:
-        self._write("begin_run", began=at, joins=False)
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        has_more = not goes_on
+        while has_more:
+            has_more = self._write("restore_set_aside", limit=AT_ONCE) == 1
+        self._write("begin_run", began=at, joins=goes_on)
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended = self._write("reclaim", now=now, keep=list(keep))
@@ -138,9 +142,14 @@ class RedisStore:
     def drop_handed(self) -> None:
         self._write("drop_handed")
 
-    def hasten(self, latest: int, *, retries: bool = False) -> int:
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
+        with understood("the names of its sites"):
+            return hastened(count, last, ((site.decode(), Queue.of_lane(int(lane))) for site, lane in places), latest)
+
+    def hasten_retries(self, latest: int) -> int:
         total = 0
-        while count := self._write("hasten", latest=latest, retries=retries):
+        while count := self._write("hasten_retries", latest=latest):
             total += count
         return total
 

@@ -24,6 +24,7 @@ import msgspec
 
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
+from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.health import Health, health_of
 from crawlspace.state.redis import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, site_text, understood, written
@@ -181,7 +182,29 @@ class Worker:
                 f"worker {other} crawls by other rules or settings ({theirs}) than those here ({rules}): give all machines the same collection folder"
                 " and the same -s, or stop the others first"
             )
-        return more[0].decode(errors="replace") if answer == b"opening" else None
+        if answer == b"opening":
+            return more[0].decode(errors="replace")
+        if answer == b"first":
+            try:
+                self._begin_run_of_all()
+            except TakenForDead:
+                return self.begin(rules, index=index)
+        return None
+
+    def _begin_run_of_all(self) -> None:
+        """Prepare the run that this worker is the first of. Raises TakenForDead."""
+        while self._prepare("restore_set_aside"):
+            pass
+        for kind in ("pending", "due"):
+            cursor = None
+            while cursor != "0":
+                cursor = self._prepare("offer_some", kind=kind, cursor=cursor or "0").decode()
+
+    def _prepare(self, operation: str, **args: object) -> Any:
+        answer = self._run(operation, limit=AT_ONCE, **args)
+        if answer is None:
+            raise TakenForDead("this worker was silent for too long before it was ready; others have begun the run")
+        return answer
 
     def begin_again(self) -> None:
         """Join once more, after having been taken for dead. Raises RulesDiffer."""

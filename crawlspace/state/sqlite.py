@@ -24,6 +24,7 @@ from crawlspace.state import (
     sqlite_sites,
     sqlite_tally,
 )
+from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.sqlite_discovery import SiteIds, discover
 from crawlspace.state.sqlite_file import CrawlLock, SqliteFile, sign, sign_off
@@ -108,12 +109,9 @@ class SqliteStore:
         with self._writing() as db:
             sqlite_queue.release(db, ids)
 
-    def begin_run(self, at: int | None) -> None:
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         self._run_began = at
-        self._restore_set_aside()
-
-    def _restore_set_aside(self) -> None:
-        has_more = True
+        has_more = not goes_on
         while has_more:
             with self._writing() as db:
                 has_more = sqlite_queue.restore_set_aside(db)
@@ -166,11 +164,13 @@ class SqliteStore:
         with self._writing() as db:
             drop_handed(db)
 
-    def hasten(self, latest: int, *, retries: bool = False) -> int:
-        if not retries:  # none of those is set aside; of the others, what is for the next run is set aside again
-            self._restore_set_aside()
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
         with self._writing() as db:
-            return sqlite_queue.hasten_retries(db, latest) if retries else sqlite_queue.hasten(db, latest)
+            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by)
+
+    def hasten_retries(self, latest: int) -> int:
+        with self._writing() as db:  # none of them is set aside
+            return sqlite_queue.hasten_retries(db, latest)
 
     def health(self, site: str) -> Health:
         with self._file.reading() as db:

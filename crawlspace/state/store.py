@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, Source, State, UrlState
+from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.health import Health
 from crawlspace.state.unreachable import UnreachableSite
 
@@ -218,10 +219,11 @@ class Store(Protocol):
     def release(self, ids: Iterable[int]) -> None:
         """Give leases back unfetched; the URLs are as before they were leased."""
 
-    def begin_run(self, at: int | None) -> None:
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         """Have no known URL be leased that was fetched from that time on, but for what `once_a_run` excepts; None: there is no such bound.
 
-        Where several crawl, the earliest of their times holds. What was set aside for the last run may be leased again.
+        Where several crawl, the earliest of their times holds. What was set aside for the last run may be leased again; it is
+        restored in many transactions, which may be interrupted. `goes_on`: the run is the same, and turns out to have begun then.
         """
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
@@ -270,11 +272,14 @@ class Store(Protocol):
         The documents of the URLs that had it are due at once, and so are redirects.
         """
 
-    def hasten(self, latest: int, *, retries: bool = False) -> int:
-        """Have every known URL that is due later than that be due then; return how many.
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        """Have up to `limit` known URLs that are due later than that be due then, in order of discovery, behind the one with that id.
 
-        `retries`: only those that are not leased and wait in another source than refresh, for a retry or because a person asks for them.
+        `fetched_by`: only those that were fetched at that time or before, or never.
         """
+
+    def hasten_retries(self, latest: int) -> int:
+        """The same for all that are not leased and wait in another source than refresh, for a retry or because a person asks for them."""
 
     def health(self, site: str) -> Health:
         """How a site has answered; that of a new site where nothing is known."""
@@ -377,6 +382,7 @@ __all__ = [
     "Change",
     "Counts",
     "Effects",
+    "Hastened",
     "Health",
     "KnownUrl",
     "Reclassified",

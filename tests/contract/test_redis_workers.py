@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from crawlspace.model import Source
+from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.health import Health
 from crawlspace.state.moving_redis import RedisSide
 from crawlspace.state.redis import RedisStore
@@ -569,3 +570,19 @@ def test_collections_in_one_database_know_nothing_of_each_other(store: RedisStor
     assert other.counts().by_state == {}
     assert take(joined(other)) == {}
     other.close()
+
+
+def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) -> None:
+    many = 2 * AT_ONCE + 1
+    pages = [f"a.example/{number}" for number in range(many)]
+    known.discover(*pages)
+    known.record(*(known.change(page, fetched_at=NOW, next_fetch=NOW + 1) for page in pages))
+    store.begin_run(NOW)
+    assert known.leased("a.example", now=NOW + 9) == [], "all are set aside"
+    known.discover(*(f"{number}.example/" for number in range(many)))
+    before = store.scripts.runs
+    worker = joined(store)
+    assert store.scripts.runs - before >= 2 * (many // AT_ONCE)
+    assert worker.beat().free == many
+    assert [store.scripts.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
+    assert len(known.leased("a.example", many, now=NOW + 9)) == many

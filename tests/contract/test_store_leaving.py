@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Document, Held, State, Status, UrlState
+from crawlspace.model import Document, Held, Queue, Source, State, Status, UrlState
+from crawlspace.state.hastening import hasten_all
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.lifecycle import excluded
 from crawlspace.state.store import Change, Effects, KnownUrl, Reclassified, Store
@@ -231,18 +232,33 @@ def test_what_is_given_up_twice_can_still_be_deleted(known: Known) -> None:
 def test_hasten(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(*(known.change(url, next_fetch=due) for url, due in ((A, NOW + 9), (B, NOW + 1), (C, None))))
-    assert (store.hasten(NOW + 5), store.hasten(NOW + 5)) == (1, 0)
+    assert (hasten_all(store, NOW + 5), hasten_all(store, NOW + 5)) == (1, 0)
     assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 1, None, None]
+
+
+def test_hasten_some(known: Known, store: Store) -> None:
+    """Never more than a call may, in order of discovery; it says where it stopped, and where what is due sooner waits."""
+    known.discover(A, B, C, D)
+    dues = {A: (NOW + 9, NOW), B: (NOW + 9, NOW + 2), C: (NOW + 9, None), D: (NOW + 9, NOW)}
+    known.record(*(known.change(url, next_fetch=due, fetched_at=at) for url, (due, at) in dues.items()))
+    due = [(known.get(A).site, Queue(Source.REFRESH), NOW + 5)]
+    ids = {url: known.get(url).id for url in dues}
+    assert store.hasten(NOW + 5, limit=1, fetched_by=NOW + 1) == (1, ids[A], due)
+    assert store.hasten(NOW + 5, after=ids[A], limit=1, fetched_by=NOW + 1) == (1, ids[C], due)
+    assert store.hasten(NOW + 5, after=ids[C], limit=9, fetched_by=NOW + 1)[:2] == (1, 0)
+    assert [known.get(url).next_fetch for url in dues] == [NOW + 5, NOW + 9, NOW + 5, NOW + 5]
+    assert store.hasten(NOW + 5) == (1, 0, due)
+    assert store.hasten(NOW + 5, after=ids[D]) == (0, 0, [])
 
 
 def test_hasten_retries(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     waits = {A: {"retries": 1, "next_fetch": NOW + 9}, B: {"next_fetch": NOW + 9}, C: {"asked": True, "next_fetch": NOW + 9}}
     known.record(*(known.change(url, **fields) for url, fields in waits.items()))
-    assert (store.hasten(NOW + 5, retries=True), store.hasten(NOW + 5, retries=True)) == (2, 0)
+    assert (store.hasten_retries(NOW + 5), store.hasten_retries(NOW + 5)) == (2, 0)
     assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 9, NOW + 5, None]
     leased = store.lease(known.get(A).site, 9, now=NOW + 5, until=NOW + 60)
-    assert (len(leased), store.hasten(NOW + 1, retries=True)) == (2, 0), "what is leased is not concerned"
+    assert (len(leased), store.hasten_retries(NOW + 1)) == (2, 0), "what is leased is not concerned"
 
 
 def test_pages_that_lead_to_what_was_forgotten(known: Known, store: Store) -> None:

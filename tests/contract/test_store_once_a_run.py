@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from crawlspace.model import Queue, Source, State
+from crawlspace.state.hastening import hasten_all
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known
 
@@ -90,18 +91,22 @@ def test_a_clock_that_was_set_back_in_a_run(known: Known) -> None:
     """The run begins no later than now, so that what is fetched from now on counts as fetched in it."""
     known.discover("a.example/")
     known.store.begin_run(NOW)
-    known.store.begin_run(NOW - 500)
+    known.store.begin_run(NOW - 500, goes_on=True)
     known.record(known.change("a.example/", fetched_at=NOW - 400, next_fetch=NOW - 300))
     assert known.leased("a.example", now=LATER) == []
+    known.store.begin_run(NOW - 600, goes_on=True)
+    assert known.store.due("a.example:80") == [], "it stays set aside"
 
 
 def test_what_was_set_aside_is_due_no_later_than_a_clock_that_was_set_back_allows(known: Known) -> None:
-    known.discover("a.example/")
+    known.discover("a.example/", "a.example/soon")
     known.record(known.change("a.example/", fetched_at=NOW, next_fetch=NOW + 500))
+    known.record(known.change("a.example/soon", fetched_at=NOW, next_fetch=NOW + 90))
     known.store.begin_run(NOW)
     assert known.leased("a.example", now=LATER, queue=REFRESH) == []
-    assert known.store.hasten(NOW + 100) == 1
-    assert known.get("a.example/").next_fetch == NOW + 100
+    assert hasten_all(known.store, NOW + 100) == 1
+    assert [known.get(url).next_fetch for url in ("a.example/", "a.example/soon")] == [NOW + 100, NOW + 90]
+    assert known.store.due("a.example:80") == [(REFRESH, NOW + 100)], "what is not late stays set aside"
     assert known.leased("a.example", now=LATER) == [], "it was fetched in this run"
     known.store.begin_run(NOW + 50)
-    assert known.leased("a.example", now=NOW + 101) == ["a.example/"]
+    assert known.leased("a.example", now=NOW + 101) == ["a.example/soon", "a.example/"]

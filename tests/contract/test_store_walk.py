@@ -251,10 +251,10 @@ class StoreWalk(RuleBasedStateMachine):
     def drop_handed(self) -> None:
         self.both(lambda store: store.drop_handed())
 
-    @rule(latest=times)
-    def hasten(self, latest: int) -> None:
-        self.both(lambda store: store.hasten(latest, retries=True))
-        self.both(lambda store: store.hasten(latest))
+    @rule(latest=times, after=st.integers(0, 8), limit=st.integers(1, 9), fetched_by=st.none() | times)
+    def hasten(self, latest: int, after: int, limit: int, fetched_by: int | None) -> None:
+        self.both(lambda store: store.hasten_retries(latest))
+        self.both(lambda store: store.hasten(latest, after=after, limit=limit, fetched_by=fetched_by).due)
 
     @rule(
         urls=st.lists(places, min_size=2, max_size=6, unique=True),

@@ -11,6 +11,7 @@ from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
 from crawlspace.runtime.stores import index_place
+from crawlspace.state.hastening import hasten_all
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.redis_workers import Worker
 from crawlspace.state.sqlite import SqliteStore
@@ -86,7 +87,7 @@ def indexed(project: Project, name: str = "demo") -> list[str]:
 def make_due(project: Project, name: str = "demo") -> None:
     """Have everything known be due now, as after its interval."""
     with opened(project, name) as store:
-        store.hasten(0)
+        hasten_all(store, 0)
 
 
 def refusals(project: Project, name: str = "demo") -> dict[str, int]:

@@ -122,40 +122,12 @@ function ops.save_robots(args)
   if holds(args.worker, find_site(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
 end
 
-local runs = {}
-
--- What was set aside for the next run is due when it was.
-function runs.restore()
-  while true do
-    local ids = call("SPOP", P .. "set_aside", 500)
-    if #ids == 0 then return end
-    for n, id in ipairs(ids) do ids[n] = tonumber(id) end
-    prefetch(ids)
-    for _, id in ipairs(ids) do
-      local row = get(id)
-      if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
-        origin[id].key = nil  -- it stands nowhere
-        touched[id] = touched[id] or "place"
-      end
-    end
-    flush()
-  end
-end
-
-function ops.hasten(args)
-  if not args.retries then runs.restore() end  -- what is late among it is found; what is for the next run is set aside again
+function ops.hasten_retries(args)
   local ids, limit = {}, 1000
-  local leased = args.retries and {} or call("HKEYS", P .. "lease")
-  prefetch(leased)
-  for _, member in ipairs(leased) do
-    local row = get(member)
-    if row and row[STATE] ~= PENDING and row[NEXT] and row[NEXT] > args.latest then ids[#ids + 1] = tonumber(member) end
-  end
-  rows, origin = {}, {}
   for _, place in ipairs(call("SMEMBERS", P .. "due")) do
     if #ids >= limit then break end
     local site, lane = string.match(place, "(%d+):(%d+)")
-    if not args.retries or tonumber(lane) < 5 * REFRESH then
+    if tonumber(lane) < 5 * REFRESH then
       for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, lane), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
         ids[#ids + 1] = tonumber(member) - MEMBER
       end

@@ -175,7 +175,7 @@ function ops.take(args)
         dry[#dry + 1] = one[1]
       end
     end
-    for _, site in ipairs(call("ZRANGEBYSCORE", P .. "later", "-inf", args.now * 1000)) do
+    for _, site in ipairs(call("ZRANGEBYSCORE", P .. "later", "-inf", args.now * 1000, "LIMIT", 0, 2000)) do
       call("ZREM", P .. "later", site)
       call("ZADD", P .. "free", "LT", 0, site)
     end

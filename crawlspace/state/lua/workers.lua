@@ -6,6 +6,9 @@
 
 local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
+-- What a worker does that is not ready yet, in many calls: each says that it is alive. False where it was taken for dead meanwhile.
+local function stays_alive(worker) return is_alive(worker) and call("ZADD", P .. "workers", now_ms(), worker) ~= nil end
+
 -- Put a site that nobody holds where it will be found.
 local function offer(site, not_before)
   local first = nil
@@ -60,13 +63,9 @@ local function bury_the_dead(now, timeout_ms)
   return dead
 end
 
--- A run begins, or it turns out that it began earlier. Who joins others restores nothing: they may be at it still.
+-- A run begins, or it turns out that it began earlier.
 function ops.begin_run(args)
-  local began = tonumber(call("GET", P .. "run") or nil)
-  if not args.joins then
-    runs.restore()
-    began = nil
-  end
+  local began = args.joins and tonumber(call("GET", P .. "run") or nil)
   if args.began and (not began or args.began < began) then
     call("SET", P .. "run", args.began)
   elseif not began then
@@ -75,7 +74,7 @@ function ops.begin_run(args)
 end
 
 -- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
--- free again, and what was given up for the last run is tried again.
+-- free again, and what was given up for the last run is tried again. What is of any number is left to `restore_set_aside` and `offer_some`.
 function ops.begin(args)
   local now = now_ms()
   bury_the_dead(now, args.timeout_ms)
@@ -100,20 +99,42 @@ function ops.begin(args)
     local ids = {}
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    runs.restore()
-    call("DEL", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
-    local seen = {}
-    for _, kind in ipairs({"pending", "due"}) do
-      for _, place in ipairs(call("SMEMBERS", P .. kind)) do
-        local site = tonumber(string.match(place, "^%d+"))
-        if not seen[site] then
-          seen[site] = true
-          offer(site, 0)
-        end
-      end
-    end
+    call("UNLINK", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
   end
   return {first and "first" or "joined"}
+end
+
+-- Some of what was set aside for the next run is due when it was. Returns 1 where there may be more.
+function ops.restore_set_aside(args)
+  if args.worker and not stays_alive(args.worker) then return false end
+  local ids = call("SPOP", P .. "set_aside", args.limit)
+  for n, id in ipairs(ids) do ids[n] = tonumber(id) end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    local row = get(id)
+    if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
+      origin[id].key = nil  -- it stands nowhere
+      touched[id] = touched[id] or "place"
+    end
+  end
+  flush()
+  return #ids > 0 and 1 or 0
+end
+
+-- Offer some of the sites that have something pending or due, before there are others who take any. Returns where to go on; "0": that was all.
+function ops.offer_some(args)
+  if not stays_alive(args.worker) then return false end
+  local found = call("SSCAN", P .. args.kind, args.cursor, "COUNT", args.limit)
+  for _, place in ipairs(found[2]) do
+    local site, lane = string.match(place, "^(%d+):(%d+)$")
+    if site and args.kind == "pending" then
+      call("ZADD", P .. "free", "LT", 0, site)
+    elseif site then
+      local at = first_due(site, lane)
+      if at then call("ZADD", P .. "later", "LT", at * 1000, site) end
+    end
+  end
+  return found[1]
 end
 
 function ops.ready(args)

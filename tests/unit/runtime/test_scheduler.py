@@ -21,6 +21,7 @@ class Engine:
     waits_for_index = False
     frontier = SimpleNamespace(wake_in=lambda: None, working=0)
     paces = SimpleNamespace()
+    has_steps = False
 
     def __init__(self, sites: int) -> None:
         self.left = sites

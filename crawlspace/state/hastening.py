@@ -1,0 +1,59 @@
+"""Having known URLs be due sooner, some at a time: no call changes, or looks at, more rows than it may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from crawlspace.model import Queue, State, UrlState
+
+AT_ONCE = 1_000
+"""Rows that a call changes at most."""
+LOOKED_AT = 10_000
+"""Rows that a call looks at, at most."""
+
+
+Due = tuple[str, Queue, int]
+"""A site, a queue, and when something there is due."""
+
+
+class Hastened(NamedTuple):
+    """What one call did. `last` is the id of the last URL that was looked at; 0 where there is none behind it."""
+
+    number: int
+    last: int
+    due: Sequence[Due]
+    """The sites and queues of those that are due sooner, each once, and the time."""
+
+
+class DueTimes(Protocol):
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened: ...
+
+
+def hasten_all(store: DueTimes, latest: int) -> int:
+    """Have every known URL that is due later than that be due then, in many transactions; return how many were."""
+    total, after, has_more = 0, 0, True
+    while has_more:
+        number, after, _ = store.hasten(latest, after=after)
+        total, has_more = total + number, after > 0
+    return total
+
+
+def hasten_some(rows: Iterable[UrlState], latest: int, *, limit: int, fetched_by: int | None) -> Hastened:
+    """Do it to rows in order of their ids."""
+    found: list[UrlState] = []
+    last = 0
+    for row in rows:
+        if len(found) == limit:
+            return hastened(limit, last, ((row.site, row.queue) for row in found), latest)
+        last = row.id
+        is_late = row.state is not State.PENDING and row.next_fetch is not None and row.next_fetch > latest
+        if is_late and (fetched_by is None or row.fetched_at is None or row.fetched_at <= fetched_by):
+            row.next_fetch = latest
+            found.append(row)
+    return hastened(len(found), 0, ((row.site, row.queue) for row in found), latest)
+
+
+def hastened(number: int, last: int, places: Iterable[tuple[str, Queue]], latest: int) -> Hastened:
+    """Return what a store's call did to so many URLs in these places."""
+    return Hastened(number, last, [(*place, latest) for place in sorted(set(places))])
