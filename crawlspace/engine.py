@@ -111,7 +111,7 @@ class Engine:
         self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
-        self._ended = EndedUrls(self.discovery, run_ends=self._run.ends)
+        self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self._commits = Commits()
         self._version = store.version()
         self._looked_at = -inf
@@ -370,18 +370,15 @@ class Engine:
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._commits.batch.unchanged.append(state.id)
-        if transition.forget:
-            self._ended.add(state.key)
-        self._commits.batch.changes.append(
-            Change(
-                after,
-                document=document,
-                links=keys,
-                discovered=new,
-                forget=transition.forget,
-                keep_in_index=outcome.status == Status.EXCLUDED_HERE,
-            )
+        change = Change(
+            after,
+            document=document,
+            links=keys,
+            discovered=new,
+            forget=transition.forget,
+            keep_in_index=outcome.status == Status.EXCLUDED_HERE,
         )
+        self._commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
         if new:
             self._commits.batch.new.extend(new)
             self.admission.count(new)

@@ -79,6 +79,13 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     )
 
 
+def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
+    """Return the state of a URL that is gone and not to be forgotten: it is fetched whole after the shortest interval."""
+    interval = policy.refresh_min_s
+    due = next_fetch(now, interval, policy)
+    return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0))
+
+
 def approved(state: UrlState, *, now: int) -> Transition:
     """Return what follows when a person approves a held deletion."""
     if state.held is Held.RULES and state.held_mark:

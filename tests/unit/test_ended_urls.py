@@ -11,7 +11,8 @@ from crawlspace.model import State
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.sqlite import SqliteStore
 from crawlspace.state.store import Store
-from tests.unit.test_engine_life import HOME, Web
+from tests.unit.test_cycles import work
+from tests.unit.test_engine_life import DAY, HOME, Web
 
 DEAD, LAST = f"{HOME}dead", f"{HOME}last"
 
@@ -41,6 +42,28 @@ def test_it_is_found_again_later(web: Web) -> None:
     for _ in range(3):  # pages that have not changed are fetched whole, because a link of theirs is lost
         web.crawl(after=40)
     assert web.indexed == {"", "last", "dead"}
+    web.store.close()
+
+
+@pytest.mark.parametrize(("cycle", "days"), [("0", 1), ("30d", 30)])
+def test_a_start_url_that_is_gone_is_asked_for_again_in_a_crawl_that_goes_on(web: Web, cycle: str, days: int) -> None:
+    """Once an interval, or in each cycle; its document leaves the index, and comes back with the page."""
+    web.settings |= {"CRAWLSPACE_CONTINUOUS": True, "CRAWLSPACE_REFRESH_CYCLE": cycle}
+    web.pages[HOME] = 404
+    web.clock.advance(40 * DAY)
+    engine = web.open().engine
+    for _ in range(3):
+        web.asked = []
+        work(web, engine)
+        assert "" not in web.indexed
+        web.clock.advance(days * DAY - 7_200)
+        work(web, engine)
+        assert web.asked_for(HOME) == 1
+        web.clock.advance(7_300)
+    web.pages[HOME] = "home again"
+    work(web, engine)
+    engine.close()
+    assert "" in web.indexed
     web.store.close()
 
 
