@@ -24,7 +24,6 @@ from benchmarks.measure import Row, finish, say
 from crawlspace.engine import SINK
 from crawlspace.state.redis import RedisStore
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.driver import NAME
 from tests.histories.history import Told, run_history
 from tests.servers import another_client, emptied
 
@@ -76,8 +75,8 @@ def _lived(seed: int, *, steps: int, store: str, drawn: Drawn) -> Told:
         return run_history(seed, Path(folder), steps=steps, on_server=on_server, team=store == "team", drawn=drawn)
 
 
-def _on_server() -> RedisStore:
-    return RedisStore(another_client(), NAME, sinks=(SINK,))
+def _on_server(name: str) -> RedisStore:
+    return RedisStore(another_client(), name, sinks=(SINK,))
 
 
 def _rows(all_told: list[Told], wall_s: float, steps: int) -> list[Row]:

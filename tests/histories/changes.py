@@ -48,7 +48,7 @@ class Changes:
         what = chance.random()
         if what < 0.35:
             site = chance.choice(list(web.sites.values())[1:])
-            site.start = not site.start
+            site.start = site.host == web.lasting or not site.start
             said = f"{site.home} is {'a' if site.start else 'no'} start URL"
         elif web.starts and what < 0.65:
             url = web.starts.pop(chance.randrange(len(web.starts)))

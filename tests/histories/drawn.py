@@ -30,6 +30,9 @@ class Drawn:
     fields: bool = True
     """Fields that rules add, handed along links."""
 
+    two: bool = True
+    """A second collection with the same index, hosts and pages that go from one to the other, and global rules that change."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

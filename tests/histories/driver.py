@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +37,8 @@ from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
-OnServer = Callable[[], RedisStore]
+OnServer = Callable[[str], RedisStore]
+"""Opens the store of the collection with that name."""
 _ROUNDS = 20_000
 """More than a crawl of a small web takes; beyond, it would never end."""
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
@@ -74,6 +75,8 @@ class Run:
     ended: str = "finished"
     """Or "stopped", "killed", "broken"."""
     fetched: int = 0
+    deletions: int = 0
+    """Documents that a change of the rules takes out of the index, and that are not held."""
     held_for_rules: int | None = None
     """Deletions of a change of the rules that were held; None where the rules were as before."""
     lasted: float = 0.0
@@ -112,9 +115,19 @@ class Machine:
     """The machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
-        self, folder: Path, web: Web, chance: random.Random, *, in_memory: bool, on_server: OnServer | None = None
+        self,
+        folder: Path,
+        web: Web,
+        chance: random.Random,
+        *,
+        in_memory: bool,
+        on_server: OnServer | None = None,
+        name: str = NAME,
+        clock: FakeClock | None = None,
     ) -> None:
-        self.clock = FakeClock()
+        self.name = name
+        """Of the collection; all those in one folder share the index."""
+        self.clock = clock or FakeClock()
         self._on_server = on_server
         in_memory = in_memory and on_server is None
         self.in_memory = in_memory
@@ -129,12 +142,21 @@ class Machine:
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
-        (folder / "collections" / NAME).mkdir(parents=True)
-        (folder / "data" / NAME).mkdir(parents=True)
+        (folder / "collections" / name).mkdir(parents=True)
+        (folder / "data" / name).mkdir(parents=True)
+        self._index_file = folder / "data" / "index.db"
+
+    def beside(self, name: str) -> Machine:
+        """The same machine, with its clock and its index, for another collection."""
+        other = Machine(
+            self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
+        )
+        other.by_spider = self.by_spider
+        return other
 
     def configured(self, configuration: Configuration) -> Collection:
         """Write the collection's files, and read them as a start does."""
-        folder = self._folder / "collections" / NAME
+        folder = self._folder / "collections" / self.name
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
         (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in self._web.start_urls()))
         (folder / "rules.xml").write_text(rules_xml(configuration.field) if configuration.field else "<Rules/>\n")
@@ -143,8 +165,12 @@ class Machine:
             shared.unlink(missing_ok=True)
         else:
             shared.write_text("".join(f"{rule}\n" for rule in configuration.global_rules))
-        places = {"CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent), "CRAWLSPACE_DATA_DIR": str(self._folder / "data")}
-        return load_collection(NAME, {**_DEFAULTS, **configuration.settings(), **places})
+        places = {
+            "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent),
+            "CRAWLSPACE_DATA_DIR": str(self._folder / "data"),
+            "CRAWLSPACE_INDEX_FILE": str(self._index_file),
+        }
+        return load_collection(self.name, {**_DEFAULTS, **configuration.settings(), **places})
 
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
         """One crawl, from its start to its end, whichever that is."""
@@ -207,10 +233,10 @@ class Machine:
             yield self._memory
             return
         if self._on_server is not None:
-            with closing(self._on_server()) as shared:
+            with closing(self._on_server(self.name)) as shared:
                 yield shared
             return
-        store = SqliteStore(self._folder / "data" / NAME / "state.db", sinks=(SINK,), clock=self.clock)
+        store = SqliteStore(self._folder / "data" / self.name / "state.db", sinks=(SINK,), clock=self.clock)
         try:
             yield store
         finally:
@@ -221,7 +247,7 @@ class Machine:
         if self._memory is not None:
             documents = list(self._memory_sink.documents.values())
         else:
-            index = EmbeddedIndex(self._folder / "data" / NAME / "index.db")
+            index = EmbeddedIndex(self._index_file)
             try:
                 documents = [document for url in index.urls() if (document := index.get(url)) is not None]
             finally:
@@ -230,6 +256,20 @@ class Machine:
             each.url: Indexed(each.title, each.text, frozenset(each.duplicates), each.fields.get("kind", ""))
             for each in documents
         }
+
+    def owners(self) -> dict[str, str]:
+        """Which collection pushed each document of the index last."""
+        index = EmbeddedIndex(self._index_file)
+        try:
+            return {str(url): str(owner) for url, owner in index._db.execute("SELECT url, owner FROM documents")}
+        finally:
+            index.close()
+
+    def left_to_others(self, states: Iterable[UrlState]) -> set[str]:
+        """Of which URLs the store says that their documents were left in the index for another collection."""
+        known = {state.id: state.url for state in states}
+        with self.store() as store:
+            return {known[one] for one in store.left_to_others(list(known))}
 
     def kept(self, state: UrlState, configuration: Configuration) -> Kept:
         """A document whose deletion is held, as it was when it was fetched."""
@@ -247,14 +287,16 @@ class Machine:
             self._memory.release([state.id for state in self._memory.urls(leased=True)])
             return self._memory
         if self._on_server is not None:
-            store = self._on_server()
+            store = self._on_server(self.name)
             store.release([state.id for state in store.urls(leased=True)])
             return store
         return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), clock=self.clock)
 
     def _open_sink(self, collection: Collection) -> EmbeddedIndex | MemorySink:
         return (
-            self._memory_sink if self._memory is not None else EmbeddedIndex(collection.index_file, owner=NAME, clock=self.clock)
+            self._memory_sink
+            if self._memory is not None
+            else EmbeddedIndex(collection.index_file, owner=self.name, clock=self.clock)
         )
 
     def _run(
@@ -268,7 +310,9 @@ class Machine:
     ) -> None:
         opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
         engine = opening.engine
-        run.held_for_rules = opening.plan.held if opening.plan is not None else None
+        if opening.plan is not None:
+            run.held_for_rules = opening.plan.held
+            run.deletions = opening.plan.deletions - opening.plan.held
         run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))

@@ -14,7 +14,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
     focuses = [
         name
-        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields")
+        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields", "two")
         if getattr(drawn, name)
     ]
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
@@ -28,7 +28,7 @@ def fitting(focus: str, configuration: Configuration, chance: random.Random) -> 
         return replace(configuration, delay=chance.choice((0.0, 0.0, 2.0)))
     if focus == "fields":
         configuration = replace(configuration, field="old")
-    if focus in ("decisions", "fields"):
+    if focus in ("decisions", "fields", "two"):
         return replace(configuration, max_deletions=chance.choice((0, 1, 2)), max_deletions_percent=0)
     return configuration
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from crawlspace.model import Held, State, UrlState
-from tests.histories import focus
+from tests.histories import focus, neighbour
 from tests.histories.changes import Changes, reconfigured
-from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
+from tests.histories.configuration import DAY, ELSEWHERE, HOUR, OUTSIDE, Configuration, Rule
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import Fate, Machine, OnServer, Run
 from tests.histories.oracle import Indexed, Oracle, Past, Remembered, fails
@@ -62,6 +62,18 @@ def run_history(
     return _History(seed, folder, on_server, team=team, drawn=drawn).run(steps)
 
 
+@dataclass(slots=True)
+class _Trouble:
+    """What was wrong of late with the web or the clock, and may still show."""
+
+    unsettled: bool = False
+    """A site or a page has failed since the last settled state."""
+    has_been_down: bool = False
+    """So has a site been, or it still is."""
+    clock_off: int = 0
+    """After the clock was set back: rounds until everything is due after its usual time again."""
+
+
 class _History:
     def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn) -> None:
         self._drawn = drawn
@@ -95,17 +107,28 @@ class _History:
             for site in sites:
                 site.bare_304 = chance.random() < 0.3
         self._told = Told(seed)
+        self._other: _History | None = None
+        self._begin()
+        if drawn.two and not team and (self._focus == "two" or chance.random() < 0.08):
+            if self._machine.in_memory:  # nobody could share its index
+                self._machine = Machine(folder / "shared", self._web, chance, in_memory=False)
+                self._machine.by_spider = self._changes.by_spider
+            self._other = _Beside(self, folder)
+
+    def _begin(self) -> None:
+        """Have nothing behind it."""
+        self._lost: dict[str, Indexed] = {}
+        """Documents of its own that the other collection, which pushed them last, has deleted; as they were."""
+        self._has_had: set[str] = set()
+        """All that was ever a document of its own."""
+        self._answers_for: set[str] = set()
+        """What is in the index as its own document, or left there for another collection."""
         self._look()
-        self._unsettled = False
-        """A site or a page has failed since the last settled state."""
+        self._trouble: _Trouble = _Trouble() if self._other is None else self._other._trouble
         self._regrouping = False
         """What makes pages equal has changed since the last settled state."""
-        self._has_been_down = False
-        """So has a site been, or it still is."""
         self._asked_to_wait = False
         """A site has, in the last crawl: by the rule for that it may take an hour."""
-        self._clock_off = 0
-        """After the clock was set back: rounds until everything is due after its usual time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
@@ -135,7 +158,7 @@ class _History:
                 self._crawl(Fate(kill_after=chance.randint(2, 80)))
         elif what < 0.62:
             self._say(self._changes.outage())
-            self._unsettled = True
+            self._trouble.unsettled = True
             for _ in range(chance.choice((0, 1, 2))):
                 self._machine.clock.advance(self._configuration.refresh_max + 1)
                 self._crawl(Fate())
@@ -145,14 +168,14 @@ class _History:
             self._set_clock()
         elif what < 0.72 and self._drawn.dead:
             self._say(self._changes.death())
-            self._unsettled = True
+            self._trouble.unsettled = True
         elif what < 0.76 and self._drawn.starts:
             self._say(self._changes.start_urls())
-            self._note_elsewhere()
+            self._note_all_elsewhere()
         else:
             due = self._configuration.refresh_max + 1
             self._machine.clock.advance(chance.choice((1, 600, HOUR, due, due, self._configuration.longest_wait)))
-            self._crawl(self._fate())
+            self._crawl_some()
 
     def _dwell(self) -> None:
         """A step of what the history dwells on."""
@@ -161,13 +184,15 @@ class _History:
             self._dwell_on_clock()
         elif self._focus in ("refusals", "dead"):
             self._dwell_on_failures()
+        elif self._focus == "two":
+            self._dwell_on_two()
         else:
             what = chance.random()
             if what < 0.25:
                 self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
             elif what < 0.75:
                 self._say("; ".join(self._dwelling() for _ in range(chance.randint(1, 3))))
-                self._note_elsewhere()
+                self._note_all_elsewhere()
             if chance.random() < 0.7:
                 self._crawl_when_due()
 
@@ -193,7 +218,7 @@ class _History:
         what = self._chance.random()
         if what < 0.5:
             self._say(self._changes.outage(REFUSALS) if self._focus == "refusals" else self._changes.death())
-            self._unsettled = True
+            self._trouble.unsettled = True
         elif what < 0.6:
             self._say(self._changes.crowd())
         elif what < 0.7:
@@ -201,11 +226,37 @@ class _History:
         for _ in range(self._chance.randint(1, 3)):
             self._crawl_when_due()
 
+    def _dwell_on_two(self) -> None:
+        assert self._other is not None
+        what, other = self._chance.random(), self._other
+        if what < 0.6:
+            mine = self._configuration
+            rules, rules_beside, shared = neighbour.moved(
+                mine.rules, other._configuration.rules, mine.global_rules, self._web, self._chance
+            )
+            self._reconfigure(replace(mine, rules=rules, global_rules=shared), beside=rules_beside)
+        elif what < 0.8:
+            self._say(self._changes.about_equal())
+        else:
+            decided = self._chance.choice((self, other))
+            decided._say(decided._command(self._chance.choice(("approve", "approve", "discard"))))
+        if self._chance.random() < 0.8:
+            self._machine.clock.advance(self._configuration.refresh_max + 1)
+            self._crawl_some(calm=0.7)
+
+    def _crawl_some(self, *, calm: float = 0.0) -> None:
+        """Crawl with the collection; where there are two with one or with both, one after the other."""
+        which = [[self], [self._other], [self, self._other], [self._other, self]] if self._other is not None else [[self]]
+        for one in self._chance.choice(which):
+            one._crawl(Fate() if calm and self._chance.random() < calm else one._fate())
+            if self._told.differences:
+                return
+
     def _dwell_on_clock(self) -> None:
         what = self._chance.random()
         if what < 0.4:
             self._say(self._changes.outage(("busy", "503", "refused", "timeout", "flaky")))
-            self._unsettled = True
+            self._trouble.unsettled = True
         if what < 0.7:
             self._machine.clock.advance(self._configuration.longest_wait)
             self._crawl(Fate())
@@ -226,7 +277,7 @@ class _History:
             self._say(f"the clock is set forward by {by} s")
             return
         self._machine.clock._now -= by
-        self._clock_off = 2
+        self._trouble.clock_off = 2
         self._say(f"the clock is set back by {by} s")
 
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
@@ -252,14 +303,23 @@ class _History:
         self._note_unknown()
         return said
 
-    def _reconfigure(self, new: Configuration | None = None) -> None:
-        before = self._configuration
-        self._configuration = new or reconfigured(before, self._web, self._chance)
+    def _reconfigure(self, new: Configuration | None = None, *, beside: tuple[Rule, ...] | None = None) -> None:
+        """Have another configuration; `beside` are new rules of the other collection."""
+        new = new or reconfigured(self._configuration, self._web, self._chance)
+        self._configure(new)
+        if self._other is not None:
+            rules = self._other._configuration.rules if beside is None else beside
+            self._other._configure(neighbour.configured_beside(new, rules))
+
+    def _configure(self, new: Configuration) -> None:
+        before, self._configuration = self._configuration, new
         self._note_elsewhere()
         content = before.checksum_title, before.cut_off
         self._regrouping = self._regrouping or content != (self._configuration.checksum_title, self._configuration.cut_off)
         if self._configuration.refresh_max < before.refresh_max:
-            self._clock_off = max(1, self._clock_off)  # what was due later is due after the new interval, from the next start on
+            self._trouble.clock_off = max(
+                1, self._trouble.clock_off
+            )  # what was due later is due after the new interval, from the next start on
         changed = [
             f"{name} = {_shown(getattr(self._configuration, name))}"
             for name in Configuration.__slots__
@@ -283,7 +343,7 @@ class _History:
         return fate
 
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
-        before = self._known
+        before, shared = self._known, self._shared()
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         run = self._machine.crawl(self._configuration, fate)
         told = self._told
@@ -297,7 +357,9 @@ class _History:
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
         self._look()
         after = self._known
-        index = self._machine.index()
+        if self._other is not None:
+            self._other._note_lost(shared)
+        index = self._index()
         told.differences += [f"ERROR   {error}" for error in run.errors]
         if not run.changes:
             told.differences += self._always(before, after, run, down)
@@ -306,6 +368,8 @@ class _History:
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
                 told.differences += oracle.displaced(self._index_before, index, _memory(after), self._past(after))
+            if self._index_before is not None and not run.changes:
+                told.differences += self._unplanned(self._index_before, index, run)
             self._index_before = index
         else:
             self._index_before = None
@@ -319,30 +383,55 @@ class _History:
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
         rounds = 3
-        if self._unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
+        if self._trouble.unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
-        self._has_been_down = self._has_been_down or self._unsettled
+        self._trouble.has_been_down = self._trouble.has_been_down or self._trouble.unsettled
         self._say(f"all sites are well; {rounds} crawls to settle")
-        self._unsettled = False
-        if self._configuration.continuous and self._chance.random() < 0.5:
+        self._trouble.unsettled = False
+        if self._configuration.continuous and self._other is None and self._chance.random() < 0.5:
             rounds = self._settle_in_one(rounds)
-        for _ in range(rounds + self._clock_off):
-            everything_due = not self._clock_off
-            self._clock_off = max(0, self._clock_off - 1)
+        shown: object = None
+        for number in range(rounds + self._trouble.clock_off):
+            everything_due = not self._trouble.clock_off and (number > 0 or self._other is None)
+            self._trouble.clock_off = max(0, self._trouble.clock_off - 1)
             self._machine.clock.advance(self._configuration.longest_wait)
             if self._chance.random() < 0.15:
                 self._crawl(Fate(kill_after=round(2 ** self._chance.uniform(3, 10.5))))
-            self._crawl(Fate(), everything_due=everything_due)
-            if self._told.differences:
-                return
+            for one in self._all():
+                one._crawl(Fate(), everything_due=everything_due)
+                if self._told.differences:
+                    return
+            before, shown = shown, [one._shows() for one in self._all()]
+            if number >= 2 and not self._trouble.clock_off and shown == before and all(one._is_calm() for one in self._all()):
+                break  # more of the same would follow
+        for one in self._all():
+            one._compare()
+
+    def _shows(self) -> tuple[object, ...]:
+        """What is remembered and what is in the index, but for when."""
+        return {url: _row(state) for url, state in self._known.items()}, self._machine.index()
+
+    def _is_calm(self) -> bool:
+        """Nothing waits to be confirmed by another answer, of a page or of its site."""
+        fine = not any(map(fails, self._web.pages.values())) and not any(site.outage for site in self._web.sites.values())
+        return fine and not any(
+            state.held is Held.HOST or state.state is State.FAILED or state.retries or state.errors
+            for state in self._known.values()
+        )
+
+    def _all(self) -> list[_History]:
+        return [self] if self._other is None else [self, self._other]
+
+    def _compare(self) -> None:
+        """Ask the oracle, all being settled."""
         self._regrouping = False
-        self._has_been_down = any(site.is_dead for site in self._web.sites.values())
+        self._trouble.has_been_down = any(site.is_dead for site in self._web.sites.values())
         self._told.checks += 1
         with self._machine.store() as store:
             store.check()
         states = self._known
         memory = _memory(states)
-        oracle, index, past = Oracle(self._web, self._configuration), self._machine.index(), self._past(states)
+        oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
         self._told.differences += oracle.differences(index, memory, past)
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}
@@ -352,7 +441,7 @@ class _History:
 
     def _settle_in_one(self, rounds: int) -> int:
         """Have one crawl go on for as long as that takes, the web changing in its first days; return how many crawls are needed after it."""
-        if self._clock_off:
+        if self._trouble.clock_off:
             return rounds
         longest = max(self._configuration.refresh_max, self._configuration.cycle_minutes * 60)
         changes = self._chance.randint(0, 8)
@@ -364,6 +453,37 @@ class _History:
 
     def _say(self, step: str) -> None:
         self._told.steps.append(step)
+
+    # --- an index that two collections share -------------------------------------------------------------------------
+
+    def _shared(self) -> tuple[dict[str, Indexed], dict[str, str]]:
+        """All that is in the index, and whose it is; nothing where it is nobody else's."""
+        return ({}, {}) if self._other is None else (self._machine.index(), self._machine.owners())
+
+    def _index(self) -> dict[str, Indexed]:
+        """What is in the index, as far as this collection has to answer for it."""
+        index = self._machine.index()
+        if self._other is None:
+            return index
+        own = {url for url, state in self._known.items() if state.indexed}
+        self._lost = {url: has for url, has in self._lost.items() if url in own and url not in index}
+        owners, others = self._machine.owners(), self._other._answers_for
+        mine = {
+            url: has
+            for url, has in index.items()
+            if url in self._answers_for or (url not in others and owners[url] == self._machine.name)
+        }
+        return {**self._lost, **mine}
+
+    def _note_lost(self, before: tuple[dict[str, Indexed], dict[str, str]]) -> None:
+        """Note which documents the other collection has deleted because it pushed them last."""
+        assert self._other is not None
+        (index, owners), there = before, self._machine.index()
+        crawled = {url for url, state in self._other._known.items() if state.status != ELSEWHERE} | self._other._has_had
+        oracle = Oracle(self._web, self._other._configuration)
+        crawled = {url for url in crawled if None in oracle.verdicts(url)}
+        gone = neighbour.lost_to(before=index, after=there, owners=owners, deleting=self._other._machine.name, crawled=crawled)
+        self._lost.update({url: index[url] for url in gone if url in self._known and self._known[url].indexed})
 
     # --- what must hold -------------------------------------------------------------------------------------------
 
@@ -397,7 +517,7 @@ class _History:
             "outbox": counts.outbox,
             "parked": counts.parked,
         }
-        is_down = self._has_been_down or self._unsettled
+        is_down = self._trouble.has_been_down or self._trouble.unsettled
         most_held = held + (len(rows) if is_down else 0)
         for name, number in found.items():
             if name == "held" and held <= counts.held <= most_held:
@@ -407,6 +527,15 @@ class _History:
         for url, state in states.items():
             if state.lease_until is not None:
                 yield f"LEASED  {url} after the end of the crawl"
+
+    def _unplanned(self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], run: Run) -> Iterator[str]:
+        """What a change of the rules takes out of the index was planned, and is no more than a change may."""
+        oracle = Oracle(self._web, self._configuration)
+        gone = sorted(url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE})
+        if len(gone) > run.deletions:
+            yield f"PLAN    {len(gone)} documents left the index by a change of the rules, {run.deletions} were planned: {gone}"
+        if len(gone) > run.most_deletions:
+            yield f"BRAKE   {len(gone)} deletions by a change of the rules, {run.most_deletions} may be made: {gone}"
 
     def _always(
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
@@ -475,7 +604,12 @@ class _History:
                 if state.checksum is not None and url not in there and host_of(url) in dead
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
-        return Past(kept, self._elsewhere, left)
+        if self._other is None:
+            return Past(kept, self._elsewhere, left)
+        changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
+        elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
+        of_other = {url for url, owner in self._machine.owners().items() if owner != self._machine.name} | self._lost.keys()
+        return Past(kept, elsewhere, left, of_other)
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""
@@ -490,6 +624,10 @@ class _History:
                 self._elsewhere[url] = None
             elif url in index:
                 self._elsewhere[url] = index[url]
+
+    def _note_all_elsewhere(self) -> None:
+        for one in self._all():
+            one._note_elsewhere()
 
     def _note_unknown(self) -> None:
         """A command may have had another of equal pages pushed, before the next start gives it up to another crawler."""
@@ -506,6 +644,28 @@ class _History:
         with self._machine.store() as store:
             self._known = {state.url: state for state in store.urls()}
             self._counts = store.counts()
+        if self._other is not None:
+            left = self._machine.left_to_others(self._known.values())
+            self._answers_for = left | {url for url, state in self._known.items() if state.indexed}
+            self._has_had |= self._answers_for
+
+
+class _Beside(_History):
+    """The second collection of a history: it takes no steps of its own."""
+
+    def __init__(self, first: _History, folder: Path) -> None:
+        self._drawn, self._focus, self._chance = first._drawn, first._focus, first._chance
+        self._web, self._changes, self._told = first._web, first._changes, first._told
+        self._web.lasting = neighbour.own_host(self._web)
+        rules = neighbour.first_rules(self._web, self._chance)
+        self._configuration = neighbour.configured_beside(first._configuration, rules)
+        machine = first._machine
+        self._machine = machine.beside(neighbour.NAME)
+        self._other = first
+        self._begin()
+
+    def _say(self, step: str) -> None:
+        super()._say(f"[{self._machine.name}] {step}")
 
 
 def _is_awaited(state: UrlState | None) -> bool:

@@ -61,6 +61,8 @@ class Past:
     """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
     left: Collection[str] = ()
     """Addresses whose documents were left to another crawler, and whose deletion is held."""
+    of_other: Collection[str] = ()
+    """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
 
 
 @dataclass(slots=True)
@@ -163,8 +165,9 @@ class Oracle:
                 if len(there) > 1 or one not in may:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
                 yield from self._content_differences(one, index[one.url])
-                yield from _noted_differences(one, index[one.url], group)
-                yield from self._field_differences(one, index[one.url], memory, past)
+                if one.url not in past.of_other:
+                    yield from _noted_differences(one, index[one.url], group)
+                    yield from self._field_differences(one, index[one.url], memory, past)
         for url, has in index.items():
             if url not in documents:
                 yield from self._other_differences(url, has, past)

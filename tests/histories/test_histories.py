@@ -14,7 +14,6 @@ import pytest
 
 from crawlspace.engine import SINK
 from crawlspace.state.redis import RedisStore
-from tests.histories.driver import NAME
 from tests.histories.history import run_history
 from tests.servers import another_client, emptied
 
@@ -54,8 +53,8 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     assert told.checks >= 2
 
 
-def on_server() -> RedisStore:
-    return RedisStore(another_client(), NAME, sinks=(SINK,))
+def on_server(name: str) -> RedisStore:
+    return RedisStore(another_client(), name, sinks=(SINK,))
 
 
 def test_a_history_is_the_same_each_time(folder: Path) -> None:

@@ -112,6 +112,8 @@ class Web:
         self.farthest: dict[str, int] = {}
         """The same when they were most."""
         self.requests: dict[str, int] = {}
+        self.lasting = ""
+        """A host whose home page is a start URL for ever, beside that of the first."""
         self._flakiness = flakiness
 
     @property

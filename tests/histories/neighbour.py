@@ -1,0 +1,68 @@
+"""A second collection that shares the index: which hosts and pages each of the two crawls, and how they go from one to the other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tests.histories.configuration import Configuration, Rule
+from tests.histories.web import Web
+
+NAME = "g"
+_REST = Rule(False, "domain", "*")
+
+
+def own_host(web: Web) -> str:
+    """The host that the second collection always crawls, from its home page on."""
+    return [*web.sites][1]
+
+
+def configured_beside(first: Configuration, rules: tuple[Rule, ...]) -> Configuration:
+    """The configuration of the second collection: settings and global rules are the project's, `rules` its own.
+
+    How many links away a page is differs between the two, for each has start URLs of its own; so the second one has no limit for that.
+    """
+    return replace(first, rules=rules, max_depth=0)
+
+
+def first_rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
+    """What the second collection crawls at first: its own host, and some others."""
+    others = [host for host in [*web.sites][2:] if chance.random() < 0.3]
+    return (*(Rule(True, "domain", host) for host in (own_host(web), *others)), _REST)
+
+
+def moved(
+    first: tuple[Rule, ...], second: tuple[Rule, ...], shared: tuple[Rule, ...] | None, web: Web, chance: random.Random
+) -> tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...] | None]:
+    """The rules of both collections and the global ones after one change: a host or a folder is taken, given up, or named globally."""
+    what = chance.random()
+    host = chance.choice([*web.sites][1:])
+    if what < 0.3:
+        return _toggled(first, Rule(False, "domain", host)), second, shared
+    if what < 0.5:
+        if host == own_host(web):
+            host = next(iter(web.sites))
+        return first, _toggled(second, Rule(True, "domain", host)), shared
+    if what < 0.65:
+        folder = Rule(False, "prefix", f"http://{host}/{chance.choice('pq')}/")
+        return (_toggled(first, folder), second, shared) if chance.random() < 0.5 else (first, _toggled(second, folder), shared)
+    name = Rule(True, "domain", host.partition(":")[0])
+    if shared is None or what > 0.95:
+        return first, second, (*(Rule(True, "domain", one.partition(":")[0]) for one in web.sites),)
+    return first, second, _toggled(shared, name)
+
+
+def _toggled(rules: tuple[Rule, ...], rule: Rule) -> tuple[Rule, ...]:
+    return tuple(one for one in rules if one != rule) if rule in rules else (rule, *rules)
+
+
+def lost_to(
+    *, before: Mapping[str, object], after: Mapping[str, object], owners: Mapping[str, str], deleting: str, crawled: set[str]
+) -> set[str]:
+    """What a collection may have deleted of the other's documents.
+
+    That is what it pushed last, before this crawl or in it: a document belongs to the collection that pushed it last. So a page that both
+    crawl may leave the index with either (docs: two collections that crawl the same host are warned of as `crawled-twice`).
+    """
+    return {url for url in before.keys() - after.keys() if owners.get(url) == deleting or url in crawled}
