@@ -97,6 +97,7 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
             tally[f"status {int(one.state.status)}"] += 1
         tally["retrying"] += one.state.retries > 0
         tally["indexed"] += one.state.indexed
+        tally.documents[sites.find_or_add(db, one.state.site)] += one.state.indexed
 
 
 def write_orders(db: apsw.Connection, records: Sequence[OrderRecord], tally: Tally) -> None:

@@ -12,7 +12,7 @@ import apsw
 from crawlspace.model import NewUrl, State
 from crawlspace.state.sqlite_handing import hand_to_all
 from crawlspace.state.sqlite_rows import integers, unpack_keys
-from crawlspace.state.sqlite_sites import scheme_bit
+from crawlspace.state.sqlite_sites import SCHEME_BITS
 from crawlspace.state.sqlite_tally import Tally, add, take
 from crawlspace.state.store import Effects
 
@@ -157,10 +157,12 @@ class Discovery:
     def _insert(self, fresh: Iterable[_Fresh], now: int) -> None:
         rows = list(fresh)
         first = take(self._db, "id", len(rows))
-        by_site = Counter(row.new.site for row in rows)
-        schemes: dict[str, int] = {}
-        for row in rows:
-            schemes[row.new.site] = schemes.get(row.new.site, 0) | scheme_bit(row.new.url)
+        by_site = Counter([row.new.site for row in rows])
+        over_https = Counter([row.new.site for row in rows if row.new.url.startswith("https:")])
+        schemes = {
+            site: (SCHEME_BITS["https"] if over_https[site] else 0) | (SCHEME_BITS["http"] if over_https[site] < count else 0)
+            for site, count in by_site.items()
+        }
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
             "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"

@@ -105,10 +105,17 @@ class Groups:
         before = {checksum: group.before for checksum, group in self._touched.items()}
         after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
         settlement = settle(before, after, changed)
-        self._db.executemany("UPDATE url SET indexed = 0 WHERE id = ? AND indexed", [(id,) for id in settlement.delete])
-        self._db.executemany(
-            "UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed",
-            [(now.winner,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])],
+        winners = [(now.winner,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])]
+        documents = self._tally.documents
+        documents.subtract(
+            site
+            for (site,) in self._db.executemany(
+                "UPDATE url SET indexed = 0 WHERE id = ? AND indexed RETURNING site", [(id,) for id in settlement.delete]
+            )
+        )
+        documents.update(
+            site
+            for (site,) in self._db.executemany("UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed RETURNING site", winners)
         )
         self._tally["indexed"] += sum(group.winner is not None for group in after.values())
         self._tally["indexed"] -= sum(group.winner is not None for group in before.values())

@@ -74,9 +74,12 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     count = _uncount(db, alone, _IDS, tally)
-    retrying, indexed = db.execute(f"SELECT total(retries > 0), total(indexed) FROM url WHERE {_IDS}", (alone,)).get
-    tally["retrying"] -= int(retrying)
-    tally["indexed"] -= int(indexed)
+    for site, retrying, indexed in db.execute(
+        f"SELECT site, sum(retries > 0), sum(indexed) FROM url WHERE {_IDS} GROUP BY site", (alone,)
+    ):
+        tally["retrying"] -= retrying
+        tally["indexed"] -= indexed
+        tally.documents[site] -= indexed
     tally[f"state {int(State.EXCLUDED)}"] += count
     tally[f"status {int(status)}"] += count
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
@@ -100,14 +103,13 @@ def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int
     _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
     sqlite_outbox.keep(db, chosen)
     _drop_texts(db, bound)
+    without = "checksum IS NULL"
     db.execute(
-        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL WHERE {_IDS}",
+        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL,"
+        f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
+        f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
+        f" WHERE {_IDS}",
         (bound, mark),
-    )
-    db.execute(
-        f"UPDATE url SET checksum = {_HELD_CHECKSUM}, grp = {_HELD_CHECKSUM}, canonical = {NO_PAGE}, aside = 0, named = 0"
-        f" WHERE {_IDS} AND checksum IS NOT NULL",
-        (bound,),
     )
 
 

@@ -163,6 +163,8 @@ class _Batch:
             if row.checksum is None and row.old_checksum is not None:
                 unwanted.append((row.id,))
             _count(row, new, tally)
+            if row.indexed != row.old_indexed:
+                tally.documents[row.site] += row.indexed - row.old_indexed
             updates.append(
                 (
                     new.state,
@@ -200,7 +202,8 @@ class _Batch:
             " grp = ?, aside = ?, left_behind = ? WHERE id = ?",
             updates,
         )
-        self._write_bystanders(groups)
+        if self._bystanders:
+            self._write_bystanders(groups, tally)
         self._db.executemany("DELETE FROM document WHERE id = ?", unwanted)
         self._db.executemany(
             "INSERT OR REPLACE INTO document VALUES (?, ?)",
@@ -297,10 +300,19 @@ class _Batch:
             self._links[row.id] = change.links
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
-    def _write_bystanders(self, groups: Groups) -> None:
+    def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
         updates = []
+        places = {
+            id: (site, indexed)
+            for id, site, indexed in self._db.execute(
+                "SELECT id, site, indexed FROM url WHERE id IN (SELECT value FROM carray(?))",
+                (integers([one.id for one in self._bystanders]),),
+            )
+        }
         for one in self._bystanders:
             alone = groups.wins_alone(one.group, one.id)
+            site, indexed = places[one.id]
+            tally.documents[site] += alone - indexed
             updates.append((one.group, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
         self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
@@ -318,6 +330,7 @@ class _Batch:
         self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
         for row in rows:
             _count(row, None, tally)
+            tally.documents[row.site] -= row.old_indexed
 
 
 def _part(row: _Row, change: Change) -> None:

@@ -182,15 +182,6 @@ ALTER TABLE site ADD COLUMN wait_s INTEGER NOT NULL DEFAULT 0;
 UPDATE site SET schemes = found.schemes, documents = found.documents FROM (
     SELECT site, max(url GLOB 'http:*') + 2 * max(url GLOB 'https:*') AS schemes, sum(indexed) AS documents FROM url GROUP BY site
 ) AS found WHERE found.site = site.id;
-CREATE TRIGGER url_indexed AFTER UPDATE OF indexed ON url WHEN new.indexed <> old.indexed BEGIN
-    UPDATE site SET documents = documents + new.indexed - old.indexed WHERE id = new.site;
-END;
-CREATE TRIGGER url_inserted AFTER INSERT ON url WHEN new.indexed BEGIN
-    UPDATE site SET documents = documents + 1 WHERE id = new.site;
-END;
-CREATE TRIGGER url_deleted AFTER DELETE ON url WHEN old.indexed BEGIN
-    UPDATE site SET documents = documents - 1 WHERE id = old.site;
-END;
 
 -- Of the fetches of `recent`, those that were answered with 404 or 410.
 ALTER TABLE site ADD COLUMN missing INTEGER NOT NULL DEFAULT 0;

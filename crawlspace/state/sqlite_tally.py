@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import apsw
 
-Tally = Counter[str]
-"""What a transaction adds to each number, by name; negative where it takes away."""
+
+class Tally(Counter[str]):
+    """What a transaction adds to each number, by name; negative where it takes away."""
+
+    def __init__(self, *counts: Mapping[str, int], **named: int) -> None:
+        super().__init__(*counts, **named)
+        self.documents: Counter[int] = Counter()
+        """What it adds to the documents in the index, by id of their site."""
 
 
 def add(db: apsw.Connection, tally: Tally) -> None:
@@ -15,6 +22,9 @@ def add(db: apsw.Connection, tally: Tally) -> None:
         "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
         [(name, by) for name, by in tally.items() if by],
     )
+    if tally.documents:
+        changed = [(by, site) for site, by in tally.documents.items() if by]
+        db.executemany("UPDATE site SET documents = documents + ? WHERE id = ?", changed)
 
 
 def take(db: apsw.Connection, name: str, count: int) -> int:
