@@ -1,7 +1,10 @@
-"""What is doubtful between collections: hosts that two of them crawl, and hosts of the global crawl space that none does.
+"""What is doubtful between collections: hosts that two of them crawl, hosts of the global crawl space that none does, hosts that are
+crawled and not in it, and copies of its rules that differ.
 
 A collection crawls a host when its domain rules admit it, and either one of them names it (`*` alone names none) or the collection has
 it among its start URLs or in its store. So an `allow domain *` does not make every host of all others a doubt.
+
+Files of global rules that have the same rules are one global crawl space, whatever their comments and blank lines.
 """
 
 from __future__ import annotations
@@ -9,11 +12,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from crawlspace.collection_files import StartUrl
+from crawlspace.collection_files import GLOBAL_RULES, StartUrl
 from crawlspace.config import Collection
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted
@@ -63,7 +66,9 @@ def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Findi
     twice, told = _crawled_twice(spaces, ports)
     yield from _start_urls_twice(found, told)
     yield from twice
-    yield from _shared_indexes(found)
+    yield from _differing_copies(spaces)
+    yield from _shared_indexes(spaces)
+    yield from _outside_global_space(spaces, ports)
     if complete:
         yield from _uncrawled(spaces, ports)
 
@@ -97,7 +102,9 @@ class _Space:
         self.found = found
         self.domain = collection.rules.domain
         self.index = collection.index_file.resolve()
-        self.global_file = _resolved(collection.global_file)
+        self.global_file = None if collection.global_file is None else collection.global_file.resolve()
+        self.global_rules = None if collection.global_rules is None else collection.global_rules.domain
+        self.global_space = None if self.global_rules is None else tuple(map(_meaning, self.global_rules))
         self.starts: dict[Host, StartUrl] = {}
         for start in collection.start_urls:
             self.starts.setdefault((start.url.host, start.url.port), start)
@@ -126,7 +133,15 @@ class _Space:
 
     def shares_with(self, other: _Space) -> bool:
         """Their documents are in one index, or they divide one global crawl space."""
-        return self.index == other.index or (self.global_file is not None and self.global_file == other.global_file)
+        return self.index == other.index or self.in_global_space_of(other)
+
+    def in_global_space_of(self, other: _Space) -> bool:
+        return self.global_space is not None and self.global_space == other.global_space
+
+    def global_place(self, rule: DomainRule | None) -> _Place:
+        """Where a rule of its global space stands; the file alone for None."""
+        file = _shown(self.global_file or Path(GLOBAL_RULES), self.found.collection.folder)
+        return _Place(file) if rule is None else _Place(file, rule.ref.line, rule.column)
 
 
 def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
@@ -174,15 +189,49 @@ def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]])
                 yield Finding(place.file, place.line, place.column, "warning", "start-url-twice", message)
 
 
-def _shared_indexes(found: Sequence[Crawled]) -> Iterator[Finding]:
-    """Collections that share an index and not the file that says which hosts the others have."""
-    first: dict[Path, Collection] = {}
-    for collection in (one.collection for one in found):
-        other = first.setdefault(collection.index_file.resolve(), collection)
-        if other is collection:
+def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
+    """Copies of global.rules in the collections' folders, or beside these, with other rules than the first one."""
+    copies: dict[Path, _Space] = {}
+    for space in spaces:
+        if space.global_file is not None and _is_copy(space.found.collection):
+            copies.setdefault(space.global_file, space)
+    # the one beside the collections is what the others were copied from
+    ordered = sorted(copies.values(), key=lambda one: "/" in one.global_place(None).file)
+    for space in ordered[1:]:
+        first = ordered[0]
+        if space.in_global_space_of(first):
             continue
-        own, others = _resolved(collection.global_file), _resolved(other.global_file)
-        if own is not None and own == others:
+        rules = zip_longest(space.global_rules or (), first.global_rules or ())
+        own, its = next((own, its) for own, its in rules if own is None or its is None or _meaning(own) != _meaning(its))
+        place = space.global_place(own)
+        message = (
+            f"{_rule_or_end(own)} here, {_rule_or_end(its)} in {first.global_place(its)}: these copies of {GLOBAL_RULES} are one global crawl "
+            "space only with the same rules in the same order; make them equal, or keep one in the folder of the collections (where two "
+            "global crawl spaces are meant, name the other one's file with CRAWLSPACE_GLOBAL_RULES)"
+        )
+        yield Finding(place.file, place.line, place.column, "warning", "global-differs", message)
+
+
+def _is_copy(collection: Collection) -> bool:
+    """Whether its global rules were found by their name, in its folder or beside it."""
+    file, folder = collection.global_file, collection.folder.resolve()
+    return file is not None and file.name == GLOBAL_RULES and file.parent.resolve() in {folder, folder.parent}
+
+
+def _meaning(rule: DomainRule) -> tuple[str, str]:
+    return rule.action.value, rule.target
+
+
+def _rule_or_end(rule: DomainRule | None) -> str:
+    return "no further rule" if rule is None else quoted(rule.ref.text)
+
+
+def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
+    """Collections that share an index and not the rules that say which hosts the others have."""
+    first: dict[Path, _Space] = {}
+    for space in spaces:
+        other, collection = first.setdefault(space.index, space), space.found.collection
+        if other is space or space.in_global_space_of(other):
             continue
         line, column = where_set(collection.folder, "CRAWLSPACE_INDEX_FILE")
         message = (
@@ -195,14 +244,13 @@ def _shared_indexes(found: Sequence[Crawled]) -> Iterator[Finding]:
 
 def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
     """What a global crawl space allows and no collection crawls: hosts that its rules name, and hosts that were crawled once."""
-    seen: set[Path] = set()
+    seen: set[tuple[tuple[str, str], ...]] = set()
     for space in spaces:
-        collection = space.found.collection
-        if space.global_file is None or space.global_file in seen or collection.global_rules is None:
+        rules = space.global_rules
+        if rules is None or space.global_space is None or space.global_space in seen:
             continue
-        seen.add(space.global_file)
-        rules = collection.global_rules.domain
-        matcher = DomainMatcher(rules, case_sensitive=collection.host_case_sensitive)
+        seen.add(space.global_space)
+        matcher = DomainMatcher(rules, case_sensitive=space.found.collection.host_case_sensitive)
         named = {(rule.host, port) for rule in _naming(rules) for port in _ports_of(rule)}
         known = {host for one in spaces for host in (*one.found.hosts, *one.found.given_up)}
         hosts: defaultdict[DomainRule, list[str]] = defaultdict(list)
@@ -219,13 +267,50 @@ def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator
                 continue
             if _written(host) not in hosts[rule]:
                 hosts[rule].append(_written(host))
-        file = _shown(space.global_file, collection.folder)
         for rule, names in sorted(hosts.items(), key=lambda one: one[0].ref.line):
             message = (
                 f"{_listed(names)}: allowed by {quoted(rule.ref.text)} and crawled by no collection, so that documents would stay in the "
                 "index unrefreshed; have a collection crawl the host, or forbid it here"
             )
-            yield Finding(file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)
+            yield Finding(space.global_place(None).file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)
+
+
+def _outside_global_space(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
+    """Hosts that a collection names, starts at or knows and crawls, and that its global crawl space does not allow."""
+    for space in spaces:
+        if space.global_rules is None:
+            continue
+        hosts: defaultdict[_Place, list[str]] = defaultdict(list)
+        for host in sorted(_crawled_outside(space, space.global_rules, ports)):
+            named = hosts[space.lets_in(host)]
+            if _written(host) not in named:
+                named.append(_written(host))
+        for place, names in sorted(hosts.items()):
+            message = (
+                f"{_listed(names)}: crawled by {space.name} and not allowed by {space.global_place(None).file}, so that documents would leave "
+                "the index if the host were given to another collection; allow the host there, or forbid it here"
+            )
+            yield Finding(place.file, place.line, place.column, "warning", "outside-global", message)
+
+
+def _crawled_outside(space: _Space, rules: Sequence[DomainRule], ports: dict[str, set[int]]) -> set[Host]:
+    matcher = DomainMatcher(rules, case_sensitive=space.found.collection.host_case_sensitive)
+
+    def is_allowed(host: Host) -> bool:
+        rule = matcher.match(*host)
+        return rule is not None and rule.action is Action.ALLOW
+
+    global_ports: defaultdict[str, set[int]] = defaultdict(set)
+    for rule in _naming(rules):
+        global_ports[rule.host].update(_ports_of(rule))
+    hosts = {*space.starts, *space.found.hosts}
+    for rule in _naming(space.domain):
+        if rule.port is not None:
+            hosts.add((rule.host, rule.port))
+        # Where a rule names no port, it is enough that the global crawl space has the host on any.
+        elif not any(is_allowed((rule.host, port)) for port in _others((rule.host, 0), ports) | global_ports[rule.host]):
+            hosts.update((rule.host, port) for port in _ports_of(rule))
+    return {host for host in hosts if space.crawls(host) and not is_allowed(host)}
 
 
 def _others(host: Host, ports: dict[str, set[int]]) -> set[int]:
@@ -258,10 +343,6 @@ def _listed(names: Sequence[str]) -> str:
 def _place_of(name: str, start: StartUrl) -> _Place:
     file, _, line = start.where.rpartition(":")
     return _Place(f"{name}/{file}", int(line), 1)
-
-
-def _resolved(path: Path | None) -> Path | None:
-    return None if path is None else path.resolve()
 
 
 def _shown(global_file: Path, folder: Path) -> str:

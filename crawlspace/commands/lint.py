@@ -36,8 +36,8 @@ class Command(CollectionCommand):
         return (
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
             "what is doubtful (warning): a rule that can never apply, a list that forbids nothing in the end, a start URL that the rules refuse, "
-            "and, when everything found has been crawled, a rule that let nothing in. --all also tells of hosts that two collections crawl, or that the "
-            "global crawl space allows and none crawls. One finding a line: file:line:column: level: message [code]. "
+            "and, when everything found has been crawled, a rule that let nothing in. --all also finds hosts that two collections crawl, that the global "
+            "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
             "Changes nothing and asks nothing of the network. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
         )
 

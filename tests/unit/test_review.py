@@ -259,7 +259,7 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
     ),
     (
         "a start URL is crawled without rules",
-        {**ONE, "two/start_urls.txt": "http://a.example/x\n", "two/crawl.rules": "allow domain *\n", **ONE_INDEX, "global.rules": ""},
+        {**ONE, "two/start_urls.txt": "http://a.example/x\n", "two/crawl.rules": "allow domain *\n", **ONE_INDEX, "global.rules": "allow domain *\n"},
         [("two/start_urls.txt:1:1 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)")],
     ),
     (
@@ -293,7 +293,7 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
             "two/start_urls.txt": B,
             "two/crawl.rules": ALLOW_BOTH,
             **ONE_INDEX,
-            "global.rules": "",
+            "global.rules": "allow domain *\n",
         },
         [
             ("two/crawl.rules:1:14 crawled-twice", "b.example, h0.example, h1.example and 3 more: crawled by one too (one/crawl.rules:1)"),
@@ -307,7 +307,60 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
     (
         "one index, two global crawl spaces",
         {**ONE, **TWO, **ONE_INDEX, **BOTH_HOSTS, "two/global.rules": "allow domain b.example\n"},
-        [("two/settings.py:1:1 index-shared", "the index shared.db is one's too")],
+        [
+            (
+                "two/global.rules:1:14 global-differs",
+                "'allow domain b.example' here, 'allow domain a.example' in global.rules:1: these copies of global.rules are one global",
+            ),
+            ("two/settings.py:1:1 index-shared", "the index shared.db is one's too"),
+        ],
+    ),
+    (
+        "one global crawl space in two copies",
+        {**ONE, **TWO, **ONE_INDEX, "one/global.rules": "# all\nallow domain a.example\n\nAllow  domain b.example\n",
+         "two/global.rules": "allow domain a.example\nallow domain b.example\n"},
+        [],
+    ),
+    (
+        "what one finds in a global crawl space is told once of all its copies",
+        {**ONE, **TWO, "one/global.rules": "#\nallow domain *.example\nallow domain c.other\n", "two/global.rules": "allow domain *.example\nallow domain c.other\n",
+         "two/crawl.rules": ALLOW_BOTH},
+        [
+            ("two/crawl.rules:1:14 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)"),
+            ("one/global.rules:3:14 global-uncrawled", "c.other: allowed by 'allow domain c.other' and crawled by no collection"),
+        ],
+    ),
+    (
+        "a copy without the last rule",
+        {**ONE, **TWO, "one/global.rules": "allow domain a.example\n# b\nallow domain b.example\n", "two/global.rules": "allow domain *.example\n",
+         "three/start_urls.txt": A, "three/crawl.rules": f"forbid domain b.example\n{ALLOW_BOTH}",
+         "three/global.rules": "allow domain *.example\nallow domain *.x\n", "two/crawl.rules": f"allow domain b.example\n{END}"},
+        [
+            ("three/start_urls.txt:1:1 start-url-twice", ""),
+            ("three/global.rules:1:14 global-differs", "'allow domain *.example' here, 'allow domain a.example' in one/global.rules:1:"),
+            ("two/global.rules:1:14 global-differs", "'allow domain *.example' here, 'allow domain a.example' in one/global.rules:1:"),
+        ],
+    ),
+    (
+        "a copy that ends earlier",
+        {**ONE, **TWO, **BOTH_HOSTS, "one/global.rules": "allow domain a.example\n"},
+        [("one/global.rules:0:0 global-differs", "no further rule here, 'allow domain b.example' in global.rules:2: these copies")],
+    ),
+    (
+        "two global crawl spaces that are meant",
+        {**ONE, **TWO, "one/global.rules": "allow domain a.example\n", "two/own.rules": "allow domain b.example\n",
+         "two/settings.py": "from pathlib import Path\nCRAWLSPACE_GLOBAL_RULES = str(Path(__file__).with_name('own.rules'))\n"},
+        [],
+    ),
+    (
+        "crawled outside of the global crawl space",
+        {"one/start_urls.txt": f"{A}http://c.other:8080/\n{B}", "one/crawl.rules": "allow domain a.example\nallow domain d.example\nallow domain e.example:81\nallow domain e.example\nallow domain *\n",
+         "global.rules": "forbid domain d.*\nallow domain *.example:80\n"},
+        [
+            ("one/crawl.rules:2:14 outside-global", "d.example: crawled by one and not allowed by global.rules"),
+            ("one/crawl.rules:3:14 outside-global", "e.example:81: crawled by one and not allowed by global.rules"),
+            ("one/start_urls.txt:2:1 outside-global", "c.other:8080: crawled by one and not allowed by global.rules"),
+        ],
     ),
     (
         "a global host that none crawls",
@@ -319,18 +372,21 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
     ),
     (
         "a global host that is forbidden before",
-        {**ONE, "global.rules": "forbid domain b.*\nallow domain b.example\n"},
+        {**ONE, "global.rules": "forbid domain b.*\nallow domain b.example\nallow domain *\n"},
         [],
     ),
     (
         "a global host that another collection crawls by a star",
         {**ONE, "two/start_urls.txt": B, "two/crawl.rules": f"forbid domain a.example\n{ALLOW_BOTH}", "one/global.rules": "allow domain b.example\n"},
-        [],
+        [("one/crawl.rules:1:14 outside-global", "a.example: crawled by one and not allowed by one/global.rules")],
     ),
     (
         "a collection's own global.rules",
         {**ONE, **TWO, "one/global.rules": "allow domain c.example\n"},
-        [("one/global.rules:1:14 global-uncrawled", "c.example: allowed by")],
+        [
+            ("one/crawl.rules:1:14 outside-global", "a.example: crawled by one and not allowed by one/global.rules"),
+            ("one/global.rules:1:14 global-uncrawled", "c.example: allowed by"),
+        ],
     ),
     (
         "a global host on another port",
@@ -374,7 +430,7 @@ def test_hosts_that_were_crawled_once(tmp_path: Path, known: dict[str, int], fin
 
 
 def test_a_host_that_both_have_found(tmp_path: Path) -> None:
-    files = {**ONE, "one/crawl.rules": "", "two/start_urls.txt": B, **ONE_INDEX, "global.rules": ""}
+    files = {**ONE, "one/crawl.rules": "", "two/start_urls.txt": B, **ONE_INDEX, "global.rules": "allow domain *\n"}
     one, two = collections_of(tmp_path, files)
     known = {"http://c.example/": 200, "http://d.example/": 760, "http://a.example/": 200}
     said = list(across([crawled(one, store_of(known)), crawled(two, store_of(known))]))
