@@ -68,8 +68,6 @@ class _Trouble:
 
     unsettled: bool = False
     """A site or a page has failed since the last settled state."""
-    has_been_down: bool = False
-    """So has a site been, or it still is."""
     clock_off: int = 0
     """After the clock was set back: rounds until everything is due after its usual time again."""
 
@@ -367,7 +365,13 @@ class _History:
             told.differences += self._at_rest(after, index)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
-                told.differences += oracle.displaced(self._index_before, index, _memory(after), self._past(after))
+                # what was held for the rules was in no group, and comes after those that were (spec 10: the rules excluded it)
+                in_group = {
+                    url: has
+                    for url, has in self._index_before.items()
+                    if (was := before.get(url)) is None or was.held is not Held.RULES
+                }
+                told.differences += oracle.displaced(in_group, index, _memory(after), self._past(after))
             if self._index_before is not None and not run.changes:
                 told.differences += self._unplanned(self._index_before, index, run)
             self._index_before = index
@@ -385,7 +389,6 @@ class _History:
         rounds = 3
         if self._trouble.unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
-        self._trouble.has_been_down = self._trouble.has_been_down or self._trouble.unsettled
         self._say(f"all sites are well; {rounds} crawls to settle")
         self._trouble.unsettled = False
         if self._configuration.continuous and self._other is None and self._chance.random() < 0.5:
@@ -425,7 +428,6 @@ class _History:
     def _compare(self) -> None:
         """Ask the oracle, all being settled."""
         self._regrouping = False
-        self._trouble.has_been_down = any(site.is_dead for site in self._web.sites.values())
         self._told.checks += 1
         with self._machine.store() as store:
             store.check()
@@ -498,12 +500,14 @@ class _History:
             if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(state) and not _is_left(state):
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
         counts = self._counts
-        held = sum(1 for one in states.values() if one.held is not None and (one.indexed or _is_left(one)))
+        left = self._machine.left_to_others(states.values())
+        held = sum(1 for url, one in states.items() if one.held is not None and (one.indexed or url in left))
         found = {
             "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
             "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
             "indexed": len(rows),
             "held": held,
+            "left to others": len(left),
             "retrying": sum(1 for one in states.values() if one.retries),
             "outbox": 0,
             "parked": 0,
@@ -513,15 +517,12 @@ class _History:
             "by status": dict(counts.by_status),
             "indexed": counts.indexed,
             "held": counts.held,
+            "left to others": counts.left_to_others,
             "retrying": counts.retrying,
             "outbox": counts.outbox,
             "parked": counts.parked,
         }
-        is_down = self._trouble.has_been_down or self._trouble.unsettled
-        most_held = held + (len(rows) if is_down else 0)
         for name, number in found.items():
-            if name == "held" and held <= counts.held <= most_held:
-                continue  # with the documents of sites that cannot be reached
             if told[name] != number:
                 yield f"COUNTS  {name}: {told[name]}, must be {number}"
         for url, state in states.items():

@@ -224,7 +224,9 @@ class Oracle:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
             if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
-            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=kept.key is None)
+            # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
+            sure = kept.key is None and kept.url not in past.of_other
+            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=sure)
         for page in self._all_pages():
             may = self._remembered(page)
             if (
