@@ -34,7 +34,7 @@ from tests.histories.configuration import Configuration, rules_xml
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.histories.oracle import AS_IT_WAS, Indexed, Kept
 from tests.histories.reading import Reader
-from tests.histories.web import HTML, Answer, Web
+from tests.histories.web import HTML, Answer, Web, path_of
 
 NAME = "h"
 OnServer = Callable[[str], RedisStore]
@@ -85,6 +85,8 @@ class Run:
     """How many of them it did nothing at all."""
     most_deletions: int = 0
     """Of the brake, at the start of the crawl."""
+    most_by_rules: int = 0
+    """The same before the change of the rules, which is counted by itself."""
     changes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """What the crawler logged as an error: there is none in a simulation."""
@@ -142,6 +144,11 @@ class Machine:
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
+        self._field = ""
+        """What rules.xml adds in this crawl."""
+        self._handed: dict[str, set[tuple[str, str]]] = {}
+        """Where pages led when they were read, and the value they handed there."""
+        self._redirects: dict[str, set[str]] = {}
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
@@ -157,6 +164,7 @@ class Machine:
     def configured(self, configuration: Configuration) -> Collection:
         """Write the collection's files, and read them as a start does."""
         folder = self._folder / "collections" / self.name
+        self._field = configuration.field
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
         (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in self._web.start_urls()))
         (folder / "rules.xml").write_text(rules_xml(configuration.field) if configuration.field else "<Rules/>\n")
@@ -278,7 +286,28 @@ class Machine:
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = _checksum(title, text, configuration)
         key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
-        return Kept(state.url, title, text, canonical, state.held.label if state.held is not None else "", key)
+        why = state.held.label if state.held is not None else ""
+        return Kept(state.url, title, text, canonical, why, key, self._handed_by(state.url))
+
+    def _handed_by(self, url: str) -> dict[str, set[str]]:
+        """The values that a page has handed along its links, to wherever those lead by redirects."""
+        found: dict[str, set[str]] = {}
+        for to, value in self._handed.get(url, ()):
+            waiting, seen = [to], {url}
+            while waiting:
+                led = waiting.pop()
+                if led not in seen:
+                    seen.add(led)
+                    found.setdefault(led, set()).add(value)
+                    waiting += self._redirects.get(led, ())
+        return found
+
+    def _note_handed(self, url: str, answer: Answer) -> None:
+        if answer.location:
+            self._redirects.setdefault(url, set()).add(answer.location)
+        if self._field and path_of(url).startswith("/p/"):
+            leads = (*answer.links, answer.canonical, answer.link_canonical, answer.location)
+            self._handed.setdefault(url, set()).update((to, self._field) for to in leads if to)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
@@ -308,6 +337,8 @@ class Machine:
         fate: Fate,
         run: Run,
     ) -> None:
+        indexed = store.counts().indexed
+        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
         engine = opening.engine
         if opening.plan is not None:
@@ -379,6 +410,7 @@ class Machine:
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         answer = self._web.answer(state.url, etag=etag, last_modified=modified)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
+        self._note_handed(state.url, answer)
         run.fetched += 1
         engine.fetched(outcome)
 

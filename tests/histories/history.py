@@ -374,6 +374,7 @@ class _History:
                 told.differences += oracle.displaced(in_group, index, _memory(after), self._past(after))
             if self._index_before is not None and not run.changes:
                 told.differences += self._unplanned(self._index_before, index, run)
+                told.differences += self._touched(self._index_before, index, before, after)
             self._index_before = index
         else:
             self._index_before = None
@@ -535,8 +536,22 @@ class _History:
         gone = sorted(url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE})
         if len(gone) > run.deletions:
             yield f"PLAN    {len(gone)} documents left the index by a change of the rules, {run.deletions} were planned: {gone}"
-        if len(gone) > run.most_deletions:
-            yield f"BRAKE   {len(gone)} deletions by a change of the rules, {run.most_deletions} may be made: {gone}"
+        if len(gone) > run.most_by_rules:
+            yield f"BRAKE   {len(gone)} deletions by a change of the rules, {run.most_by_rules} may be made: {gone}"
+
+    def _touched(
+        self,
+        had: Mapping[str, Indexed],
+        has: Mapping[str, Indexed],
+        before: Mapping[str, UrlState],
+        after: Mapping[str, UrlState],
+    ) -> Iterator[str]:
+        """A document that is held for the rules stays in the index as it is, with the duplicates that are noted on it."""
+        held = [url for url, was in before.items() if was.held is Held.RULES and url in after and after[url].held is Held.RULES]
+        others = self._other._has_had if self._other is not None else ()
+        for url in held:
+            if url in had and url not in others and had[url] != has.get(url):
+                yield f"TOUCHED {url}, held for the rules: {has.get(url)}, was {had[url]}"
 
     def _always(
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
