@@ -27,6 +27,7 @@ from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.sqlite import SqliteStore
+from crawlspace.steps import STEP_EVERY_S
 from crawlspace.upkeep import Made, Upkeep
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
@@ -392,6 +393,8 @@ class Machine:
             self.clock.advance(1)
             return True
         wait = engine.frontier.wake_in()
+        if engine.has_steps:
+            wait = STEP_EVERY_S if wait is None else min(wait, STEP_EVERY_S)
         if wait is None and engine.collection.continuous and engine.is_idle():
             return False  # nothing is known any more that could ever be due
         if wait is None:

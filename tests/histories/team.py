@@ -136,6 +136,8 @@ class Team:
 
     def _wait(self) -> float:
         """How long it takes until there may be something to ask for, or to hear of."""
+        if any(member.engine.has_steps for member in self.members):
+            return 1.0  # some steps at once
         arounds = [member.store.supply.around for member in self.members]
         if self._collection.continuous and all(around is not None and around.is_nothing_left for around in arounds):
             due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
