@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from crawlspace.recent import Recent
@@ -22,6 +22,7 @@ class Entries(Protocol):
     """What a store has for it: entries by name, each written by itself."""
 
     def get_meta(self, name: str) -> str | None: ...
+    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -34,7 +35,10 @@ class LookedUp(NamedTuple):
 
 def last_look_up(store: Entries, host: str) -> LookedUp | None:
     """Return the addresses of a host, as it stands in URLs in normal form, as they are kept; None where none are."""
-    written = store.get_meta(NAME + host)
+    return _look_up_in(store.get_meta(NAME + host))
+
+
+def _look_up_in(written: str | None) -> LookedUp | None:
     at, *addresses = written.split() if written else ("",)
     if not (addresses and at.isascii() and at.isdigit() and len(at) <= _DIGITS and all(map(is_address, addresses))):
         return None  # damaged, which must exclude nothing
@@ -64,15 +68,21 @@ class LookUps:
             self._kept.put(host, hash(found))
 
 
-Addresses = Callable[[str], Sequence[str]]
-"""The known addresses of a host; none where they are not known."""
+class KnownAddresses:
+    """The addresses that a store keeps of a host; none where they are not known."""
 
+    def __init__(self, store: Entries) -> None:
+        self._store = store
+        self._read: Mapping[str, Sequence[str]] = {}
 
-def addresses_in(store: Entries) -> Addresses:
-    """Return the addresses that a store keeps of a host."""
+    def read(self, hosts: Iterable[str]) -> None:
+        """Read those of all hosts that are asked about next, at once."""
+        names = [host for host in hosts if not is_address(host)]
+        entries = map(_look_up_in, self._store.get_metas([NAME + host for host in names]))
+        self._read = {host: entry.addresses if entry else () for host, entry in zip(names, entries, strict=True)}
 
-    def of(host: str) -> Sequence[str]:
-        found = last_look_up(store, host)
+    def __call__(self, host: str) -> Sequence[str]:
+        if host in self._read:
+            return self._read[host]
+        found = last_look_up(self._store, host)
         return found.addresses if found is not None else ()
-
-    return of

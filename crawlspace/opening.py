@@ -13,7 +13,7 @@ from crawlspace.decision import Reason
 from crawlspace.engine import Engine
 from crawlspace.generation import begin_generation
 from crawlspace.index.sink import Sink
-from crawlspace.known_addresses import Entries, addresses_in
+from crawlspace.known_addresses import Entries, KnownAddresses
 from crawlspace.reconcile import Plan, reconcile, rules_hash
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
@@ -60,8 +60,11 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
 def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> Verdicts:
     """Return what judges the URLs that a store knows, by the addresses it keeps of their hosts, too."""
     behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # which alone sees the addresses
-    addresses = None if behind_a_proxy else addresses_in(store)
-    return Verdicts(space, build_global_space(collection), addresses=addresses)
+    global_space = build_global_space(collection)
+    if behind_a_proxy:
+        return Verdicts(space, global_space)
+    addresses = KnownAddresses(store)
+    return Verdicts(space, global_space, addresses=addresses, read_ahead=addresses.read)
 
 
 def build_brake(collection: Collection) -> Brake:

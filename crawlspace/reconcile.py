@@ -298,6 +298,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
     verdicts.begin()
     last = 0
     while page := store.scan(last, _BATCH):
+        verdicts.expect(known.site for known in page)
         for known in page:
             _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _, left = known
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crawlspace.decision import NOTHING_SAID, Actions, Reason, RuleRef
@@ -44,13 +44,16 @@ class Verdicts:
         global_space: GlobalSpace | None,
         *,
         addresses: Callable[[str], Sequence[str]] | None = None,
+        read_ahead: Callable[[Iterable[str]], None] | None = None,
     ) -> None:
         """`global_space` is None where there are no global rules: then whatever is outside has status 760.
 
-        `addresses` are those known of a host that is none itself; None where addresses are not judged, as behind a proxy.
+        `addresses` are those known of a host that is none itself; None where addresses are not judged, as behind a proxy. `read_ahead`
+        hears of the hosts whose addresses are asked for next, so that they can be read at once.
         """
         self._space = space
         self._addresses = addresses
+        self._read_ahead = read_ahead
         self.hosts_without_addresses: set[str] = set()
         """Hosts met of which no address is known, where there are address rules."""
         self._parts = space.parts
@@ -64,6 +67,11 @@ class Verdicts:
     def begin(self) -> None:
         """Begin another pass: no host has a URL yet."""
         self._admitted.clear()
+
+    def expect(self, sites: Iterable[str]) -> None:
+        """Be asked about URLs of these sites (`host:port`) next."""
+        if self._read_ahead is not None:
+            self._read_ahead({site.rpartition(":")[0] for site in sites})
 
     @property
     def actions_hash(self) -> str:

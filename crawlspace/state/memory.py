@@ -49,7 +49,6 @@ class MemoryStore(MemorySites):
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
         self._handing = MemoryHanding(self._urls, self._with_key, self._links)
-        self._meta: dict[str, str] = {}
         self._last_id = 0
         self._set_aside = SetAside()
 
@@ -276,13 +275,6 @@ class MemoryStore(MemorySites):
 
     def backlog(self, sink: str) -> int:
         return self._outbox.backlog(sink)
-
-    # key-value odds and ends
-    def get_meta(self, name: str) -> str | None:
-        return self._meta.get(name)
-
-    def set_meta(self, name: str, value: str) -> None:
-        self._meta[name] = value
 
     def check(self) -> None:
         """Nothing outside the process can damage this store."""

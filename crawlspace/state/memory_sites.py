@@ -1,9 +1,9 @@
-"""What the memory store keeps beside URLs: of sites, and how many links were refused."""
+"""What the memory store keeps beside URLs: of sites, how many links were refused, and odds and ends by name."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.store import RobotsEntry
@@ -20,6 +20,16 @@ class MemorySites:
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._unreachable: dict[str, UnreachableSite] = {}
         self._refusals: Counter[str] = Counter()
+        self._meta: dict[str, str] = {}
+
+    def get_meta(self, name: str) -> str | None:
+        return self._meta.get(name)
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        return [self._meta.get(name) for name in names]
+
+    def set_meta(self, name: str, value: str) -> None:
+        self._meta[name] = value
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         if until is None:

@@ -271,9 +271,12 @@ class RedisStore:
 
     # key-value odds and ends
     def get_meta(self, name: str) -> str | None:
-        value = self._command("HGET", "meta", name)
-        with understood(f"its {name}"):
-            return None if value is None else value.decode()
+        return self.get_metas([name])[0]
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        values = self._command("HMGET", "meta", *names) if names else []
+        with understood(f"its {', '.join(names[:3])}"):
+            return [None if value is None else value.decode() for value in values]
 
     def set_meta(self, name: str, value: str) -> None:
         self._command("HSET", "meta", name, value)

@@ -308,6 +308,10 @@ class SqliteStore:
             row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        with self._file.snapshot() as db:
+            return [db.execute("SELECT value FROM meta WHERE name = ?", (name,)).get for name in names]
+
     def set_meta(self, name: str, value: str) -> None:
         with self._writing() as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from crawlspace.known_addresses import LookedUp, LookUps, addresses_in, last_look_up
+from collections.abc import Sequence
+
+from crawlspace.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
+from crawlspace.reconcile import survey
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.verdicts import Verdicts
+from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known
 
 
@@ -13,7 +21,43 @@ def test_addresses_of_hosts_are_kept(known: Known) -> None:
     look_ups.keep(store, now=NOW)
     assert last_look_up(store, "a.example") == LookedUp(("10.0.0.1", "fe80::1%eth0"), NOW)
     assert last_look_up(store, "b.example") is None
-    assert addresses_in(store)("b.example") == ()
+    kept = KnownAddresses(store)
+    for _ in range(2):
+        assert [kept(host) for host in ("a.example", "b.example")] == [("10.0.0.1", "fe80::1%eth0"), ()]
+        kept.read(["a.example", "10.0.0.1", "b.example"])
+
+
+def test_a_reconcile_reads_them_a_page_at_a_time(known: Known) -> None:
+    look_ups = LookUps()
+    known.discover(*(f"h{number}.example/" for number in range(50)))
+    for number in range(50):
+        look_ups.note(f"h{number}.example", ["10.0.0.1"])
+    look_ups.keep(known.store, now=NOW)
+    space = CrawlSpace(parse_crawl_rules("forbid address 10.0.0.0/8\n", file="crawl.rules"), Limits(), [])
+    counted = Counted(known.store)
+    addresses = KnownAddresses(counted)
+    found = survey(known.store, Verdicts(space, None, addresses=addresses, read_ahead=addresses.read))
+    assert len(found.excluded) == 50
+    assert counted.calls == 1
+
+
+class Counted:
+    """The entries of a store, and how often they were asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.calls = 0
+
+    def get_meta(self, name: str) -> str | None:
+        self.calls += 1
+        return self._store.get_meta(name)
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        self.calls += 1
+        return self._store.get_metas(names)
+
+    def set_meta(self, name: str, value: str) -> None:
+        self._store.set_meta(name, value)
 
 
 def test_an_answer_is_written_once_and_what_changes_again(known: Known) -> None:
