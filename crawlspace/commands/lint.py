@@ -81,11 +81,11 @@ class Command(CollectionCommand):
             with place_of(name, folder, settings).store.reading() as opened:
                 store = None if opened is None else opened.store
                 return _reviewed(folder, settings, store=store, proxy=proxy, found=found)
-        except (
-            StoreError,
-            ConfigError,
-        ):  # the store's faults are not the rules', and those of the settings are found with the others
-            return _reviewed(folder, settings, store=None, proxy=proxy, found=found)
+        except StoreError:  # which is not the rules' fault
+            pass
+        except ConfigError as error:  # the other settings are reviewed all the same
+            found += findings_of(error, folder)
+        return _reviewed(folder, settings, store=None, proxy=proxy, found=found)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:
         """A collection's folder and its global.rules, even if neither can be read."""
@@ -100,5 +100,5 @@ def _reviewed(
     folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool, found: list[Finding]
 ) -> tuple[list[Finding], Crawled | None]:
     findings, collection = review(folder, settings, default_values(), store=store, proxy=proxy)
-    shown = sorted([*found, *findings], key=lambda one: (one.file, one.line, one.column, one.code))
+    shown = sorted(dict.fromkeys([*found, *findings]), key=lambda one: (one.file, one.line, one.column, one.code))
     return shown, crawled(collection, store) if collection is not None else None

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from crawlspace.errors import ConfigError, StoreAway, StoreError
-from crawlspace.printable import HIDDEN
+from crawlspace.errors import SettingError, StoreAway, StoreError
+from crawlspace.printable import HIDDEN, printable
 from crawlspace.store_url import NAME, read_store_url
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ ANSWER_S = 10
 
 
 def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.Redis:
-    """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises ConfigError, StoreAway or StoreError.
+    """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises SettingError, StoreAway or StoreError.
 
     `crawls`: it is a worker's, which repeats by itself what got no answer, tells people so, and can be stopped meanwhile.
     """
@@ -40,18 +40,14 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
         own.set("REDIS_PARAMS", {**_impatience(own), **own.getdict("REDIS_PARAMS")})
     try:
         client = _by_sentinels(url, own) if url.startswith("sentinel://") else _by_settings(own)
-    except (ValueError, TypeError, ImportError) as error:
-        raise ConfigError(
-            f"Redis cannot be connected to with these settings: {_without_parts_of_the_url(error)}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
-        ) from None
+    except (ValueError, TypeError, AttributeError, ImportError) as error:
+        raise _wrong_settings(_without_parts_of_the_url(error)) from None
     try:
         with said():
             _check(client.info("server"))
-    except TypeError as error:  # an option in the URL that the client does not know, which it notices when it connects
+    except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client looks at when it connects
         client.close()
-        raise ConfigError(
-            f"Redis cannot be connected to with these settings: {_unknown_option(error)}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
-        ) from error
+        raise _wrong_settings(_wrong_option(error)) from None
     except StoreAway as error:
         client.close()
         raise StoreAway(f"{str(error).rstrip('.')}: start it, or set CRAWLSPACE_STORE_URL to where it is") from error
@@ -61,9 +57,18 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
     return client
 
 
-def _unknown_option(error: TypeError) -> str:
+def _wrong_settings(fault: str) -> SettingError:
+    return SettingError(
+        f"Redis cannot be connected to with these settings: {fault}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+    )
+
+
+def _wrong_option(error: Exception) -> str:
+    """What is wrong with an option; its value, which may be a secret, is not shown."""
     named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-    return f"there is no option {named[1]!r}" if named else str(error)
+    if named:
+        return f"there is no option {printable(named[1])!r}"
+    return f"an option has a value that is not of its kind ({printable(error)})"
 
 
 def _without_parts_of_the_url(error: Exception) -> str:

@@ -12,8 +12,6 @@ from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
 from tests.integration.stored import collection
 
-REDIS = "redis://127.0.0.1:1/0"
-
 WRONG = [
     # settings.py, what is said
     ("DOWNLOADER_MIDDLEWARES = 5", "DOWNLOADER_MIDDLEWARES must be a table of numbers by component"),
@@ -60,9 +58,23 @@ def test_a_wrong_setting(demo: Project, run: Run, content: str, sentence: str) -
     assert "Traceback" not in lint.stderr
 
 
-def test_an_unknown_option_of_the_server(demo: Project, run: Run) -> None:
-    crawl = run("crawl", "demo", "-s", f"CRAWLSPACE_STORE_URL={REDIS}?bogus=1")
-    assert (crawl.returncode, "there is no option 'bogus'" in crawl.stderr, "Traceback" in crawl.stderr) == (1, True, False)
+SERVER_OPTIONS = [
+    # options in the URL of the server, what is said
+    ("username=a&password=SECRET&bogus=SECRET", "there is no option 'bogus'"),
+    ("socket_keepalive_options=SECRET", "an option has a value that is not of its kind ("),
+]
+
+
+@pytest.mark.parametrize(("options", "sentence"), SERVER_OPTIONS)
+def test_a_wrong_option_of_the_server(demo: Project, run: Run, options: str, sentence: str) -> None:
+    demo.store_url = f"redis://:SECRET@127.0.0.1:1/0?{options}"
+    demo.write({"demo/settings.py": f"CRAWLSPACE_STORE_URL = {demo.store_url!r}\n"})
+    said = f"Redis cannot be connected to with these settings: {sentence}"
+    crawl, lint = demo.scrapy("crawl", "demo", "--nolog"), run("lint", "demo")
+    assert (crawl.returncode, said in crawl.stderr, len(crawl.stderr.splitlines())) == (1, True, 1)
+    assert (lint.returncode, f"settings.py:1:1: error: {said}" in lint.stdout, lint.stderr) == (1, True, "")
+    assert [line.partition(":")[0] for line in lint.stdout.splitlines()].count("settings.py") == 1
+    assert "SECRET" not in crawl.stderr + lint.stdout
 
 
 @pytest.mark.parametrize("command", ["crawl", "lint", "status"])
