@@ -61,7 +61,7 @@ def test_a_wrong_setting(demo: Project, run: Run, content: str, sentence: str) -
 SERVER_OPTIONS = [
     # options in the URL of the server, what is said
     ("username=a&password=SECRET&bogus=SECRET", "there is no option 'bogus'"),
-    ("socket_keepalive_options=SECRET", "an option has a value that is not of its kind ("),
+    ("retry=SECRET", "an option has a value that is not of its kind ("),
 ]
 
 
