@@ -27,7 +27,7 @@ from crawlspace.runtime.cookies import use_bundled_suffixes
 from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.kept_connections import end_in_time, ended_before_answer, no_second_sending
-from crawlspace.runtime.logformat import make_printable
+from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import request_id
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TimingHandler(HTTP11DownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         use_bundled_suffixes()
-        make_printable()
+        make_libraries_printable()
         self._pool._factory = LimitedFactory
         session = self._session = getattr(crawler.spider, "session", None)
         if session is None:

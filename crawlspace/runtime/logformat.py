@@ -11,7 +11,7 @@ from typing import Any, Self
 from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
-from crawlspace.printable import MESSAGE, cut, escaped, printable_message, without_credentials
+from crawlspace.printable import MESSAGE, cut, escaped, without_credentials
 
 
 class QuietLogFormatter(LogFormatter):
@@ -21,7 +21,7 @@ class QuietLogFormatter(LogFormatter):
     def from_crawler(cls, crawler: Any) -> Self:
         handler = get_scrapy_root_handler()
         if handler is not None:
-            make_handler_printable(handler)
+            make_printable(handler)
         return super().from_crawler(crawler)
 
     def crawled(self, request: Any, response: Any, spider: Any) -> Any:
@@ -34,20 +34,10 @@ class QuietLogFormatter(LogFormatter):
         return super().dropped(item, exception, response, spider) if _debugging() else None
 
 
-class PrintableMessages(logging.Filter):
-    """Makes messages fit to be printed that hold what a server has sent."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = printable_message(record.getMessage()), ()
-        return True
-
-
-def make_printable() -> None:
-    """Have what libraries log of header lines, cookies and lines of robots.txt (DEBUG) be short and without control characters."""
+def make_libraries_printable() -> None:
+    """Have what libraries log of header lines, cookies and lines of robots.txt (DEBUG) be short, whatever handler writes it."""
     for name in _OF_SERVERS:
-        logger = logging.getLogger(name)
-        if not any(isinstance(one, PrintableMessages) for one in logger.filters):
-            logger.addFilter(PrintableMessages())
+        make_printable(logging.getLogger(name))
 
 
 _OF_SERVERS = (
@@ -58,10 +48,10 @@ _OF_SERVERS = (
 )
 
 
-def make_handler_printable(handler: logging.Handler) -> None:
-    """Have a handler write messages and tracebacks that are fit to be printed."""
-    if printable_record not in handler.filters:
-        handler.addFilter(printable_record)
+def make_printable(where: logging.Handler | logging.Logger) -> None:
+    """Have messages and tracebacks of a handler or logger be fit to be printed."""
+    if printable_record not in where.filters:
+        where.addFilter(printable_record)
 
 
 def printable_record(record: logging.LogRecord) -> bool:

@@ -20,7 +20,6 @@ from crawlspace.printable import quoted
 
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 CLASSES = (
     "SCHEDULER",
     "STATS_CLASS",

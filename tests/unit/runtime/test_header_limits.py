@@ -22,7 +22,7 @@ from crawlspace.model import OutcomeKind, Status
 from crawlspace.printable import MESSAGE
 from crawlspace.runtime.failures import HeadersTooLarge, meaning_of
 from crawlspace.runtime.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
-from crawlspace.runtime.logformat import make_printable
+from crawlspace.runtime.logformat import make_libraries_printable
 
 OK = b"HTTP/1.1 200 OK\r\n"
 KIB = 1024
@@ -174,8 +174,8 @@ def test_tiny_chunks_are_passed_on_together() -> None:
 
 
 def test_what_libraries_log_of_a_servers_words_is_cut(caplog: pytest.LogCaptureFixture) -> None:
-    make_printable()
-    make_printable()
+    make_libraries_printable()
+    make_libraries_printable()
     with caplog.at_level("DEBUG"):
         Exchange().send(OK + b"\x1b[2J" + b"a" * 100_000 + b"\r\n\r\n")
         Protego.parse("User-agent: *\nCrawl-delay: \x1b[2J" + "a" * 100_000).crawl_delay("*")

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from crawlspace.runtime.logformat import make_handler_printable
+from crawlspace.runtime.logformat import make_printable
 
 LOGGED = [
     (("redirected to %s", "http://user:SECRET@h/\x1b]0;t\x07"), "redirected to http://…@h/\\x1b]0;t\\x07\n"),
@@ -34,8 +34,8 @@ def test_a_traceback_is_fit_too() -> None:
 def log(message: str, *values: object, exc_info: Exception | None = None) -> str:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    make_handler_printable(handler)
-    make_handler_printable(handler)
+    make_printable(handler)
+    make_printable(handler)
     assert len(handler.filters) == 1
     seen = (type(exc_info), exc_info, exc_info.__traceback__) if exc_info is not None else None
     handler.handle(logging.LogRecord("crawlspace", logging.WARNING, __file__, 1, message, values, seen))
