@@ -13,7 +13,7 @@ from crawlspace.collection_files import global_rules_file
 from crawlspace.config import collection_folder, collection_names
 from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
 from crawlspace.review import findings_of, review
-from crawlspace.rules.lint import Finding
+from crawlspace.rules.lint import Finding, bounded
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
 from crawlspace.runtime.loader import collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.setting_kinds import faults
@@ -51,7 +51,7 @@ class Command(CollectionCommand):
             raise UsageError("name a collection or give --all, not both")
         findings = self._all() if opts.all else self._one(exactly_one(args, example="scrapy lint demo, or scrapy lint --all"))[0]
         if opts.json:
-            print_json([finding.as_json() for finding in findings])
+            print_json([finding.as_json() for finding in bounded(findings)])
         else:
             print("\n".join(first_of_each_file(findings)) or "no findings")
         return 1 if findings else 0

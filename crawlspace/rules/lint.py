@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Literal
 
 from crawlspace.decision import RuleRef
+from crawlspace.errors import MOST_SHOWN
 from crawlspace.printable import escaped, printable, printable_message, quoted
 from crawlspace.rules.action_rules import ActionRuleSet, Atom, Field, Kind, Norm, Range
 from crawlspace.rules.address import AddressMatcher
@@ -52,6 +53,20 @@ class Finding:
 
     def as_json(self) -> dict[str, object]:
         return {**asdict(self), "message": printable_message(self.message)}
+
+
+def bounded(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first MOST_SHOWN findings of each file, and behind those of a file one (`more`) that says how many it has beyond."""
+    by_file: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_file.setdefault(finding.file, []).append(finding)
+    shown: list[Finding] = []
+    for file, found in by_file.items():
+        shown += found[:MOST_SHOWN]
+        if beyond := found[MOST_SHOWN:]:
+            level = max((one.level for one in beyond), key=("warning", "error").index)
+            shown.append(Finding(file, 0, 0, level, "more", f"and {len(beyond):,} more"))
+    return shown
 
 
 def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxy: bool = False) -> list[Finding]:

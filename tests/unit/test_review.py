@@ -13,7 +13,7 @@ from crawlspace.config import Collection, collection_names, read_settings_file
 from crawlspace.errors import ConfigError
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.review import findings_of, review
-from crawlspace.rules.lint import Finding
+from crawlspace.rules.lint import Finding, bounded
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
@@ -439,6 +439,15 @@ def test_a_host_that_both_have_found(tmp_path: Path) -> None:
         "a.example: crawled by one too (one/start_urls.txt:1)",
         "c.example: crawled by one too (one)",
     ]
+
+
+def test_findings_for_a_program_are_bounded() -> None:
+    def some(file: str, count: int, *errors: int) -> list[Finding]:
+        return [Finding(file, line, 1, "error" if line in errors else "warning", "x", "m") for line in range(1, count + 1)]
+
+    few, full, many, worse = some("a", 3), some("b", 100), some("c", 31_304, 100), some("d", 102, 102)
+    more = [Finding("c", 0, 0, "warning", "more", "and 31,204 more"), Finding("d", 0, 0, "error", "more", "and 2 more")]
+    assert bounded([*few, *full, *many, *worse]) == [*few, *full, *many[:100], more[0], *worse[:100], more[1]]
 
 
 NAMES = [
