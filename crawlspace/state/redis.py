@@ -140,7 +140,9 @@ class RedisStore:
         )
 
     def drop_handed(self) -> None:
-        self._write("drop_handed")
+        cursor = None
+        while cursor != "0":
+            cursor = self._write("drop_handed", cursor=cursor or "0", limit=AT_ONCE).decode()
 
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
         count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
@@ -208,8 +210,14 @@ class RedisStore:
 
     def counts(self) -> Counts:
         told = self._read("counts")
+        held: set[int] = set()
+        cursor = None
+        while cursor != "0":
+            next_, ids = self._read("held_some", cursor=cursor or "0", limit=AT_ONCE)
+            cursor = next_.decode()
+            held.update(ids)
         with understood("its numbers"):
-            return counts_of(told)
+            return counts_of(told, held=len(held))
 
     def host_count(self, host: str) -> int:
         told = self._command("HGET", "host", host)
@@ -359,8 +367,8 @@ def effects_of(told: Sequence[Any]) -> Effects:
     )
 
 
-def counts_of(told: Sequence[Any]) -> Counts:
-    by_name, by_status, waiting, parked, hosts, held, left = told
+def counts_of(told: Sequence[Any], *, held: int) -> Counts:
+    by_name, by_status, waiting, parked, hosts, left = told
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
     by_state = {}
     for name, count in numbers.items():

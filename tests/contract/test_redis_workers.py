@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
+from msgspec import structs
 
-from crawlspace.model import Source
+from crawlspace.model import Held, Source
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.health import Health
 from crawlspace.state.moving_redis import RedisSide
@@ -573,7 +574,7 @@ def test_collections_in_one_database_know_nothing_of_each_other(store: RedisStor
 
 
 def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) -> None:
-    many = 2 * AT_ONCE + 1
+    many = AT_ONCE + 100
     pages = [f"a.example/{number}" for number in range(many)]
     known.discover(*pages)
     known.record(*(known.change(page, fetched_at=NOW, next_fetch=NOW + 1) for page in pages))
@@ -582,7 +583,18 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     known.discover(*(f"{number}.example/" for number in range(many)))
     before = store.scripts.runs
     worker = joined(store)
-    assert store.scripts.runs - before >= 2 * (many // AT_ONCE)
+    assert store.scripts.runs - before >= 1 + 3 + 2 + 1
     assert worker.beat().free == many
     assert [store.scripts.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
+
+
+def test_held_deletions_and_metadata_of_nobody_are_gone_through_in_calls_of_bounded_size(store: RedisStore, known: Known) -> None:
+    pages = [f"a.example/{number}" for number in range(AT_ONCE + 100)]
+    known.discover(*(structs.replace(new(page), handed='{"c":"red"}') for page in pages))
+    known.record(*(known.page(page, f"{number:016}", held=Held.MANY) for number, page in enumerate(pages)))
+    before = store.scripts.runs
+    assert store.counts().held == len(pages)
+    store.drop_handed()
+    assert store.scripts.runs - before >= 1 + 2 * 2
+    assert {state.handed for state in store.urls()} == {None}

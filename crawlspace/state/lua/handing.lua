@@ -140,9 +140,12 @@ local function settle_handing(pages, order, gone, now)
   return due
 end
 
-function ops.drop_handed()
-  for _, member in ipairs(call("HKEYS", P .. "handed")) do
-    local id = tonumber(member)
+-- Looks at some of the URLs to which something has been handed. Returns where to go on; "0": those were all.
+function ops.drop_handed(args)
+  local found, ids = call("HSCAN", P .. "handed", args.cursor, "COUNT", args.limit), {}
+  for n = 1, #found[2], 2 do ids[#ids + 1] = tonumber(found[2][n]) end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
     local row, page = get(id), call("HGET", P .. "by", id)
     local speaker = page and get(tonumber(page))
     local out = speaker and (speaker[STATUS] == OUTSIDE or speaker[STATUS] == OUTSIDE_HERE)
@@ -156,4 +159,5 @@ function ops.drop_handed()
     end
   end
   flush()
+  return found[1]
 end

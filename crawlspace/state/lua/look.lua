@@ -102,16 +102,24 @@ function ops.is_duplicate(args)
   return 0
 end
 
-function ops.counts()
-  local held, waiting, parked = 0, 0, 0
-  for _, member in ipairs(call("SMEMBERS", P .. "held")) do
-    local id = tonumber(member)
+-- Some of the held deletions, and where to go on; "0": those were all.
+function ops.held_some(args)
+  local found, held = call("SSCAN", P .. "held", args.cursor, "COUNT", args.limit), {}
+  local ids = {}
+  for n, member in ipairs(found[2]) do ids[n] = tonumber(member) end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
     local row = get(id)
-    if row and (winner_of(id, row) == id or is_left_in_index(id)) then held = held + 1 end
+    if row and (winner_of(id, row) == id or is_left_in_index(id)) then held[#held + 1] = id end
   end
+  return {found[1], held}
+end
+
+function ops.counts()
+  local waiting, parked = 0, 0
   for _, sink in ipairs(SINKS) do
     waiting = waiting + call("ZCARD", out(sink, "delete")) + call("ZCARD", out(sink, "push"))
     parked = parked + call("ZCARD", out(sink, "parked"))
   end
-  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), held, call("SCARD", P .. "left")}
+  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), call("SCARD", P .. "left")}
 end

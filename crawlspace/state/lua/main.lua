@@ -1,5 +1,5 @@
 local READS = {due = true, first_due = true, orders = true, parked = true, get = true, get_ids = true, scan = true, urls = true}
-READS.lost_links, READS.counts, READS.is_duplicate = true, true, true
+READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
 READS.workers, READS.sender, READS.documents = true, true, true
 
 -- The calls of a worker have numbers, each try another one. One that arrives after a later one was given up by the worker, which has made
