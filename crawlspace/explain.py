@@ -22,6 +22,7 @@ from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.reports import Known, iso, known
 from crawlspace.rules.address import is_address
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.site_report import SiteReport, unreachable_sites
 from crawlspace.state.store import Store
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -55,6 +56,8 @@ class Explanation:
     fields: Mapping[str, str] = field(default_factory=dict)
     looked_up: LookedUp | None = None
     """The addresses that the host had when it was looked up last."""
+    unreachable: SiteReport | None = None
+    """The site, where it gave no answer in its last runs."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -79,6 +82,7 @@ class Explanation:
             "priority": priority(self.source, self.shift),
             "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
+            "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -119,7 +123,13 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         tuple(unchecked),
         added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
         None if store is None else last_look_up(store, url.host),
+        None if store is None else _unreachable(url, collection, store),
     )
+
+
+def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:
+    sites = unreachable_sites(store, max_temporary_errors=collection.policy.max_temporary_errors, only=url.site)
+    return sites[0] if sites else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,9 +60,9 @@ class SiteReport:
         }
 
 
-def unreachable_sites(store: SiteStore, *, max_temporary_errors: int) -> list[SiteReport]:
-    """Return the sites that cannot be reached, those with the most documents first."""
-    rows = store.unreachable()
+def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
+    """Return the sites that cannot be reached, those with the most documents first; `only` is the one asked for."""
+    rows = [row for row in store.unreachable() if only in (None, row.site)]
     documents = store.documents([row.site for row in rows])
     found = [SiteReport(row, documents[row.site], row.is_held(max_temporary_errors)) for row in rows]
     return sorted(found, key=lambda one: (-one.documents, one.row.site))

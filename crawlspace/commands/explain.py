@@ -82,6 +82,8 @@ def _lines(answer: Explanation) -> Iterator[str]:
         yield f"{'' if number else 'checks':<12} {_step(step)}"
     if answer.looked_up is not None:
         yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {_local(answer.looked_up.at)})")
+    if answer.unreachable is not None:
+        yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
     yield ""

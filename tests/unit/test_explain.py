@@ -16,6 +16,7 @@ from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.opening import build_space
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.store import Change, RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000
@@ -150,6 +151,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "priority": 20,
         "addresses": [],
         "looked_up": None,
+        "unreachable": None,
         "state": {
             "url": f"{HOME}/b",
             "state": "done",
@@ -166,6 +168,13 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
             "duplicate_of": f"{HOME}/a",
         },
     }
+
+
+def test_a_site_that_cannot_be_reached(tmp_path: Path, store: MemoryStore) -> None:
+    store.set_unreachable("www.example.com:80", UnreachableSite("www.example.com:80", 612, NOW - 60, 4, NOW))
+    shown = {url: ask(tmp_path, Question(url), store=store).as_json()["unreachable"] for url in (f"{HOME}/b", "http://10.0.0.7/")}
+    row = {"site": "www.example.com:80", "status": 612, "since": "2025-06-15T15:05:40Z", "runs": 4, "documents": 1, "held": False}
+    assert shown == {f"{HOME}/b": row, "http://10.0.0.7/": None}
 
 
 def test_json_of_a_url_that_cannot_be_parsed(tmp_path: Path) -> None:
