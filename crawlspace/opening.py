@@ -103,6 +103,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
     if plan is not None:
         _forget_sites_outside(store, space)
         engine.progress.deletes += plan.deletions - plan.held
+        engine.progress.pushes += plan.pushed
     return Opening(engine, engine.seed(), plan, engine.hastened)
 
 

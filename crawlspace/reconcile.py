@@ -14,7 +14,7 @@ import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
@@ -90,6 +90,8 @@ class Plan:
     """The first few URLs of each kind."""
     unindexed: int = 0
     """Stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    pushed: int = field(default=0, compare=False)
+    """Documents sent to the index in place of equal ones that left it or are held. Known once the change is made."""
 
     @property
     def has_effect(self) -> bool:
@@ -180,15 +182,14 @@ def reconcile(
         store.set_meta(RECONCILING, work.written())
     if present < work.generation:  # before a page is pending again that must be fetched whole
         set_generation(store, work.generation)
-    for part in found.parts(hold=work.hold):
-        store.reclassify(part, now=now)
+    pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
     if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
         store.drop_handed()  # pages that are crawled no more don't speak for others
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")
-    return _plan(found, indexed=indexed, hold=work.hold, changed=True)
+    return replace(_plan(found, indexed=indexed, hold=work.hold, changed=True), pushed=pushed)
 
 
 @dataclass(slots=True)

@@ -357,3 +357,12 @@ def test_an_index_that_is_down_holds_the_crawl_up_only_beyond_the_backlog(web: W
     assert not engine.waits_for_index
     web.work(engine)
     assert len(web.indexed) == 131
+
+
+def test_what_a_change_of_the_rules_sends_to_the_index_is_counted_with_the_run(web: Web) -> None:
+    leaves, stays = f"{HOME}p/a", f"{HOME}much/longer/copy"
+    web.pages, web.links = {HOME: "home", leaves: "same", stays: "same"}, {HOME: [leaves, stays]}
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}p/")
+    engine = web.crawl()
+    assert (engine.progress.pushes, engine.progress.deletes, web.indexed) == (1, 1, {"", "much/longer/copy"})

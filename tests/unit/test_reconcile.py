@@ -173,6 +173,15 @@ def test_all_deletions_are_held_or_none(percent: int, count: int, held: int) -> 
     assert len(deletes) == 3 - held
 
 
+@pytest.mark.parametrize("brake", [OPEN, SHUT])
+def test_documents_sent_in_place_of_equal_ones_that_leave_are_counted(brake: Brake) -> None:
+    store = known((f"{PRIVATE}1", DOCUMENT), (f"{IN}a/copy/of/it", DOCUMENT), alike=True)
+    done = reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    assert done is not None
+    assert (done.deletions, done.pushed) == (1, 1)
+    assert [order.url for order in store.orders("index", 99, now=NOW) if order.op == "push"] == [f"{IN}a/copy/of/it"]
+
+
 def test_held_deletions_are_counted_again_with_the_next_change() -> None:
     store = everything()
     reconcile(store, verdicts(), hash="new", brake=SHUT, now=LATER)
