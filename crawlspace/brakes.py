@@ -7,7 +7,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.displacements import Displacements
-from crawlspace.model import Held, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.brake import Brake
 from crawlspace.state.groups import is_left
 from crawlspace.state.health import MISSING, REFUSALS, Health
@@ -84,7 +84,7 @@ class Brakes:
     def _follow_document(self, state: UrlState, transition: Transition) -> Transition:
         """Hold a document that another one is to stand for from now on, where too many are lost in this way or another."""
         displacements, after = self._displacements, transition.state
-        if state.held is Held.MANY and state.indexed:
+        if state.held is Held.MANY and state.indexed and state.state is State.DONE:
             beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
         else:
             beyond = displacements.is_beyond(state, after, room=self._room())

@@ -8,8 +8,9 @@ Within a host the best rank wins. Between hosts the one that is indexed stays: a
 has left the group (gone, redirected, another text, excluded) or stands aside itself. So nobody's copies push the documents of
 another host out of the index, whatever their addresses are and whatever they name as canonical.
 
-A document that is held because the rules exclude it is in no group: it has a checksum of its own (`held_checksum`), so it stays in
-the index as it is, wins nothing and is not pushed again, and its group goes on without it.
+A document that is held because the rules exclude it, or because its page is gone, redirects or is no document any more, is in no
+group: it has a checksum of its own (`held_checksum`), so it stays in the index as it is, wins nothing and is not pushed again, and its
+group goes on without it.
 
 Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
 """
@@ -25,7 +26,7 @@ NOTED = 100
 """At most so many of the other members are noted on the winner's document, so that a large group stays cheap."""
 
 NO_PAGE = -1
-"""What a document that is held for the rules names as canonical: it is itself nobody's canonical page then."""
+"""What a document that is held apart names as canonical: it is itself nobody's canonical page then."""
 
 Rank = tuple[bool, bool, int, int, int]
 
@@ -91,18 +92,26 @@ def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
 
 
 def held_checksum(id: int) -> bytes:
-    """Return the checksum of a document that is held for the rules: nobody else has it. The stores write the same."""
+    """Return the checksum of a document that is held apart from its group: nobody else has it. The stores write the same."""
     return b"held%012d" % id
 
 
-def held_apart(held: Held | None, checksum: bytes | None, id: int, *, indexed: bool, new: bool) -> bytes | None:
+def is_held_apart(state: UrlState) -> bool:
+    """Whether the deletion of a document is held and its page is known to be none any more, by the rules or by its own answer."""
+    return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
+
+
+_NO_DOCUMENT = frozenset({State.REDIRECTED, State.GONE, State.EXCLUDED})
+
+
+def held_apart(state: UrlState, checksum: bytes | None, *, indexed: bool, new: bool) -> bytes | None:
     """Return the checksum with which a URL is stored, where `checksum` is the one of its document.
 
-    One that is held for the rules gets its own, if its document is in the index, or is a new one on the way there; else it has none.
+    One that is held apart gets its own, if its document is in the index, or is a new one on the way there; else it has none.
     """
-    if held is not Held.RULES or checksum in (None, held_checksum(id)):
+    if not is_held_apart(state) or checksum in (None, held_checksum(state.id)):
         return checksum
-    return held_checksum(id) if indexed or new else None
+    return held_checksum(state.id) if indexed or new else None
 
 
 class Settlement(NamedTuple):

@@ -333,7 +333,7 @@ class MemoryStore(MemorySites):
 
     def _apply(self, change: Change, batch: _Batch) -> None:
         old = self._urls[change.state.id]
-        checksum, canonical = self._groups.change(old, change, batch.before)
+        checksum, canonical, held = self._groups.change(old, change, batch.before)
         if change.forget:
             self._forget(old)
             batch.nearer.pop(old.id, None)
@@ -351,6 +351,7 @@ class MemoryStore(MemorySites):
             lease_until=None,
             checksum=checksum,
             canonical=canonical,
+            held=held,
         )
         self._urls[new.id] = new
         if change.links is not None:

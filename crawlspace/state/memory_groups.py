@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawlspace.model import Document, UrlState
+from crawlspace.model import Document, Held, UrlState
 from crawlspace.state.groups import (
     NO_PAGE,
     NOBODY,
@@ -36,7 +36,7 @@ class Before:
     taken_back: set[int] = field(default_factory=set)
     """Ids of URLs that had left a document in the index, and of which this collection has a say again."""
     held_apart: set[int] = field(default_factory=set)
-    """Ids of URLs that leave their groups because the rules exclude them and their deletion is held."""
+    """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
 
 
 class MemoryGroups:
@@ -97,15 +97,15 @@ class MemoryGroups:
                 before.documents[row.id] = document
         return before
 
-    def change(self, old: UrlState, change: Change, before: Before) -> tuple[bytes | None, int | None]:
-        """Take the document that a change brings, or drop the one that it takes out; return the row's checksum and canonical."""
+    def change(self, old: UrlState, change: Change, before: Before) -> tuple[bytes | None, int | None, Held | None]:
+        """Take the document that a change brings, or drop the one that it takes out; return the row's checksum, canonical and `held`."""
         checksum, canonical = None if change.forget else change.state.checksum, change.state.canonical
+        held = change.state.held
         if checksum is not None and change.document is None:
             checksum, canonical = old.checksum, old.canonical
         apart = held_apart(
-            change.state.held,
+            change.state,
             checksum,
-            old.id,
             indexed=self._before(old.id).winner == old.id,
             new=change.document is not None,
         )
@@ -113,6 +113,8 @@ class MemoryGroups:
             checksum, canonical = apart, NO_PAGE
             if apart is not None:
                 before.held_apart.add(old.id)
+            elif held is Held.MANY:
+                held = None  # a duplicate: it has nothing in the index
         if checksum is None:
             self._part(old, change, before)
             self._documents.pop(old.id, None)
@@ -120,7 +122,7 @@ class MemoryGroups:
         elif change.document is not None:
             self._documents[old.id] = replace(_copy_of(change.document), text="")
             before.new_texts[old.id] = change.document.text
-        return checksum, canonical
+        return checksum, canonical, held
 
     def settle(self, before: Before, effects: Effects) -> None:
         """Find the groups anew and give the orders that follow."""

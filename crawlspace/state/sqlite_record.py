@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
+from msgspec import structs
 
-from crawlspace.model import Document, NewUrl, State, UrlState
+from crawlspace.model import Document, Held, NewUrl, State, UrlState
 from crawlspace.state import sqlite_canonical, sqlite_outbox
 from crawlspace.state.groups import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
 from crawlspace.state.handed import Word, repeats, word_of
@@ -275,10 +276,12 @@ class _Batch:
         canonical = new.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = row.checksum, row.canonical
-        apart = held_apart(new.held, checksum, row.id, indexed=bool(row.old_indexed), new=change.document is not None)
+        apart = held_apart(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
         if apart != checksum:
             row.held_apart = row.held_apart or apart is not None
             checksum, canonical = apart, NO_PAGE
+            if apart is None and new.held is Held.MANY:
+                new = structs.replace(new, held=None)  # a duplicate: it has nothing in the index
         if checksum is None:
             self.documents.pop(row.id, None)
             _part(row, change)

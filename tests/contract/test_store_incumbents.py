@@ -1,4 +1,4 @@
-"""Which document of a group stays in the index: between hosts the one that is there, and never one that the rules exclude."""
+"""Which document of a group stays in the index: between hosts the one that is there, and never one that is held although its page is no document any more."""
 
 from __future__ import annotations
 
@@ -234,3 +234,56 @@ def test_a_document_held_for_the_rules_may_be_left_to_another_crawler(known: Kno
     assert (known.orders(), store.counts().indexed, known.get(FORBIDDEN).status) == ([], 0, Status.EXCLUDED_HERE)
     known.record(known.page(FORBIDDEN, "one"))
     assert known.orders() == [("push", FORBIDDEN)]
+
+
+# state and status of a page that is no document any more, and whose deletion is held because there are too many
+NO_DOCUMENT = [(State.REDIRECTED, 301), (State.GONE, 404), (State.EXCLUDED, int(Status.NOINDEX))]
+
+
+@pytest.mark.parametrize(("state", "status"), NO_DOCUMENT)
+def test_a_held_page_that_is_no_document_any_more_is_no_duplicate(known: Known, store: Store, state: State, status: int) -> None:
+    """Another takes its text and goes: what is held is neither pushed again nor lost to it."""
+    known.crawled((A, "one"), (OTHER, "two"))
+    known.record(known.change(A, state=state, status=status, held=Held.MANY))
+    assert (known.orders(), winners(store), store.counts().held) == ([], [A, OTHER], 1)
+    effects = known.record(known.page(OTHER, "one"))
+    assert (known.orders(), winners(store), effects.displaced) == ([("push", OTHER)], [A, OTHER], 0)
+    known.discover(A2)
+    known.record(known.page(A2, "one"), known.change(OTHER, forget=True))
+    known.record(known.change(A, state=State.FAILED, status=503, retries=1))
+    assert (known.orders(), winners(store)) == ([("delete", OTHER), ("push", A2)], [A, A2])
+    known.acknowledge_all()
+    known.record(known.change(A2, forget=True))
+    assert (known.orders(), winners(store), store.counts().held) == ([("delete", A2)], [A], 1)
+    known.acknowledge_all()
+    decided(known, A, lambda row: approved(row, now=NOW))
+    assert (known.orders(), winners(store), store.counts().held) == ([("delete", A)], [], 0)
+
+
+def test_a_held_page_that_is_a_document_again_joins_its_group(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (A2, "two"))
+    known.record(known.change(A, state=State.REDIRECTED, status=301, held=Held.MANY))
+    decided(known, A, discarded)
+    known.record(known.page(A2, "one"))
+    assert (known.orders(), winners(store), store.counts().held) == ([("push", A2)], [A, A2], 0)
+    effects = known.record(known.page(A, "one"))
+    assert (known.orders(), winners(store), effects.displaced) == ([("delete", A), ("push", A2)], [A2], 1)
+
+
+def test_a_held_page_that_is_still_a_document_stays_in_its_group(known: Known, store: Store) -> None:
+    known.crawled((A, "one"))
+    known.record(known.change(A, held=Held.MANY))
+    known.discover(A2)
+    known.record(known.page(A2, "one"))
+    assert winners(store) == [A2]
+
+
+def test_a_duplicate_that_redirects_has_nothing_to_hold(known: Known, store: Store) -> None:
+    known.discover(A, A2)
+    known.record(known.page(A, "one"), known.page(A2, "one"))
+    known.acknowledge_all()
+    known.record(known.change(A, state=State.REDIRECTED, status=301, held=Held.MANY))
+    assert (winners(store), known.get(A).checksum, known.get(A).held, known.orders()) == ([A2], None, None, [("push", A2)])
+    known.acknowledge_all()
+    known.record(known.change(A2, forget=True))
+    assert (winners(store), known.orders()) == ([], [("delete", A2)])

@@ -206,6 +206,19 @@ def test_what_was_left_to_others_is_known_held_and_let_go(known: Known, store: S
     assert store.left_to_others([]) == set()
 
 
+def test_what_was_left_to_others_and_fails_is_held(known: Known, store: Store) -> None:
+    known.crawled((A, "one"))
+    known.discover(B)
+    reclassified(known, given_up=[A, B])
+    reclassified(known, returned=[A, B])
+    failed = {"state": State.FAILED, "status": 612, "checksum": None, "held": Held.HOST, "held_mark": 7}
+    known.record(known.change(A, **failed), known.change(B, **failed))
+    assert (left(known), known.orders()) == (([A], [A], 1, 1), [])
+    assert [short(state.url) for state in store.urls(held=True)] == [A]
+    known.record(known.change(A, forget=True), known.change(B, forget=True))
+    assert (left(known), known.orders()) == (([], [], 0, 0), [("delete", A)])
+
+
 def test_what_is_held_and_what_returns(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(known.page(A, "one", next_fetch=NOW, retries=1, rules=3), known.page(B, "two", next_fetch=NOW, rules=3))

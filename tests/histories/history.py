@@ -27,6 +27,7 @@ _SETTLE_EVERY = 7
 _LONGEST_CRAWL_S = HOUR / 2
 """Of a small web, where no site asks for a rest; less than the clock is set back by."""
 _MISSING = ("404", "410")
+_NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
 _LARGE_SITE = 20
 """Pages; a smaller site may lose all at once."""
 _MOST_ROUNDS = 10
@@ -292,11 +293,7 @@ class _History:
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
         if name in ("approve", "discard") and not crawled:
-            undecided = [
-                url
-                for url, state in self._known.items()
-                if state.held is Held.RULES and (state.checksum is not None or _is_left(state))
-            ]
+            undecided = [url for url, state in self._known.items() if _is_undecided(state)]
             self._told.differences += [f"HELD    {url}: after all was decided, {_row(self._known[url])}" for url in undecided]
         self._note_unknown()
         return said
@@ -561,6 +558,7 @@ class _History:
         lost: list[str] = []
         failing: Counter[str] = Counter()
         missing: Counter[str] = Counter()
+        there = {state.checksum for state in after.values() if state.indexed}
         for url, was in before.items():
             now = after.get(url)
             if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
@@ -572,8 +570,8 @@ class _History:
                     missing[host] += 1
                 elif down[host] != "mostly":
                     yield f"LOST    {url}, though its site was down: {_row(was)}, now {_row(now)}"
-            if was.indexed:
-                lost.append(url)
+            if was.indexed and not (now is not None and now.state in _NO_DOCUMENT and was.checksum in there):
+                lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
         for host, number in missing.items():
             documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
             if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
@@ -687,6 +685,14 @@ class _Beside(_History):
 def _is_awaited(state: UrlState | None) -> bool:
     """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
     return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
+
+
+def _is_undecided(state: UrlState) -> bool:
+    """Whether a document still waits for a decision: one that is in the index, or whose page is known to be no document any more."""
+    if state.held is None:
+        return False
+    apart = state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
+    return state.indexed or (apart and (state.checksum is not None or _is_left(state)))
 
 
 def _is_left(state: UrlState | None) -> bool:

@@ -4,8 +4,13 @@ local NOTED = 100
 local function member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
 
 -- Who stays although pages of other hosts have a better rank: see `standing` in `groups.py`. `placed` has by group the ids that got a place
--- in this call; `apart` the ids that leave their groups, because the rules exclude them and their deletion is held.
+-- in this call; `apart` the ids that leave their groups: their deletion is held and their pages are none any more, see `is_held_apart` there.
 local incumbents = {placed = {}, apart = {}}
+
+function incumbents.is_held_apart(state)
+  local is = state[STATE]
+  return state[HELD] == BY_RULES or (state[HELD] == BY_MANY and (is == REDIRECTED or is == GONE or is == EXCLUDED))
+end
 
 function incumbents.id_of(place) return tonumber(string.match(place, "^...........(%d+).$")) end
 

@@ -96,10 +96,11 @@ local function apply(id, change)
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANON]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANON] end
   local own = string.format("held%012.0f", id)
-  if checksum and new[HELD] == BY_RULES and checksum ~= own then  -- see `held_apart` in `groups.py`
+  if checksum and incumbents.is_held_apart(new) and checksum ~= own then  -- see `held_apart` in `groups.py`
     local is_there = was[id].checksum and winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
     incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
+    if not checksum and new[HELD] == BY_MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
   end
   if not checksum then
     part(id, old, new, change.forget, change.keep)
@@ -197,7 +198,7 @@ function ops.record(args)
   local ids, kept = {}, {}
   for n, change in ipairs(args.changes) do
     ids[n] = change.id
-    if change.keep or change.state[HELD] == BY_RULES then kept[#kept + 1] = change.id end
+    if change.keep or incumbents.is_held_apart(change.state) then kept[#kept + 1] = change.id end
   end
   prefetch(ids)
   keep_documents(kept)

@@ -17,7 +17,7 @@ local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true,
 local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
 local USER, REFRESH = 0, 5
 local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
-local BY_RULES = 3
+local BY_MANY, BY_RULES = 2, 3
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
 -- A hash has the records of so many ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
