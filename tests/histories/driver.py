@@ -88,6 +88,8 @@ class Run:
     """Of the brake, at the start of the crawl."""
     most_by_rules: int = 0
     """The same before the change of the rules, which is counted by itself."""
+    pushed: set[str] = field(default_factory=set)
+    """URLs whose documents were sent to the index."""
     changes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """What the crawler logged as an error: there is none in a simulation."""
@@ -202,7 +204,9 @@ class Machine:
                     kill_between_calls(opened, countdown)
                 elif isinstance(opened, EmbeddedIndex):
                     opened._db.exec_trace = countdown.statement
-            self._run(collection, store, Failing(sink, fate.index_fails, self._chance), countdown, fate, run)
+            failing = Failing(sink, fate.index_fails, self._chance)
+            run.pushed = failing.pushed
+            self._run(collection, store, failing, countdown, fate, run)
             store.close()
         except Killed:
             killed = True

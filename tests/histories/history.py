@@ -353,7 +353,7 @@ class _History:
         self._look()
         after = self._known
         if self._other is not None:
-            self._other._note_lost(shared)
+            self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
         told.differences += [f"ERROR   {error}" for error in run.errors]
         if not run.changes:
@@ -456,9 +456,12 @@ class _History:
 
     # --- an index that two collections share -------------------------------------------------------------------------
 
-    def _shared(self) -> tuple[dict[str, Indexed], dict[str, str]]:
-        """All that is in the index, and whose it is; nothing where it is nobody else's."""
-        return ({}, {}) if self._other is None else (self._machine.index(), self._machine.owners())
+    def _shared(self) -> tuple[dict[str, Indexed], set[str]]:
+        """All that is in the index, and which of it this collection pushed last; nothing where it is nobody else's."""
+        if self._other is None:
+            return {}, set()
+        owned = {url for url, owner in self._machine.owners().items() if owner == self._machine.name}
+        return self._machine.index(), owned
 
     def _index(self) -> dict[str, Indexed]:
         """What is in the index, as far as this collection has to answer for it."""
@@ -475,30 +478,23 @@ class _History:
         }
         return {**self._lost, **mine}
 
-    def _note_lost(self, before: tuple[dict[str, Indexed], dict[str, str]]) -> None:
-        """Note which documents the other collection has deleted because it pushed them last."""
-        assert self._other is not None
-        (index, owners), there = before, self._machine.index()
-        crawled = {url for url, state in self._other._known.items() if state.status != ELSEWHERE} | self._other._has_had
-        oracle = Oracle(self._web, self._other._configuration)
-        crawled = {url for url in crawled if None in oracle.verdicts(url)}
-        gone = neighbour.lost_to(before=index, after=there, owners=owners, deleting=self._other._machine.name, crawled=crawled)
-        self._lost.update({url: index[url] for url in gone if url in self._known and self._known[url].indexed})
+    def _note_lost(self, before: Mapping[str, Indexed], *, owned: set[str]) -> None:
+        """Note which documents the other collection has deleted because it pushed them last, before this crawl or in it."""
+        gone = neighbour.lost_to(before=before, after=self._machine.index(), owned=owned)
+        self._lost.update({url: before[url] for url in gone if url in self._known and self._known[url].indexed})
 
     # --- what must hold -------------------------------------------------------------------------------------------
 
     def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
         """After a crawl that came to its end: the index is as the store says, and the store agrees with itself."""
         rows = {url for url, state in states.items() if state.indexed}
-        oracle = Oracle(self._web, self._configuration)
+        left = self._machine.left_to_others(states.values())
         for url in sorted(rows - index.keys()):
             yield f"MISSING {url}: indexed by the store, not in the index"
         for url in sorted(index.keys() - rows):
-            state = states.get(url)
-            if ELSEWHERE not in oracle.verdicts(url) and not _is_awaited(state) and not _is_left(state):
+            if url not in left:
                 yield f"EXTRA   {url}: in the index, not indexed by the store ({_row(states.get(url))})"
         counts = self._counts
-        left = self._machine.left_to_others(states.values())
         held = sum(1 for url, one in states.items() if one.held is not None and (one.indexed or url in left))
         found = {
             "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),

@@ -9,7 +9,7 @@ from typing import Any
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import Mark
 from crawlspace.index.sink import Refusal, Sink
-from crawlspace.model import IndexOrder
+from crawlspace.model import IndexOrder, Op
 from crawlspace.state.redis import RedisStore
 
 
@@ -43,6 +43,8 @@ class Failing:
         self._sink = sink
         self._share = share
         self._chance = chance
+        self.pushed: set[str] = set()
+        """URLs whose documents it was asked to take."""
 
     def mark(self) -> Mark | None:
         return self._sink.mark()
@@ -50,6 +52,7 @@ class Failing:
     def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
+        self.pushed.update(order.url for order in orders if order.op is Op.PUSH)
         return self._sink.send(orders, mark)
 
     def close(self) -> None:

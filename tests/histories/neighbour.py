@@ -57,12 +57,10 @@ def _toggled(rules: tuple[Rule, ...], rule: Rule) -> tuple[Rule, ...]:
     return tuple(one for one in rules if one != rule) if rule in rules else (rule, *rules)
 
 
-def lost_to(
-    *, before: Mapping[str, object], after: Mapping[str, object], owners: Mapping[str, str], deleting: str, crawled: set[str]
-) -> set[str]:
-    """What a collection may have deleted of the other's documents.
+def lost_to(*, before: Mapping[str, object], after: Mapping[str, object], owned: set[str]) -> set[str]:
+    """What a collection may have deleted of the other's documents; `owned` is what it pushed last, before this crawl or in it.
 
-    That is what it pushed last, before this crawl or in it: a document belongs to the collection that pushed it last. So a page that both
-    crawl may leave the index with either (docs: two collections that crawl the same host are warned of as `crawled-twice`).
+    A document belongs to the collection that pushed it last. So a page that both crawl may leave the index with either: spec 4 has a host
+    crawled by one of them, and `lint --all` warns of any other (`crawled-twice`).
     """
-    return {url for url in before.keys() - after.keys() if owners.get(url) == deleting or url in crawled}
+    return (before.keys() - after.keys()) & owned
