@@ -16,7 +16,7 @@ from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
 from crawlspace.frontier.machines import Machines
 from crawlspace.frontier.places import Places
-from crawlspace.frontier.politeness import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of
+from crawlspace.frontier.politeness import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of, outlasts
 from crawlspace.frontier.ports import LeaseStore, Paces
 from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.waiting import WaitingSites
@@ -45,9 +45,7 @@ class Frontier:
         longest_wait_s: float = 3600.0,
     ) -> None:
         """`max_sites` are crawled at a time. `longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
-        self._store = store
-        self._clock = clock
-        self._paces = paces
+        self._store, self._clock, self._paces = store, clock, paces
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << lane for source in self._sources.running for lane in lanes_of(source))
@@ -57,8 +55,7 @@ class Frontier:
         self._machines = Machines()
         self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
         """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
-        self._waiting = WaitingSites()
-        self._later = DueTimes()
+        self._waiting, self._later = WaitingSites(), DueTimes()
         self.working = 0
         """Sites that have something ready, though it may not be their turn."""
         self.under_way = 0
@@ -70,7 +67,10 @@ class Frontier:
         self._phase_since, self._repace_at = clock.now(), paces.change_at()
         for known in store.sites():
             turns = self._turns(known.site)
-            turns.not_before = clock.monotonic() + known.left_s(clock.now(), longest_s=longest_wait_s)
+            left_s = known.left_s(clock.now(), longest_s=longest_wait_s)
+            if outlasts(known.wait_until, now=clock.now(), left_s=left_s):
+                store.wait_site(known.site, ceil(clock.now() + left_s), wait_s=ceil(left_s))
+            turns.not_before = clock.monotonic() + left_s
             self._learn(turns, known.pending, known.due)
 
     def next(self) -> UrlState | None:

@@ -168,3 +168,14 @@ class SiteTurns:
     @property
     def next_turn(self) -> float:
         return max(self.asked_at + self.delay_s, self.not_before)
+
+
+_LONG_S = 60.0
+
+
+def outlasts(wait_until: int | None, *, now: float, left_s: float) -> bool:
+    """Whether a stored wait goes on for longer than is left of it, because the clock has been set back: every later run would wait anew.
+
+    What is left below a minute is not worth a write for each of many sites.
+    """
+    return wait_until is not None and left_s >= _LONG_S and now + left_s < wait_until

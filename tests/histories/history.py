@@ -128,6 +128,8 @@ class _History:
         """What makes pages equal has changed since the last settled state."""
         self._asked_to_wait = False
         """A site has, in the last crawl: by the rule for that it may take an hour."""
+        self._has_waited = self._set_back = False
+        """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
@@ -277,6 +279,8 @@ class _History:
             return
         self._machine.clock._now -= by
         self._trouble.clock_off = 2
+        for one in self._all():
+            one._set_back = True
         self._say(f"the clock is set back by {by} s")
 
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
@@ -588,7 +592,8 @@ class _History:
             for url, state in after.items():
                 if state.state is State.PENDING and oracle.verdicts(url) == {None} and self._is_well(url):
                     yield f"LEFT    {url}: pending after the end of the crawl"
-        longest_s = _LONGEST_CRAWL_S + (2 * HOUR if self._asked_to_wait else 0)
+        longest_s = _LONGEST_CRAWL_S + (2 * HOUR if self._asked_to_wait or (self._has_waited and self._set_back) else 0)
+        self._has_waited, self._set_back = self._has_waited or self._asked_to_wait, False
         self._asked_to_wait = any(site.outage == "busy" for site in self._web.sites.values())
         if self._drawn.clock and run.lasted - run.stalled > longest_s:
             yield f"WAITED  {run.lasted} s, though there was nothing to wait for so long"

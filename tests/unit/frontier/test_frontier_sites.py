@@ -66,6 +66,17 @@ def test_a_clock_that_is_set_back_does_not_hold_a_pace_on() -> None:
     assert world.next() == "http://a/1"
 
 
+def test_after_a_clock_was_set_back_a_long_wait_is_waited_for_once() -> None:
+    """What is left of it is bounded, and stored so: the next run, a day later, waits for nothing."""
+    world = World(new("http://a/1"))
+    world.store.wait_site("a:80", world.now + 300, wait_s=300)
+    world.clock.set(world.clock.now() - 400 * 86_400)
+    world.frontier = world.open()
+    assert world.frontier.wake_in() == pytest.approx(300)
+    world.clock.advance(86_400)
+    assert world.open().next() is not None
+
+
 def test_however_long_a_crawl_goes_on_due_times_do_not_pile_up() -> None:
     """One page is due each minute, another one in thirty days."""
     world = World(new("http://a/often"), new("http://a/seldom"), delay=0.0)
