@@ -19,7 +19,7 @@ from crawlspace.commits import Commits, Singly, all_recorded
 from crawlspace.config import Collection
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
-from crawlspace.document_mark import document_mark, has_other_fields
+from crawlspace.document_mark import document_mark, has_other_fields, type_mark
 from crawlspace.ended_urls import EndedUrls
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
@@ -367,6 +367,8 @@ class Engine:
         if outcome.document is not None and after.checksum is not None and after.held is None:
             after.fields_mark = document_mark(outcome)
             wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
+        elif after.status == Status.NOINDEX and outcome.kind is OutcomeKind.EXCLUDED:
+            after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type has it fetched whole
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self._commits.batch.unchanged.append(state.id)

@@ -366,11 +366,11 @@ class _History:
             told.differences += self._at_rest(after, index)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
-                # what was held for the rules was in no group, and comes after those that were (spec 10: the rules excluded it)
+                # what the rules excluded was in no group, held or left to another (spec 4, 10), and comes after those that were
                 in_group = {
                     url: has
                     for url, has in self._index_before.items()
-                    if (was := before.get(url)) is None or was.held is not Held.RULES
+                    if url in before and before[url].indexed and before[url].held is not Held.RULES
                 }
                 told.differences += oracle.displaced(in_group, index, _memory(after), self._past(after))
             if self._index_before is not None and not run.changes:

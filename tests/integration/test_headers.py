@@ -94,6 +94,19 @@ def test_a_type_that_changes_while_the_body_stays(project: MakeProject) -> None:
         assert "two" not in demo.scrapy("search", "demo", "b").stdout, "a tag is no word of an HTML page"
 
 
+def test_a_page_that_is_not_indexed_gets_a_type_that_is_not_taken(project: MakeProject) -> None:
+    before = html('<meta name="robots" content="noindex"><p>some text', headers=ETAG)
+    site = Site({"/": page("Home", links=["/page"]), "/page": before})
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        demo.crawl("demo").succeeded()
+        assert statuses(demo)["/page"] == 2004
+        site["/page"] = also(before, Content_Type="image/png")
+        make_due(demo)
+        demo.crawl("demo").succeeded()
+        assert statuses(demo)["/page"] == 780
+
+
 TYPES = [
     # Content-Type, status
     ("text/html, text/html", 200),
