@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.model import Queue, State, UrlState
 
-AT_ONCE = 1_000
+AT_ONCE = 500
 """Rows that a call changes at most."""
 LOOKED_AT = 10_000
 """Rows that a call looks at, at most."""
