@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
+from crawlspace.clock import Clock
 from crawlspace.config import Collection, StartUrl
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.errors import ConfigError
 from crawlspace.handing import added_by, packed
+from crawlspace.host_limit import HostRoom, HostStore
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.run import Refused, describe_refusal
@@ -22,19 +24,18 @@ logger = logging.getLogger(__name__)
 _STARTS_AT_ONCE = 1_000
 
 
-class KnownHosts(Protocol):
+class KnownHosts(HostStore, Protocol):
     def get(self, url: str) -> UrlState | None: ...
-    def host_count(self, host: str) -> int: ...
 
 
 class Admission:
-    """Turns candidates into what the store is to insert. `adding` counts by host what is on its way there."""
+    """Turns candidates into what the store is to insert."""
 
-    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
+    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts, *, clock: Clock) -> None:
         self._collection = collection
         self._discovery = discovery
         self._store = store
-        self.adding: Counter[str] = Counter()
+        self.room = HostRoom(store, clock, lambda host, port: collection.sites.of(host, port).limits)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
         """Check candidates one by one, as a person or a spider names them."""
@@ -106,12 +107,13 @@ class Admission:
         kept: list[NewUrl] = []
         adding: Counter[str] = Counter()
         for url in new:
-            host, _, port = url.site.rpartition(":")
-            most = self._collection.sites.of(host, int(port)).limits.max_urls_per_host
+            most = self.room.most(url.site)
             if most is not None and self._store.get(url.url) is None:
-                if self._store.host_count(host) + self.adding[host] + adding[host] >= most:
+                host = url.site.rpartition(":")[0]
+                if self.room.taken(host) + adding[host] >= most:
                     self._discovery.refused[Reason.URLS_PER_HOST] += 1
                     self._discovery.forget(url.key)
+                    self.room.refused(host)
                     continue
                 adding[host] += 1
             kept.append(url)
@@ -119,7 +121,7 @@ class Admission:
 
     def count(self, new: Iterable[NewUrl]) -> None:
         """Count what is on its way to the store."""
-        self.adding.update(one.site.rpartition(":")[0] for one in new)
+        self.room.adding.update(one.site.rpartition(":")[0] for one in new)
 
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
         """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""

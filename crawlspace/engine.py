@@ -72,7 +72,7 @@ class Engine:
         self.store = store
         self.clock = clock
         self.discovery = Discovery(space)
-        self.admission = Admission(collection, self.discovery, store)
+        self.admission = Admission(collection, self.discovery, store, clock=clock)
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
@@ -173,6 +173,7 @@ class Engine:
                     return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
+            known = known and not self.admission.room.may_bring_links(state)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
         return None
 
@@ -239,8 +240,7 @@ class Engine:
         """What was set apart has been written: tell the frontier. Raises StoreError."""
         batch = self._commits.end()
         self.brakes.recorded(effects.displaced)
-        self.admission.adding.clear()
-        self.admission.count(self._commits.batch.new)
+        self.admission.room.committed(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
             state = change.state
@@ -286,6 +286,7 @@ class Engine:
         self.commit()
         self.site_failures.end()
         self._time.end()
+        self.admission.room.save()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
             self.store.release(list(self._leased))

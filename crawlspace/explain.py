@@ -16,8 +16,9 @@ from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots import Answer, Robots
 from crawlspace.handing import added_by
+from crawlspace.host_limit import kept_out
 from crawlspace.known_addresses import LookedUp, last_look_up
-from crawlspace.model import Source, State, UrlState, priority, source_of
+from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.reports import Known, iso, known
 from crawlspace.rules.address import is_address
@@ -180,13 +181,14 @@ class _Case:
 
 
 def _check_host_limit(case: _Case) -> Decision | None:
-    """As the engine holds it: a URL that is not yet known is one too many."""
+    """As at its admission: a URL that is unknown, or known and excluded, is one too many."""
     url = case.url
     most = case.collection.sites.of(url.host, url.port).limits.max_urls_per_host
     if most is None:
         return None
-    has = 0 if case.store is None else case.store.host_count(url.host)
-    return _single(Reason.URLS_PER_HOST, refused=case.state is None and has >= most)
+    has = 0 if case.store is None else case.store.host_count(url.host) + kept_out(case.store)[url.host]
+    is_in = case.state is not None and case.state.status not in OUT_OF_SPACE
+    return _single(Reason.URLS_PER_HOST, refused=not is_in and has >= most)
 
 
 def _check_robots(case: _Case) -> Decision | None:

@@ -22,6 +22,7 @@ from typing import Protocol
 
 from crawlspace.decision import Actions, Reason
 from crawlspace.generation import generation, set_generation
+from crawlspace.host_limit import has_room, note_kept_out
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
@@ -52,6 +53,7 @@ class Known(Protocol):
 
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def counts(self) -> Counts: ...
+    def host_count(self, host: str) -> int: ...
     def get_meta(self, name: str) -> str | None: ...
 
 
@@ -145,11 +147,12 @@ def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan: 
     """Return what the next start would change; nothing is written, and a crawl may be running."""
     work = _unfinished(store)
     counts = store.counts()
-    if work is None and store.get_meta(RULES_HASH) == hash:
+    changed = work is not None or store.get_meta(RULES_HASH) != hash
+    if not changed and not has_room(store, verdicts.limits_of):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
     found = survey(store, verdicts)
     hold = work.hold if work is not None and work.hash == hash else not brake.allows(found.leaving, indexed=counts.indexed)
-    return _plan(found, indexed=counts.indexed, hold=hold, changed=True)
+    return _plan(found, indexed=counts.indexed, hold=hold, changed=changed)
 
 
 def reconcile(
@@ -160,14 +163,15 @@ def reconcile(
     brake: Brake,
     now: int,
 ) -> Plan | None:
-    """Bring the known URLs in line with the rules, if those have changed; return what was done, or None.
+    """Bring the known URLs in line with the rules, if those have changed or a host has room again; return what was done, or None.
 
     Killed at any point, the next call goes on, and ends as if there had been one. Times are seconds since 1970.
     """
     work = _unfinished(store)
     interrupted = work is not None
     before = store.get_meta(RULES_HASH)
-    if work is None and before == hash:
+    changed = work is not None or before != hash
+    if not changed and not has_room(store, verdicts.limits_of):
         return None
     present = generation(store)
     if work is None and before is None and not store.scan(0, 1):
@@ -178,7 +182,7 @@ def reconcile(
     indexed = store.counts().indexed
     found = survey(store, verdicts)
     if work is None or work.hash != hash:
-        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), present + 1)
+        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), present + changed)
         store.set_meta(RECONCILING, work.written())
     if present < work.generation:  # before a page is pending again that must be fetched whole
         set_generation(store, work.generation)
@@ -187,9 +191,10 @@ def reconcile(
         store.drop_handed()  # pages that are crawled no more don't speak for others
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
+    note_kept_out(store, found.beyond_host_limit)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")
-    return replace(_plan(found, indexed=indexed, hold=work.hold, changed=True), pushed=pushed)
+    return replace(_plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed)
 
 
 @dataclass(slots=True)
@@ -213,6 +218,8 @@ class Survey:
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Wait elsewhere from now on."""
     actions_changed: bool = False
+    beyond_host_limit: Mapping[str, int] = field(default_factory=dict)
+    """By site those that only CRAWLSPACE_MAX_URLS_PER_HOST excludes."""
     rules: dict[str, Counter[str]] = field(default_factory=dict)
     """Numbers by rule for each kind; so are `hosts`."""
     hosts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -319,6 +326,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
                 found.come_back(known)
         found.known += len(page)
         last = page[-1].id
+    found.beyond_host_limit = dict(verdicts.beyond_host_limit)
     return found
 
 

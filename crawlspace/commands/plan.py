@@ -88,12 +88,14 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
     if not shown.known:
         yield f"{name} knows no URL yet: nothing would change"
         return
-    if not shown.changed:
+    if not shown.changed and not shown.has_effect:
         yield f"the rules of {name} are those of its last start: nothing would change"
         return
     if not shown.has_effect:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
+    if not shown.changed:
+        yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST)"
     beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
     yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")
     if shown.held:

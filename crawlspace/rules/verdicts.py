@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -63,10 +64,13 @@ class Verdicts:
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
         self._hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
         self._admitted: dict[str, int] = {}
+        self.beyond_host_limit: Counter[str] = Counter()
+        """By site the URLs of this pass that only CRAWLSPACE_MAX_URLS_PER_HOST excludes."""
 
     def begin(self) -> None:
         """Begin another pass: no host has a URL yet."""
         self._admitted.clear()
+        self.beyond_host_limit.clear()
 
     def expect(self, sites: Iterable[str]) -> None:
         """Be asked about URLs of these sites (`host:port`) next."""
@@ -171,14 +175,16 @@ class Verdicts:
     def _within_its_host(self, site: str, origin: _Origin | None) -> Verdict | None:
         """Count an admitted URL, or refuse it where its host has as many as it may have."""
         host, _, port = site.rpartition(":")
-        most = (self._limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
+        most = (self.limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
         count = self._admitted.get(host, 0)
         if most is not None and count >= most:
+            self.beyond_host_limit[site] += 1
             return _URLS_PER_HOST
         self._admitted[host] = count + 1
         return None
 
-    def _limits_of(self, host: str, port: int) -> Limits:
+    def limits_of(self, host: str, port: int) -> Limits:
+        """Return the limits that apply to a site."""
         site_limits = self._parts.site_limits
         return self._space.limits if site_limits is None else site_limits.of(host, port)
 
@@ -209,7 +215,7 @@ class Verdicts:
                 host=url.host,
                 port=url.port,
                 host_as_written=url.host_as_written,
-                limits=self._limits_of(url.host, url.port),
+                limits=self.limits_of(url.host, url.port),
                 onsite=self._space.limits.follow_offsite_links or url.host in self._parts.start_hosts,
                 forbidden=Verdict(Status.EXCLUDED, Reason.DOMAIN, rule.ref) if rule is not None and refused else None,
                 unreachable=self._by_address(url.host, url.port),

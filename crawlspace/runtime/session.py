@@ -129,7 +129,12 @@ class Session:
         """Log what was done to what was known before, with what a person may do about it."""
         name, plan = self.collection.name, self.opening.plan
         if plan is not None and plan.has_effect:
-            logger.info("the rules of %s have changed: %s", name, plan.sentence())
+            why = (
+                "the rules of %s have changed: %s"
+                if plan.changed
+                else "hosts of %s have room again (CRAWLSPACE_MAX_URLS_PER_HOST): %s"
+            )
+            logger.info(why, name, plan.sentence())
         if self.resent is not None:
             logger.warning("%s: %s", self.collection.index_file, self.resent.sentence())
         if plan is not None and plan.held:

@@ -13,7 +13,7 @@ from dataclasses import astuple
 
 import apsw
 
-from crawlspace.model import Op
+from crawlspace.model import OUT_OF_SPACE, Op
 from crawlspace.state.moving_records import NOT_MOVED, OrderRecord, RestRecord, SiteRecord, UrlRecord
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_rows import pack_document, pack_whole
@@ -97,7 +97,9 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
             tally[f"status {int(one.state.status)}"] += 1
         tally["retrying"] += one.state.retries > 0
         tally["indexed"] += one.state.indexed
-        tally.documents[sites.find_or_add(db, one.state.site)] += one.state.indexed
+        site = sites.find_or_add(db, one.state.site)
+        tally.documents[site] += one.state.indexed
+        tally.excluded[site] += one.state.status in OUT_OF_SPACE
 
 
 def write_orders(db: apsw.Connection, records: Sequence[OrderRecord], tally: Tally) -> None:

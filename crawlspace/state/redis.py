@@ -220,9 +220,9 @@ class RedisStore:
             return counts_of(told, held=len(held))
 
     def host_count(self, host: str) -> int:
-        told = self._command("HGET", "host", host)
+        known, excluded = self._command("HGET", "host", host), self._command("HGET", "host_excluded", host)
         with understood(f"the number of URLs of {host}"):
-            return int(told or 0)
+            return int(known or 0) - int(excluded or 0)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

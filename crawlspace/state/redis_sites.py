@@ -11,6 +11,7 @@ from typing import Protocol
 
 import msgspec
 
+from crawlspace.model import OUT_OF_SPACE
 from crawlspace.state.redis_rows import raw, understood, written
 from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import KnownUrl
@@ -48,21 +49,24 @@ class Countable(Protocol):
 
 
 def count_sites(store: Countable) -> None:
-    """Count the documents of each site and note the schemes, once, for a collection that an older version has written."""
+    """Count the documents of each site and what is excluded of each host, and note the schemes, once, for a collection of an older version."""
     if store.get_meta(COUNTED) is not None:
         return
     documents: Counter[str] = Counter()
+    excluded: Counter[str] = Counter()
     schemes: set[str] = set()
     last = 0
     while page := store.scan(last, _PAGE):
         for known in page:
             documents[known.site] += known.indexed
+            if known.status in OUT_OF_SPACE:
+                excluded[known.site.rpartition(":")[0]] += 1
             schemes.add(f"{known.url.partition(':')[0]} {known.site}")
         last = page[-1].id
-    counts, noted = list(documents.items()), sorted(schemes)
-    for first in range(0, len(noted), _PAGE):
+    counts, noted, out = list(documents.items()), sorted(schemes), list(excluded.items())
+    for first in range(0, len(noted), _PAGE):  # there are at least as many as of the others
         part = slice(first, first + _PAGE)
-        store.scripts.run("set_site_counts", documents=counts[part], schemes=noted[part])
+        store.scripts.run("set_site_counts", documents=counts[part], schemes=noted[part], excluded=out[part])
     store.scripts.command("HSET", "meta", COUNTED, "1")
 
 

@@ -232,7 +232,7 @@ class SqliteStore:
 
     def host_count(self, host: str) -> int:
         with self._file.reading() as db:
-            return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+            return int(db.execute("SELECT coalesce(sum(urls - excluded), 0) FROM site WHERE host = ?", (host,)).get)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

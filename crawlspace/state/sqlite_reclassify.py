@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import apsw
 from msgspec import structs
 
-from crawlspace.model import Held, State, Status
+from crawlspace.model import OUT_OF_SPACE, Held, State, Status
 from crawlspace.state import sqlite_outbox, sqlite_record
 from crawlspace.state.groups import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -74,12 +74,14 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     count = _uncount(db, alone, _IDS, tally)
-    for site, retrying, indexed in db.execute(
-        f"SELECT site, sum(retries > 0), sum(indexed) FROM url WHERE {_IDS} GROUP BY site", (alone,)
+    for site, urls, retrying, indexed, out in db.execute(
+        f"SELECT site, count(*), sum(retries > 0), sum(indexed), sum(ifnull(status IN {_OUT}, 0)) FROM url WHERE {_IDS} GROUP BY site",
+        (alone,),
     ):
         tally["retrying"] -= retrying
         tally["indexed"] -= indexed
         tally.documents[site] -= indexed
+        tally.excluded[site] += (urls if status in OUT_OF_SPACE else 0) - out
     tally[f"state {int(State.EXCLUDED)}"] += count
     tally[f"status {int(status)}"] += count
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
@@ -126,6 +128,8 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     bound = integers(ids)
     out = f"{_IDS} AND status IN {_OUT}"
     _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
+    for site, number in db.execute(f"SELECT site, count(*) FROM url WHERE {out} GROUP BY site", (bound,)):
+        tally.excluded[site] -= number
     count = _uncount(db, bound, out, tally)
     tally[f"state {int(State.PENDING)}"] += count
     db.execute(

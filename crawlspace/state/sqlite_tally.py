@@ -15,6 +15,8 @@ class Tally(Counter[str]):
         super().__init__(*counts, **named)
         self.documents: Counter[int] = Counter()
         """What it adds to the documents in the index, by id of their site."""
+        self.excluded: Counter[int] = Counter()
+        """What it adds to the URLs out of the crawl space (760, 761), by id of their site."""
 
 
 def add(db: apsw.Connection, tally: Tally) -> None:
@@ -22,9 +24,8 @@ def add(db: apsw.Connection, tally: Tally) -> None:
         "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
         [(name, by) for name, by in tally.items() if by],
     )
-    if tally.documents:
-        changed = [(by, site) for site, by in tally.documents.items() if by]
-        db.executemany("UPDATE site SET documents = documents + ? WHERE id = ?", changed)
+    changed = [(tally.documents[site], tally.excluded[site], site) for site in tally.documents.keys() | tally.excluded.keys()]
+    db.executemany("UPDATE site SET documents = documents + ?, excluded = excluded + ? WHERE id = ?", changed)
 
 
 def take(db: apsw.Connection, name: str, count: int) -> int:

@@ -321,7 +321,7 @@ class Store(Protocol):
     def counts(self) -> Counts: ...
 
     def host_count(self, host: str) -> int:
-        """Known URLs of a host, on all its ports."""
+        """Known URLs of a host on all its ports, but for those out of the crawl space (760, 761)."""
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

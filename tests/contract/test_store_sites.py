@@ -47,6 +47,34 @@ def test_documents_are_counted_by_site(known: Known) -> None:
     assert counts == [{A: 2, B: 1, "unknown:80": 0}, {A: 1, B: 2}, {A: 1, B: 1}, {A: 0, B: 0}]
 
 
+def test_what_is_out_of_the_crawl_space_does_not_count_as_a_url_of_its_host(known: Known) -> None:
+    store = known.store
+    known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("http://a.example:8080/3", "three"))
+    known.discover("a.example/4", "a.example/5")
+    counts = [store.host_count("a.example")]
+
+    def ids(*urls: str) -> list[int]:
+        return [known.get(url).id for url in urls]
+
+    steps = [
+        Reclassified(excluded=ids("a.example/1"), given_up=ids("http://a.example:8080/3")),
+        Reclassified(excluded=ids("a.example/1"), unindexed=ids("a.example/2")),
+        Reclassified(returned=ids("a.example/1")),
+        Reclassified(unindexed=ids("http://a.example:8080/3")),
+    ]
+    for step in steps:
+        store.reclassify(step, now=NOW)
+        counts.append(store.host_count("a.example"))
+    for change in (
+        known.change("a.example/4", state=State.EXCLUDED, status=760),
+        known.change("a.example/5", state=State.EXCLUDED, status=740),
+        known.change("a.example/4", forget=True),
+    ):
+        known.record(change)
+        counts.append(store.host_count("a.example"))
+    assert counts == [5, 3, 3, 4, 5, 4, 4, 4]
+
+
 @pytest.mark.parametrize(
     ("urls", "site", "schemes"),
     [
@@ -75,12 +103,15 @@ def test_a_collection_of_an_older_version_in_redis_is_counted_once() -> None:
         known = Known(store)
         known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("https://b.example:8443/", "three"))
         sites = [A, "b.example:8443"]
-        for key in ("documents", "schemes"):
+        store.reclassify(Reclassified(excluded=[known.get("a.example/1").id]), now=NOW)
+        known.crawled(("a.example/4", "four"))
+        for key in ("documents", "schemes", "host_excluded"):
             store.scripts.command("DEL", key)
         store.scripts.command("HSET", "wait", store.scripts.command("HGET", "site", A), NOW + 5)
         count_sites(store)
         assert store.documents(sites) == {A: 2, "b.example:8443": 1}
         assert store.schemes("b.example:8443") == {"https"}
+        assert store.host_count("a.example") == 2
         assert [(site.wait_until, site.wait_s) for site in store.sites()] == [(NOW + 5, 0)]
         store.scripts.command("DEL", "documents")
         count_sites(store)
