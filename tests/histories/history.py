@@ -486,6 +486,9 @@ class _History:
         """Note which documents the other collection has deleted because it pushed them last, before this crawl or in it."""
         gone = neighbour.lost_to(before=before, after=self._machine.index(), owned=owned)
         self._lost.update({url: before[url] for url in gone if url in self._known and self._known[url].indexed})
+        if self._index_before is not None:  # what the other one has deleted is no deletion of this one's next crawl
+            kept = {url: has for url, has in self._index_before.items() if url not in gone or url in self._lost}
+            self._index_before = kept
 
     # --- what must hold -------------------------------------------------------------------------------------------
 
