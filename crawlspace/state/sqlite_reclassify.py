@@ -7,6 +7,7 @@ Most documents are alone in their group, and when such a one leaves, nothing els
 # ruff: noqa: S608
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import apsw
@@ -73,17 +74,11 @@ def _exclude(
     else:
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
-    count = _uncount(db, alone, _IDS, tally)
-    for site, urls, retrying, indexed, out in db.execute(
-        f"SELECT site, count(*), sum(retries > 0), sum(indexed), sum(ifnull(status IN {_OUT}, 0)) FROM url WHERE {_IDS} GROUP BY site",
-        (alone,),
-    ):
-        tally["retrying"] -= retrying
-        tally["indexed"] -= indexed
-        tally.documents[site] -= indexed
-        tally.excluded[site] += (urls if status in OUT_OF_SPACE else 0) - out
-    tally[f"state {int(State.EXCLUDED)}"] += count
-    tally[f"status {int(status)}"] += count
+    by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
+    if status in OUT_OF_SPACE:
+        tally.excluded.update(by_site)
+    tally[f"state {int(State.EXCLUDED)}"] += by_site.total()
+    tally[f"status {int(status)}"] += by_site.total()
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
     _drop_texts(db, alone)
     db.execute(
@@ -128,10 +123,7 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     bound = integers(ids)
     out = f"{_IDS} AND status IN {_OUT}"
     _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
-    for site, number in db.execute(f"SELECT site, count(*) FROM url WHERE {out} GROUP BY site", (bound,)):
-        tally.excluded[site] -= number
-    count = _uncount(db, bound, out, tally)
-    tally[f"state {int(State.PENDING)}"] += count
+    tally[f"state {int(State.PENDING)}"] += _uncount(db, bound, out, tally).total()
     db.execute(
         f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
         f" lease_until = NULL, held = NULL, held_mark = 0 WHERE {out}",
@@ -143,17 +135,26 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     )
 
 
-def _uncount(db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, tally: Tally) -> int:
-    """Take URLs out of the counts by state and status; return how many."""
-    total = 0
-    for state, status, count in db.execute(
-        f"SELECT state, status, count(*) FROM url WHERE {which} GROUP BY state, status", (ids,)
+def _uncount(
+    db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, tally: Tally, *, with_documents: bool = False
+) -> Counter[int]:
+    """Take URLs out of the counts by state and status, and `with_documents` all else that is counted of them; return how many, by site."""
+    by_site: Counter[int] = Counter()
+    for site, state, status, count, retrying, indexed in db.execute(
+        f"SELECT site, state, status, count(*), sum(retries > 0), sum(indexed) FROM url WHERE {which} GROUP BY site, state, status",
+        (ids,),
     ):
+        by_site[site] += count
         tally[f"state {state}"] -= count
         if status is not None:
             tally[f"status {status}"] -= count
-        total += count
-    return total
+        if status in OUT_OF_SPACE:
+            tally.excluded[site] -= count
+        if with_documents:
+            tally["retrying"] -= retrying
+            tally["indexed"] -= indexed
+            tally.documents[site] -= indexed
+    return by_site
 
 
 def _count_pending(db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, effects: Effects) -> None:
