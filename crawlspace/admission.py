@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from crawlspace.clock import Clock
 from crawlspace.config import Collection, StartUrl
 from crawlspace.decision import Reason
 from crawlspace.discovery import Discovery
 from crawlspace.errors import ConfigError
 from crawlspace.handing import added_by, packed
-from crawlspace.host_limit import HostRoom, HostStore
+from crawlspace.host_limit import HostCounts, HostRoom
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.run import Refused, describe_refusal
@@ -24,18 +23,18 @@ logger = logging.getLogger(__name__)
 _STARTS_AT_ONCE = 1_000
 
 
-class KnownHosts(HostStore, Protocol):
+class KnownHosts(HostCounts, Protocol):
     def get(self, url: str) -> UrlState | None: ...
 
 
 class Admission:
     """Turns candidates into what the store is to insert."""
 
-    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts, *, clock: Clock) -> None:
+    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
         self._collection = collection
         self._discovery = discovery
         self._store = store
-        self.room = HostRoom(store, clock, lambda host, port: collection.sites.of(host, port).limits)
+        self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
         """Check candidates one by one, as a person or a spider names them."""
@@ -47,7 +46,7 @@ class Admission:
                 refused.append(Refused("", candidate.href, decision))
             else:
                 new.append(admitted)
-        return self.within_host_limit(new), refused
+        return self.within_host_limit(new)[0], refused
 
     def starts(self) -> Iterator[list[NewUrl]]:
         """Yield the start URLs that the rules admit, in portions, each when the one before has been entered."""
@@ -74,10 +73,12 @@ class Admission:
             if target is not None:
                 new, keys = [target], [target.key]
         if new:
-            kept = self.within_host_limit(new)
+            kept, unknown = self.within_host_limit(new)
+            self.room.coming(unknown)
             if len(kept) < len(new) and keys is not None:  # what is left out is no link of the page: it would look lost for ever
                 left_out = {url.key for url in new} - {url.key for url in kept}
                 keys = [key for key in keys if key not in left_out]
+                outcome.etag = outcome.last_modified = None  # so that no 304 keeps the refused links from being found again
             new = kept
         return new, keys
 
@@ -102,26 +103,26 @@ class Admission:
         url, decision = self._discovery.judge(href)
         return url.key if url is not None and decision.admitted else None
 
-    def within_host_limit(self, new: Sequence[NewUrl]) -> list[NewUrl]:
-        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows."""
+    def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
+        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows.
+
+        Returns what is left, and of that what is unknown at hosts with a limit and not on its way yet.
+        """
         kept: list[NewUrl] = []
+        unknown: list[NewUrl] = []
         adding: Counter[str] = Counter()
         for url in new:
             most = self.room.most(url.site)
-            if most is not None and self._store.get(url.url) is None:
+            if most is not None and not self.room.is_coming(url) and self._store.get(url.url) is None:
                 host = url.site.rpartition(":")[0]
                 if self.room.taken(host) + adding[host] >= most:
                     self._discovery.refused[Reason.URLS_PER_HOST] += 1
                     self._discovery.forget(url.key)
-                    self.room.refused(host)
                     continue
                 adding[host] += 1
+                unknown.append(url)
             kept.append(url)
-        return kept
-
-    def count(self, new: Iterable[NewUrl]) -> None:
-        """Count what is on its way to the store."""
-        self.room.adding.update(one.site.rpartition(":")[0] for one in new)
+        return kept, unknown
 
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
         """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""

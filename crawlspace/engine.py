@@ -72,7 +72,7 @@ class Engine:
         self.store = store
         self.clock = clock
         self.discovery = Discovery(space)
-        self.admission = Admission(collection, self.discovery, store, clock=clock)
+        self.admission = Admission(collection, self.discovery, store)
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
@@ -173,7 +173,6 @@ class Engine:
                     return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
-            known = known and not self.admission.room.may_bring_links(state)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
         return None
 
@@ -286,7 +285,6 @@ class Engine:
         self.commit()
         self.site_failures.end()
         self._time.end()
-        self.admission.room.save()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
             self.store.release(list(self._leased))
@@ -384,7 +382,6 @@ class Engine:
         self._commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
         if new:
             self._commits.batch.new.extend(new)
-            self.admission.count(new)
         self.progress.count(state, outcome)
 
     def _written(self) -> Effects:

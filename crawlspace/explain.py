@@ -186,7 +186,9 @@ def _check_host_limit(case: _Case) -> Decision | None:
     most = case.collection.sites.of(url.host, url.port).limits.max_urls_per_host
     if most is None:
         return None
-    has = 0 if case.store is None else case.store.host_count(url.host) + kept_out(case.store)[url.host]
+    has = 0 if case.store is None else case.store.host_count(url.host)
+    if case.state is None and case.store is not None:
+        has += kept_out(case.store)[url.host]
     is_in = case.state is not None and case.state.status not in OUT_OF_SPACE
     return _single(Reason.URLS_PER_HOST, refused=not is_in and has >= most)
 

@@ -145,6 +145,8 @@ class Status(IntEnum):
 
 
 OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
+UNCOUNTED = OUT_OF_SPACE | {404, 410}
+"""What does not count towards a limit of URLs: what is out of the crawl space or missing."""
 """What the rules keep out: it comes back when they do."""
 
 _STATUS_SENTENCES = {

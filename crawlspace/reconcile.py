@@ -28,6 +28,7 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdict, Verdicts
 from crawlspace.state.brake import Brake
+from crawlspace.state.health import MISSING
 from crawlspace.state.meta import get_table
 from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
 
@@ -42,10 +43,8 @@ EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned",
 OTHERS = "(others)"
 """Stands for all hosts but those with the most changes."""
 
-_BATCH = 5_000
-_AT_ONCE = 50_000
-_EXAMPLES = 5
-_HOSTS = 20
+_BATCH, _AT_ONCE = 5_000, 50_000
+_EXAMPLES, _HOSTS = 5, 20
 
 
 class Known(Protocol):
@@ -148,7 +147,7 @@ def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan: 
     work = _unfinished(store)
     counts = store.counts()
     changed = work is not None or store.get_meta(RULES_HASH) != hash
-    if not changed and not has_room(store, verdicts.limits_of):
+    if not changed and not has_room(store, verdicts):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
     found = survey(store, verdicts)
     hold = work.hold if work is not None and work.hash == hash else not brake.allows(found.leaving, indexed=counts.indexed)
@@ -171,7 +170,7 @@ def reconcile(
     interrupted = work is not None
     before = store.get_meta(RULES_HASH)
     changed = work is not None or before != hash
-    if not changed and not has_room(store, verdicts.limits_of):
+    if not changed and not has_room(store, verdicts):
         return None
     present = generation(store)
     if work is None and before is None and not store.scan(0, 1):
@@ -191,7 +190,7 @@ def reconcile(
         store.drop_handed()  # pages that are crawled no more don't speak for others
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
-    note_kept_out(store, found.beyond_host_limit)
+    note_kept_out(store, found.beyond_limit, hold=work.hold)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")
     return replace(_plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed)
@@ -218,8 +217,8 @@ class Survey:
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Wait elsewhere from now on."""
     actions_changed: bool = False
-    beyond_host_limit: Mapping[str, int] = field(default_factory=dict)
-    """By site those that only CRAWLSPACE_MAX_URLS_PER_HOST excludes."""
+    beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
+    """By site what only the limit of the host excludes, with and without a document."""
     rules: dict[str, Counter[str]] = field(default_factory=dict)
     """Numbers by rule for each kind; so are `hosts`."""
     hosts: dict[str, Counter[str]] = field(default_factory=dict)
@@ -309,8 +308,10 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
         verdicts.expect(known.site for known in page)
         for known in page:
             _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _, left = known
-            verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written)
+            verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
             if verdict is not None:
+                if verdict.reason is Reason.URLS_PER_HOST:
+                    found.beyond_limit[has_document][site] += 1
                 if status != verdict.status or (left and held == Held.RULES):  # one that others have again loses its hold
                     found.leave(known, verdict)
                 continue
@@ -326,7 +327,6 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
                 found.come_back(known)
         found.known += len(page)
         last = page[-1].id
-    found.beyond_host_limit = dict(verdicts.beyond_host_limit)
     return found
 
 

@@ -87,7 +87,7 @@ class _Named:
         self._store = store
         self._upkeep = upkeep
         self._discovery = Discovery(build_space(collection))
-        self._admission = Admission(collection, self._discovery, store, clock=SystemClock())
+        self._admission = Admission(collection, self._discovery, store)
         self.ids: list[int] = []
         self.entered = 0
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -62,15 +61,12 @@ class Verdicts:
         self._origins: dict[tuple[str, str | None], _Origin | None] = {}
         site_limits = space.parts.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
-        self._hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
+        self.hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
         self._admitted: dict[str, int] = {}
-        self.beyond_host_limit: Counter[str] = Counter()
-        """By site the URLs of this pass that only CRAWLSPACE_MAX_URLS_PER_HOST excludes."""
 
     def begin(self) -> None:
         """Begin another pass: no host has a URL yet."""
         self._admitted.clear()
-        self.beyond_host_limit.clear()
 
     def expect(self, sites: Iterable[str]) -> None:
         """Be asked about URLs of these sites (`host:port`) next."""
@@ -93,10 +89,10 @@ class Verdicts:
         mark = url.find("?", origin.length)
         return actions.evaluate(_url(url, url[origin.length :] if mark < 0 else url[origin.length : mark], origin))
 
-    def of(self, url: str, *, site: str, depth: int, host_as_written: str | None) -> Verdict | None:
+    def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Verdict | None:
         """Return why a URL is outside; None where it is in the crawl space.
 
-        `url` is its text in normal form, `site` its `host:port`. A URL that is in counts as one of its host's. The depth of a start
+        `url` is its text in normal form, `site` its `host:port`. A URL that is in counts as one of its host's, unless it is missing. The depth of a start
         URL is 0, whatever depth is given: it may be known from links, and is only entered as a start URL after this.
         """
         origin = self._origin_of(url, host_as_written)
@@ -107,7 +103,7 @@ class Verdicts:
                 verdict = self._plainly(url, origin, depth)
             except Exception:  # noqa: BLE001 - the crawl space makes the check again, and tells what is wrong with it
                 verdict = self._judged(url, depth, host_as_written)
-        if verdict is None and self._hosts_are_limited:
+        if verdict is None and self.hosts_are_limited and not is_missing:
             return self._within_its_host(site, origin)
         return verdict
 
@@ -178,7 +174,6 @@ class Verdicts:
         most = (self.limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
         count = self._admitted.get(host, 0)
         if most is not None and count >= most:
-            self.beyond_host_limit[site] += 1
             return _URLS_PER_HOST
         self._admitted[host] = count + 1
         return None

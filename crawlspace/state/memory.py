@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import OUT_OF_SPACE, Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
 from crawlspace.state.groups import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.health import Health
@@ -250,9 +250,12 @@ class MemoryStore(MemorySites):
             left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
         )
 
+    def known_of_host(self, host: str) -> int:
+        return sum(len(ids) for site, ids in self._sites.items() if _host(site) == host)
+
     def host_count(self, host: str) -> int:
         sites = [site for site in self._sites if _host(site) == host]
-        return sum(row.status not in OUT_OF_SPACE for site in sites for row in self._rows(site))
+        return sum(row.status not in UNCOUNTED for site in sites for row in self._rows(site))
 
     # sites that cannot be reached
     def documents(self, sites: Iterable[str]) -> dict[str, int]:

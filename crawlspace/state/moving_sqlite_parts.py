@@ -13,7 +13,7 @@ from dataclasses import astuple
 
 import apsw
 
-from crawlspace.model import OUT_OF_SPACE, Op
+from crawlspace.model import UNCOUNTED, Op
 from crawlspace.state.moving_records import NOT_MOVED, OrderRecord, RestRecord, SiteRecord, UrlRecord
 from crawlspace.state.sqlite_discovery import SiteIds
 from crawlspace.state.sqlite_rows import pack_document, pack_whole
@@ -99,7 +99,7 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
         tally["indexed"] += one.state.indexed
         site = sites.find_or_add(db, one.state.site)
         tally.documents[site] += one.state.indexed
-        tally.excluded[site] += one.state.status in OUT_OF_SPACE
+        tally.uncounted[site] += one.state.status in UNCOUNTED
 
 
 def write_orders(db: apsw.Connection, records: Sequence[OrderRecord], tally: Tally) -> None:

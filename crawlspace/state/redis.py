@@ -219,10 +219,16 @@ class RedisStore:
         with understood("its numbers"):
             return counts_of(told, held=len(held))
 
+    def known_of_host(self, host: str) -> int:
+        return self._number_of("host", host)
+
     def host_count(self, host: str) -> int:
-        known, excluded = self._command("HGET", "host", host), self._command("HGET", "host_excluded", host)
+        return self._number_of("host", host) - self._number_of("host_uncounted", host)
+
+    def _number_of(self, key: str, host: str) -> int:
+        told = self._command("HGET", key, host)
         with understood(f"the number of URLs of {host}"):
-            return int(known or 0) - int(excluded or 0)
+            return int(told or 0)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from crawlspace.model import OUT_OF_SPACE
+from crawlspace.model import UNCOUNTED
 from crawlspace.state.redis_rows import raw, understood, written
 from crawlspace.state.redis_scripts import Scripts
 from crawlspace.state.store import KnownUrl
@@ -49,24 +49,24 @@ class Countable(Protocol):
 
 
 def count_sites(store: Countable) -> None:
-    """Count the documents of each site and what is excluded of each host, and note the schemes, once, for a collection of an older version."""
+    """Count the documents of each site and what does not count of each host, and note the schemes, once, for a collection of an older version."""
     if store.get_meta(COUNTED) is not None:
         return
     documents: Counter[str] = Counter()
-    excluded: Counter[str] = Counter()
+    uncounted: Counter[str] = Counter()
     schemes: set[str] = set()
     last = 0
     while page := store.scan(last, _PAGE):
         for known in page:
             documents[known.site] += known.indexed
-            if known.status in OUT_OF_SPACE:
-                excluded[known.site.rpartition(":")[0]] += 1
+            if known.status in UNCOUNTED:
+                uncounted[known.site.rpartition(":")[0]] += 1
             schemes.add(f"{known.url.partition(':')[0]} {known.site}")
         last = page[-1].id
-    counts, noted, out = list(documents.items()), sorted(schemes), list(excluded.items())
+    counts, noted, out = list(documents.items()), sorted(schemes), list(uncounted.items())
     for first in range(0, len(noted), _PAGE):  # there are at least as many as of the others
         part = slice(first, first + _PAGE)
-        store.scripts.run("set_site_counts", documents=counts[part], schemes=noted[part], excluded=out[part])
+        store.scripts.run("set_site_counts", documents=counts[part], schemes=noted[part], uncounted=out[part])
     store.scripts.command("HSET", "meta", COUNTED, "1")
 
 

@@ -230,9 +230,13 @@ class SqliteStore:
         with self._file.snapshot() as db:
             return sqlite_look.counts(db)
 
+    def known_of_host(self, host: str) -> int:
+        with self._file.reading() as db:
+            return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+
     def host_count(self, host: str) -> int:
         with self._file.reading() as db:
-            return int(db.execute("SELECT coalesce(sum(urls - excluded), 0) FROM site WHERE host = ?", (host,)).get)
+            return int(db.execute("SELECT coalesce(sum(urls - uncounted), 0) FROM site WHERE host = ?", (host,)).get)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

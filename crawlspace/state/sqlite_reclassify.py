@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import apsw
 from msgspec import structs
 
-from crawlspace.model import OUT_OF_SPACE, Held, State, Status
+from crawlspace.model import UNCOUNTED, Held, State, Status
 from crawlspace.state import sqlite_outbox, sqlite_record
 from crawlspace.state.groups import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -75,8 +75,8 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
-    if status in OUT_OF_SPACE:
-        tally.excluded.update(by_site)
+    if status in UNCOUNTED:
+        tally.uncounted.update(by_site)
     tally[f"state {int(State.EXCLUDED)}"] += by_site.total()
     tally[f"status {int(status)}"] += by_site.total()
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
@@ -148,8 +148,8 @@ def _uncount(
         tally[f"state {state}"] -= count
         if status is not None:
             tally[f"status {status}"] -= count
-        if status in OUT_OF_SPACE:
-            tally.excluded[site] -= count
+        if status in UNCOUNTED:
+            tally.uncounted[site] -= count
         if with_documents:
             tally["retrying"] -= retrying
             tally["indexed"] -= indexed

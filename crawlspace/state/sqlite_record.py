@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import apsw
 from msgspec import structs
 
-from crawlspace.model import OUT_OF_SPACE, Document, Held, NewUrl, State, UrlState
+from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state import sqlite_canonical, sqlite_outbox
 from crawlspace.state.groups import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
 from crawlspace.state.handed import Word, repeats, word_of
@@ -358,9 +358,9 @@ def _wins(row: _Row, standings: Mapping[bytes, Standing]) -> bool:
 
 def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:
     """Move a URL from where it was counted to where it is now."""
-    left, entered = row.old_status in OUT_OF_SPACE, new is not None and new.status in OUT_OF_SPACE
+    left, entered = row.old_status in UNCOUNTED, new is not None and new.status in UNCOUNTED
     if left != entered:
-        tally.excluded[row.site] += entered - left
+        tally.uncounted[row.site] += entered - left
     tally[f"state {row.old_state}"] -= 1
     if row.old_status is not None:
         tally[f"status {row.old_status}"] -= 1

@@ -174,16 +174,16 @@ CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until
 """
 
 SIXTH = """
--- Of the URLs of a site: bits of their schemes (1 http, 2 https), how many documents of theirs are in the index, and how many are out of
--- the crawl space (760, 761).
+-- Of the URLs of a site: bits of their schemes (1 http, 2 https), how many documents of theirs are in the index, and how many do not
+-- count towards the limit of their host.
 ALTER TABLE site ADD COLUMN schemes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE site ADD COLUMN documents INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE site ADD COLUMN excluded INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE site ADD COLUMN uncounted INTEGER NOT NULL DEFAULT 0;
 -- For how many seconds it was to be left alone when `wait_until` was written: a clock that was set back makes it no longer.
 ALTER TABLE site ADD COLUMN wait_s INTEGER NOT NULL DEFAULT 0;
-UPDATE site SET schemes = found.schemes, documents = found.documents, excluded = found.excluded FROM (
+UPDATE site SET schemes = found.schemes, documents = found.documents, uncounted = found.uncounted FROM (
     SELECT site, max(url GLOB 'http:*') + 2 * max(url GLOB 'https:*') AS schemes, sum(indexed) AS documents,
-        sum(ifnull(status IN (760, 761), 0)) AS excluded
+        sum(ifnull(status IN (760, 761, 404, 410), 0)) AS uncounted
     FROM url GROUP BY site
 ) AS found WHERE found.site = site.id;
 

@@ -15,8 +15,8 @@ class Tally(Counter[str]):
         super().__init__(*counts, **named)
         self.documents: Counter[int] = Counter()
         """What it adds to the documents in the index, by id of their site."""
-        self.excluded: Counter[int] = Counter()
-        """What it adds to the URLs out of the crawl space (760, 761), by id of their site."""
+        self.uncounted: Counter[int] = Counter()
+        """What it adds to the URLs that do not count towards the limit of their host (UNCOUNTED), by id of their site."""
 
 
 def add(db: apsw.Connection, tally: Tally) -> None:
@@ -24,8 +24,8 @@ def add(db: apsw.Connection, tally: Tally) -> None:
         "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
         [(name, by) for name, by in tally.items() if by],
     )
-    changed = [(tally.documents[site], tally.excluded[site], site) for site in tally.documents.keys() | tally.excluded.keys()]
-    db.executemany("UPDATE site SET documents = documents + ?, excluded = excluded + ? WHERE id = ?", changed)
+    changed = [(tally.documents[site], tally.uncounted[site], site) for site in tally.documents.keys() | tally.uncounted.keys()]
+    db.executemany("UPDATE site SET documents = documents + ?, uncounted = uncounted + ? WHERE id = ?", changed)
 
 
 def take(db: apsw.Connection, name: str, count: int) -> int:

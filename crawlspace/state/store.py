@@ -320,8 +320,11 @@ class Store(Protocol):
 
     def counts(self) -> Counts: ...
 
+    def known_of_host(self, host: str) -> int:
+        """Known URLs of a host on all its ports."""
+
     def host_count(self, host: str) -> int:
-        """Known URLs of a host on all its ports, but for those out of the crawl space (760, 761)."""
+        """Known URLs of a host on all its ports, but for those out of the crawl space or missing (760, 761, 404, 410)."""
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:

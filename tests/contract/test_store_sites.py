@@ -47,7 +47,7 @@ def test_documents_are_counted_by_site(known: Known) -> None:
     assert counts == [{A: 2, B: 1, "unknown:80": 0}, {A: 1, B: 2}, {A: 1, B: 1}, {A: 0, B: 0}]
 
 
-def test_what_is_out_of_the_crawl_space_does_not_count_as_a_url_of_its_host(known: Known) -> None:
+def test_what_is_out_of_the_crawl_space_or_missing_does_not_count_as_a_url_of_its_host(known: Known) -> None:
     store = known.store
     known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("http://a.example:8080/3", "three"))
     known.discover("a.example/4", "a.example/5")
@@ -69,10 +69,12 @@ def test_what_is_out_of_the_crawl_space_does_not_count_as_a_url_of_its_host(know
         known.change("a.example/4", state=State.EXCLUDED, status=760),
         known.change("a.example/5", state=State.EXCLUDED, status=740),
         known.change("a.example/4", forget=True),
+        known.change("a.example/5", state=State.GONE, status=404),
     ):
         known.record(change)
         counts.append(store.host_count("a.example"))
-    assert counts == [5, 3, 3, 4, 5, 4, 4, 4]
+    assert counts == [5, 3, 3, 4, 5, 4, 4, 4, 3]
+    assert store.known_of_host("a.example") == 4
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_a_collection_of_an_older_version_in_redis_is_counted_once() -> None:
         sites = [A, "b.example:8443"]
         store.reclassify(Reclassified(excluded=[known.get("a.example/1").id]), now=NOW)
         known.crawled(("a.example/4", "four"))
-        for key in ("documents", "schemes", "host_excluded"):
+        for key in ("documents", "schemes", "host_uncounted"):
             store.scripts.command("DEL", key)
         store.scripts.command("HSET", "wait", store.scripts.command("HGET", "site", A), NOW + 5)
         count_sites(store)

@@ -315,6 +315,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: store.documents([*SITES, "new.example:80"]))
         self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
+        self.both(lambda store: [store.known_of_host(host) for host in ("a.example", "b.example")])
         self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
         self.both(lambda store: store.lost_links([state.id for state in store.urls()]))
         for sink in SINKS:

@@ -223,7 +223,7 @@ def test_a_url_that_a_person_submits(tmp_path: Path, url: str, why: str | None) 
     }
     collection = load_collection("demo", settings)
     store = known(("http://full.example.com/a", DOCUMENT))
-    admission = Admission(collection, Discovery(build_space(collection)), store, clock=FakeClock())
+    admission = Admission(collection, Discovery(build_space(collection)), store)
     assert keeper(store).enter(parse(url), admission) == (None if why is None else f"{url} is refused: {why}")
     state = store.get(url)
     assert (state and (state.state, state.source, state.depth)) == (None if why else (State.PENDING, Source.USER, 0))

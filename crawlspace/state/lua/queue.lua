@@ -110,7 +110,7 @@ end
 function ops.set_site_counts(args)
   for _, one in ipairs(args.documents) do call("HSET", P .. "documents", site_number(one[1]), one[2]) end
   for _, one in ipairs(args.schemes) do call("SADD", P .. "schemes", one) end
-  for _, one in ipairs(args.excluded) do call("HSET", P .. "host_excluded", one[1], one[2]) end
+  for _, one in ipairs(args.uncounted) do call("HSET", P .. "host_uncounted", one[1], one[2]) end
 end
 
 function ops.documents(args)

@@ -17,6 +17,7 @@ local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true,
 local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
 local USER, REFRESH = 0, 5
 local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
+local UNCOUNTED = {[760] = true, [761] = true, [404] = true, [410] = true}  -- towards the limit of a host, as in `model.py`
 local BY_MANY, BY_RULES = 2, 3
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 

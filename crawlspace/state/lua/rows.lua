@@ -165,7 +165,7 @@ local function host_of(name) return string.match(name, "^(.*):[^:]*$") or name e
 local opened, closed = {}, {}
 
 local function flush()
-  local counts, statuses, hosts, retries, excluded = {}, {}, {}, {}, {}
+  local counts, statuses, hosts, retries, uncounted = {}, {}, {}, {}, {}
   local function count(where, what, by) where[what] = (where[what] or 0) + by end
   local added, removed, written, dropped = {}, {}, {}, {}
   for id, what in pairs(touched) do
@@ -189,7 +189,7 @@ local function flush()
       if one then
         count(counts, "state " .. one.state, sign)
         if one.status then count(statuses, one.status, sign) end
-        if one.status == OUTSIDE or one.status == OUTSIDE_HERE then count(excluded, host_of(site_name(one.site)), sign) end
+        if one.status and UNCOUNTED[one.status] then count(uncounted, host_of(site_name(one.site)), sign) end
         if one.retrying then
           count(counts, "retrying", sign)
           count(retries, one.site .. ":" .. one.lane, sign)
@@ -260,7 +260,7 @@ local function flush()
   for host, by in pairs(hosts) do
     if by ~= 0 and call("HINCRBY", P .. "host", host, by) == 0 then call("HDEL", P .. "host", host) end
   end
-  for host, by in pairs(excluded) do  -- of those, the ones that are out of the crawl space
-    if by ~= 0 and call("HINCRBY", P .. "host_excluded", host, by) == 0 then call("HDEL", P .. "host_excluded", host) end
+  for host, by in pairs(uncounted) do  -- of those, the ones that do not count towards its limit
+    if by ~= 0 and call("HINCRBY", P .. "host_uncounted", host, by) == 0 then call("HDEL", P .. "host_uncounted", host) end
   end
 end
