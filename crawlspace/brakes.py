@@ -19,6 +19,7 @@ from crawlspace.state.unreachable import UNREACHABLE
 DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
+_WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
 _TELLS_NOTHING = frozenset(
     {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
 )
@@ -72,7 +73,7 @@ class Brakes:
             return self._follow_document(state, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
-        if state.held is Held.MANY:  # a new run must not let through, bit by bit, what an earlier one has held
+        if state.held in _WAIT_FOR_APPROVAL:  # a new run must not let through, bit by bit, what an earlier one has held
             return withhold(state, transition)
         room = self._room()
         if self._displacements.lost(room=room) < room:

@@ -138,6 +138,20 @@ def test_a_host_that_comes_back_into_the_space_is_crawled_again(web: TwoCollecti
     assert {state.held for state in web.store.urls()} == {None}
 
 
+def test_what_comes_back_and_is_excluded_before_it_is_fetched_stays_held(web: TwoCollections) -> None:
+    web.write(start=HOME)
+    web.open().engine.close()
+    web.settings = {"CRAWLSPACE_MAX_DELETIONS": MANY - 1}
+    web.write(start=HOME, rules="forbid prefix http://sales.example/")
+    assert web.start() == (MANY, MANY, MANY)
+    assert [(state.status, state.held) for state in web.store.urls(held=True)] == [(760, Held.RULES)] * MANY
+    web.crawl(after=1)
+    assert (web.sales, web.store.counts().held) == (MANY, MANY)
+    assert Upkeep(web.store, clock=web.clock).approve().changed == MANY
+    web.crawl()
+    assert (web.sales, web.store.counts().held) == (0, 0)
+
+
 @pytest.mark.parametrize("status", [404, 410])
 def test_pages_that_come_back_and_are_no_documents_any_more_count_towards_the_limit(web: TwoCollections, status: int) -> None:
     web.settings = {"CRAWLSPACE_MAX_DELETIONS": MANY - 2}
