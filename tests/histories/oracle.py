@@ -272,7 +272,8 @@ class Oracle:
         pages = {page.url: page for page in self._all_pages()}
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
-            if url in kept or (host_of(url) in dead and None in self.verdicts(url)):
+            # What is held stays as it is until that is decided, whoever has put its document into the index.
+            if url in kept or url in past.left or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
             may = self._remembered(pages[url]) if url in pages else self._of_nothing(url, linked=url in linked_dead)
