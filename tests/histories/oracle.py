@@ -144,6 +144,8 @@ class Oracle:
             document = documents.get(url)
             if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
                 continue
+            if document.canonical in before:  # it stood aside for that page itself, until that was found to be gone
+                continue
             for other in documents.values():
                 is_new = other.url in index and other.url not in before
                 if (
