@@ -323,6 +323,8 @@ class Oracle:
             may |= {("excluded", 740)}
         elif None in verdicts and linked:
             may |= {("gone", 404)}
+            if self._configuration.continuous:  # found again by a link or a redirect in the second in which the crawl was stopped
+                may |= {("pending", None)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
     def _doubtful(self, kept: Kept, past: Past) -> Iterator[str]:
