@@ -91,8 +91,16 @@ class SharedStore(RedisStore):
         count_sites(self)
         self.set_meta(BORN, self._born)
 
-    def begin(self, frontier: Frontier, brakes: Brakes, *, changed: Callable[[], None], wake: Callable[[], None]) -> None:
-        """Supply a crawl from now on; see Supply.begin."""
+    def begin(
+        self,
+        frontier: Frontier,
+        brakes: Brakes,
+        *,
+        changed: Callable[[], None],
+        wake: Callable[[], None],
+        unreachable: Callable[[str, UnreachableSite | None], None],
+    ) -> None:
+        """Supply a crawl from now on; see Supply.begin. `unreachable` is called with each site that is taken and its row, if it has one."""
 
         def arrived(one: TakenSite) -> None:
             if one.known is None:
@@ -100,6 +108,7 @@ class SharedStore(RedisStore):
             health = one.known.health or NEW_SITE
             self._known.put(one.site, _Known(health, {entry.scheme for entry in one.known.robots}))
             brakes.know(one.site, health)
+            unreachable(one.site, one.known.unreachable)
             for entry in one.known.robots:
                 self._robots.put((entry.site, entry.scheme), entry)
 

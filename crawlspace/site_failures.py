@@ -182,6 +182,13 @@ class SiteFailures:
         logger.warning("%s is unreachable %s%d times in a row: %s: %s", site, for_s, failures.unanswered, failing.cause, left)
         self._count_failing(site, failing)
 
+    def know(self, site: str, row: UnreachableSite | None) -> None:
+        """Another worker had the site: its row may be another one by now, or gone."""
+        if row is not None:
+            self.rows[site] = row
+        else:
+            self.rows.pop(site, None)
+
     def unanswered(self) -> dict[str, str]:
         """Return the sites that gave no answer in this run, and why."""
         return {site: one.cause for site, one in self._failing.items() if site not in self._answered} | self.causes

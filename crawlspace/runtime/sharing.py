@@ -94,7 +94,9 @@ class Sharing:
 
         self._wake, self._crawler = wake, crawler
         self._behind.begin(self._failed)
-        self._store.begin(self._engine.frontier, self._engine.brakes, changed=changed, wake=wake)
+        engine = self._engine
+        know = engine.site_failures.know
+        self._store.begin(engine.frontier, engine.brakes, changed=changed, wake=wake, unreachable=know)
         self._supply.told = self._told
         self._supply.is_idle = self._engine.is_idle
         self._supply.is_under_way = self._engine.is_awaited

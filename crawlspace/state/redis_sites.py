@@ -38,7 +38,11 @@ def row_told(row: UnreachableSite | None) -> msgspec.Raw | None:
 
 def rows_of(told: Mapping[bytes, bytes]) -> list[UnreachableSite]:
     with understood("the sites that cannot be reached"):
-        return [UnreachableSite(site.decode(), *_read_row(row)) for site, row in sorted(told.items())]
+        return [row_of(site.decode(), row) for site, row in sorted(told.items())]
+
+
+def row_of(site: str, told: bytes) -> UnreachableSite:
+    return UnreachableSite(site, *_read_row(told))
 
 
 class Countable(Protocol):

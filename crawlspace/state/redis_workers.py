@@ -28,7 +28,7 @@ from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.health import Health, health_of
 from crawlspace.state.redis import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
 from crawlspace.state.redis_rows import change_of, site_text, understood, written
-from crawlspace.state.redis_sites import row_told
+from crawlspace.state.redis_sites import row_of, row_told
 from crawlspace.state.store import Change, Effects, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
 
@@ -59,6 +59,8 @@ class Known:
     wait_until: int | None
     health: Health | None
     robots: Sequence[RobotsEntry]
+    unreachable: UnreachableSite | None = None
+    """Its row, where it gave no answer in its last runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,10 +373,11 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     return found
 
 
-def _known(site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes) -> Known:
+def _known(site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes, unreachable: bytes) -> Known:
     return Known(
         None if asked_ago_ms < 0 else asked_ago_ms / 1000,
         wait or None,
         health_of(health) if health else None,
         [robots_entry(site, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry],
+        row_of(site, unreachable) if unreachable else None,
     )

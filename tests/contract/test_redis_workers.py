@@ -218,9 +218,12 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     store.wait_site("b.example:80", NOW + 60)
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
     one, two = joined(store), joined(store)
+    row = UnreachableSite("a.example:80", 612, NOW - 60, 2, NOW - 60)
+    store.set_unreachable("a.example:80", row)  # another worker has counted it since this one began
     taken = one.take(refill={}, new=5, limit=1, now=NOW, until=NOW + 300).sites[0]
     assert taken.known is not None
     assert (taken.known.asked_ago_s, taken.known.wait_until, taken.known.health) == (None, None, None)
+    assert taken.known.unreachable == row
     assert [entry.body for entry in taken.known.robots] == ["User-agent: *"]
     more = one.take(refill={"a.example:80": 5}, new=0, limit=5, now=NOW, until=NOW + 300).sites[0]
     assert more.known is None  # nobody knows more of the site than the one that holds it

@@ -21,6 +21,7 @@ from crawlspace.shared import SharedStore
 from crawlspace.state.brake import Brake
 from crawlspace.state.redis import RedisStore
 from crawlspace.state.store import Change, Effects
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.supply import LEAVING_S
 from tests.contract.conftest import NOW, SINKS, new
 from tests.servers import another_client, emptied
@@ -63,9 +64,17 @@ class Crawler:
         self.store.worker.ready()
         self.frontier = Frontier(self.store, clock=clock, paces=self, lease_s=600)
         brakes = Brakes(self.store, clock=clock, brake=Brake(100, 100))
-        self.store.begin(self.frontier, brakes, changed=self._changed, wake=lambda: None)
+        self.store.begin(
+            self.frontier,
+            brakes,
+            changed=self._changed,
+            wake=lambda: None,
+            unreachable=lambda site, row: self.unreachable.update({site: row}),
+        )
         self.under_way: list[UrlState] = []
         self.store.supply.is_under_way = lambda id: id in {state.id for state in self.under_way}
+        self.unreachable: dict[str, UnreachableSite | None] = {}
+        """What was known of the sites when they came."""
         self.changes = 0
         """How often the store may have come to know less."""
 

@@ -258,7 +258,8 @@ class TeamMachine(Machine):
             bury(store)
             raise
         engine = opening.engine
-        store.begin(engine.frontier, engine.brakes, changed=engine.discovery.forget_known, wake=lambda: None)
+        know = engine.site_failures.know
+        store.begin(engine.frontier, engine.brakes, changed=engine.discovery.forget_known, wake=lambda: None, unreachable=know)
         store.supply.is_idle = engine.is_idle
         store.supply.deleted = lambda: engine.brakes.deleted
         chance = self._chance

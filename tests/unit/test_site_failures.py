@@ -10,11 +10,12 @@ from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.politeness import GivingUp, Pace
 from crawlspace.frontier.robots import Answer, Robots
-from crawlspace.model import NewUrl, Source, Status
+from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, Status
 from crawlspace.run import FetchRobots
 from crawlspace.site_failures import SiteFailures
 from crawlspace.state.memory import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
 
 SITE = "a.example:80"
@@ -80,3 +81,18 @@ ANSWERS = [
 @pytest.mark.parametrize(("url", "status", "then", "later"), ANSWERS)
 def test_answers(url: str, status: int, then: Answer, later: Answer) -> None:
     assert read(url, status) == (then, later)
+
+
+def test_a_site_that_another_worker_has_counted_is_no_longer_reported_once_it_answers() -> None:
+    clock, store = FakeClock(), MemoryStore()
+    store.discover([NewUrl(url_key(f"http://{SITE}/"), "http://a.example/", SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
+    frontier = Frontier(store, clock=clock, paces=Unhurried(), lease_s=600)
+    robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
+    failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
+    row = UnreachableSite(SITE, 612, 1, 2, 1)
+    store.set_unreachable(SITE, row)
+    failures.know(SITE, row)
+    state = frontier.next()
+    assert state is not None
+    failures.fetched(state, Outcome(state.id, state.url, OutcomeKind.DOCUMENT, 200))
+    assert store.unreachable() == []

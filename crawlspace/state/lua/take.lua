@@ -145,7 +145,7 @@ local function site_told(site, urls, now, is_held)
   local asked = tonumber(call("HGET", P .. "asked", site) or nil)
   local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
   return {name, urls, asked and math.max(0, now - asked) or -1, (waits.of(site)),
-    call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or ""}
+    call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or "", call("HGET", P .. "unreachable", name) or ""}
 end
 
 -- Lease more URLs of sites that a worker holds (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
