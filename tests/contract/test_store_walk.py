@@ -112,6 +112,8 @@ class StoreWalk(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.model = MemoryStore(sinks=SINKS)
+        self.began: int | None = None
+        """When the run began; None for one that does not end."""
         self.store = self.reopened()
         self.both(lambda store: store.discover([new(place) for place in PLACES[:8]], now=NOW))
 
@@ -298,10 +300,22 @@ class StoreWalk(RuleBasedStateMachine):
     def wait_site(self, site: str, until: int | None) -> None:
         self.both(lambda store: store.wait_site(site, until))
 
+    @rule(at=st.none() | times)
+    def begin_run(self, at: int | None) -> None:
+        self.began = at
+        self.both(lambda store: store.begin_run(at))
+
+    @rule(by=st.integers(0, 20))
+    def set_back_beginning(self, by: int) -> None:
+        if self.began is not None:
+            self.began -= by
+            self.both(lambda store: store.begin_run(self.began, goes_on=True))
+
     @rule()
     def reopen(self) -> None:
         self.store.close()
         self.store = self.reopened()
+        self.both(lambda store: store.begin_run(self.began))
 
     @invariant()
     def same_to_look_at(self) -> None:
