@@ -75,7 +75,7 @@ class _Trouble:
 
 class _History:
     def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn) -> None:
-        self._drawn = drawn
+        self._drawn = drawn = replace(drawn, two=drawn.two and not team)
         chance = self._chance = random.Random(seed)
         sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
         if chance.random() < 0.4:
@@ -108,7 +108,7 @@ class _History:
         self._told = Told(seed)
         self._other: _History | None = None
         self._begin()
-        if drawn.two and not team and (self._focus == "two" or chance.random() < 0.08):
+        if drawn.two and (self._focus == "two" or chance.random() < 0.08):
             if self._machine.in_memory:  # nobody could share its index
                 self._machine = Machine(folder / "shared", self._web, chance, in_memory=False)
                 self._machine.by_spider = self._changes.by_spider
