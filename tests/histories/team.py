@@ -216,11 +216,16 @@ class TeamMachine(Machine):
                 bury(member.store)
 
     def _work(self, team: Team, collection: Collection, run: Run) -> None:
+        with self.store() as store:
+            indexed = store.counts().indexed
+        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         if not team.join():
             run.ended = "killed"
             return
         plan = team.members[0].opening.plan
-        run.held_for_rules = plan.held if plan is not None else None
+        if plan is not None:
+            run.held_for_rules = plan.held
+            run.deletions = plan.deletions - plan.held
         with self.store() as store:
             indexed = store.counts().indexed
         most = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
