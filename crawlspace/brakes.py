@@ -11,7 +11,7 @@ from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.brake import Brake
 from crawlspace.state.groups import is_left
 from crawlspace.state.health import MISSING, REFUSALS, Health
-from crawlspace.state.lifecycle import Transition, advance, withhold
+from crawlspace.state.lifecycle import Transition, advance, is_retry, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Counts
 from crawlspace.state.unreachable import UNREACHABLE
@@ -64,7 +64,7 @@ class Brakes:
         transition = advance(state, outcome, policy=policy, now=int(now), site=health, is_small_site=small)
         failed = _is_failure(outcome) or (outcome.kind is OutcomeKind.GONE and outcome.status in REFUSALS)
         # What was missing before and is confirmed is no news of the site: a section that is gone leaves whole, however long it is.
-        again = ((failed or missing) and state.retries > 0) or (missing and transition.forget and state.held is Held.HOST)
+        again = ((failed or missing) and is_retry(state)) or (missing and transition.forget and state.held is Held.HOST)
         if _tells_of_site(outcome) and not again:
             health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health

@@ -130,6 +130,11 @@ def unindexed(state: UrlState, now: int) -> UrlState:
     return structs.replace(new, next_fetch=now, rules=0)
 
 
+def is_retry(state: UrlState) -> bool:
+    """Return whether a URL waits to be tried again because its last fetch failed; one that is asked for whole after a 304 has not failed."""
+    return state.retries > 0 and state.state is State.FAILED
+
+
 def pending_again(state: UrlState) -> UrlState:
     """Return the state of a URL that is to be crawled as if it had just been found."""
     new = excluded(state, Status.EXCLUDED)
@@ -148,14 +153,14 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
     """As it was; a document that could not be reached for a while is a document again. New validators replace the old ones."""
+    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
     if outcome.needs_body:  # asked for whole at once, which ends the round; nothing has failed
-        whole = structs.replace(
-            state, next_fetch=now, retries=max(1, state.retries), lease_until=None, etag=None, last_modified=None, rules=0
-        )
+        whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
+        whole.lease_until = whole.etag = whole.last_modified = None
+        whole.rules = 0
         if state.held is Held.HOST:  # it has answered; that must not confirm its own deletion
             whole.held, whole.held_mark = None, 0
         return Transition(whole, retry=True)
-    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
     new = _finished(state, into, status, policy, now, changed=False)
     new.etag, new.last_modified = outcome.etag or state.etag, outcome.last_modified or state.last_modified
     return Transition(new)
@@ -186,7 +191,7 @@ def _error(
     not tried again at once where that could confirm nothing.
     """
     passing = outcome.kind is OutcomeKind.FAILED
-    failing = site.is_failing(policy.host_failed_percent, own=1 if state.retries else 0)
+    failing = site.is_failing(policy.host_failed_percent, own=1 if is_retry(state) else 0)
     refused = state.checksum is not None and outcome.status in REFUSALS
     missing = outcome.status in MISSING and not is_small_site and _is_missing_with_most(state, site, policy)
     failure = passing or outcome.host_failure

@@ -95,6 +95,8 @@ class MemoryStore(MemorySites):
 
     def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         self._set_aside.begin(at, goes_on=goes_on)
+        for row in () if goes_on else self.unreachable():
+            self.wait_site(row.site, None)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         first: dict[Queue, int] = {}

@@ -115,6 +115,8 @@ class SqliteStore:
         while has_more:
             with self._writing() as db:
                 has_more = sqlite_queue.restore_set_aside(db)
+                if not has_more:
+                    sqlite_sites.end_waits_of_unreachable(db)
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         with self._writing() as db:

@@ -31,6 +31,10 @@ def set_unreachable(db: apsw.Connection, site: int, row: UnreachableSite | None)
         db.execute("INSERT OR REPLACE INTO unreachable VALUES (?, ?, ?, ?, ?)", values)
 
 
+def end_waits_of_unreachable(db: apsw.Connection) -> None:
+    db.execute("UPDATE site SET wait_until = NULL WHERE wait_until IS NOT NULL AND id IN (SELECT site FROM unreachable)")
+
+
 def documents(db: apsw.Connection, sites: Iterable[str]) -> dict[str, int]:
     return {site: db.execute("SELECT documents FROM site WHERE site = ?", (site,)).get or 0 for site in sites}
 

@@ -223,7 +223,8 @@ class Store(Protocol):
         """Have no known URL be leased that was fetched from that time on, but for what `once_a_run` excepts; None: there is no such bound.
 
         Where several crawl, the earliest of their times holds. What was set aside for the last run may be leased again; it is
-        restored in many transactions, which may be interrupted. `goes_on`: the run is the same, and turns out to have begun then.
+        restored in many transactions, which may be interrupted. A site that gave no answer in the last run is not to wait any longer.
+        `goes_on`: the run is the same, and turns out to have begun then.
         """
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:

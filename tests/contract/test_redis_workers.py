@@ -592,6 +592,13 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
 
 
+def test_the_first_worker_of_a_run_asks_a_site_at_once_that_gave_no_answer(store: RedisStore, known: Known) -> None:
+    known.discover("dead.example/")
+    store.wait_site("dead.example:80", NOW + 3_600, wait_s=3_600)
+    store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 613, since=NOW, runs=1, counted_at=NOW))
+    assert take(joined(store)) == {"dead": ["dead.example/"]}
+
+
 def test_held_deletions_and_metadata_of_nobody_are_gone_through_in_calls_of_bounded_size(store: RedisStore, known: Known) -> None:
     pages = [f"a.example/{number}" for number in range(AT_ONCE + 100)]
     known.discover(*(structs.replace(new(page), handed='{"c":"red"}') for page in pages))

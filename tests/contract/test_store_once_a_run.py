@@ -9,6 +9,7 @@ import pytest
 from crawlspace.model import Queue, Source, State
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.store import Store
+from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, Known
 
 LATER = NOW + 1_000
@@ -110,3 +111,18 @@ def test_what_was_set_aside_is_due_no_later_than_a_clock_that_was_set_back_allow
     assert known.leased("a.example", now=LATER) == [], "it was fetched in this run"
     known.store.begin_run(NOW + 50)
     assert known.leased("a.example", now=NOW + 101) == ["a.example/soon", "a.example/"]
+
+
+def test_a_site_that_gave_no_answer_is_asked_at_once_in_the_next_run(known: Known) -> None:
+    known.discover("dead.example/", "busy.example/")
+    known.store.wait_site("dead.example:80", NOW + 3_600, wait_s=3_600)
+    known.store.wait_site("busy.example:80", NOW + 3_600, wait_s=3_600)
+    known.store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 613, since=NOW, runs=1, counted_at=NOW))
+    known.store.begin_run(NOW, goes_on=True)
+    assert _waiting(known.store) == {"dead.example:80", "busy.example:80"}
+    known.store.begin_run(NOW + 1)
+    assert _waiting(known.store) == {"busy.example:80"}, "it has asked for its time"
+
+
+def _waiting(store: Store) -> set[str]:
+    return {site.site for site in store.sites() if site.wait_until is not None}

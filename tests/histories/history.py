@@ -129,8 +129,6 @@ class _History:
         self._asked_to_wait = False
         """A site has, in the last crawl: by the rule for that it may take an hour."""
         self._has_waited = self._set_back = False
-        self._went_on = False
-        """A crawl without end has been, since the last one that ended by itself."""
         """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
         self._index_before: dict[str, Indexed] | None = {}
@@ -347,7 +345,6 @@ class _History:
         before, shared = self._known, self._shared()
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         run = self._machine.crawl(self._configuration, fate)
-        self._went_on = self._went_on or self._configuration.continuous
         told = self._told
         told.crawls += 1
         told.fetches += run.fetched
@@ -601,9 +598,6 @@ class _History:
         longest_s = _LONGEST_CRAWL_S + (2 * HOUR if self._asked_to_wait or (self._has_waited and self._set_back) else 0)
         self._has_waited, self._set_back = self._has_waited or self._asked_to_wait, False
         self._asked_to_wait = any(site.outage == "busy" for site in self._web.sites.values())
-        if self._went_on and any(site.is_dead for site in self._web.sites.values()):
-            longest_s += HOUR  # a crawl without end asks a dead site again after an hour, and that time is kept
-        self._went_on = False
         if self._drawn.clock and run.lasted - run.stalled > longest_s:
             yield f"WAITED  {run.lasted} s, though there was nothing to wait for so long"
 

@@ -98,3 +98,15 @@ def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
         state = transition.state
         forgotten.append(transition.forget)
     assert (forgotten, state.held) == ([False] * 3, Held.HOST)
+
+
+def test_a_page_asked_for_whole_after_a_304_counts_for_its_site_if_that_fails() -> None:
+    brakes = brakes_of_a_run()
+    policy = replace(POLICY, retry_times=2)
+    state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
+    unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
+    broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
+    for outcome in (unchanged, broken, broken):
+        state = brakes.follow(state, outcome, policy=policy).state
+    expected = Health().after(window=policy.host_fetches).after(failed=True, window=policy.host_fetches)
+    assert brakes.take_changed() == {NEW.site: expected}, "the second failure is that of a retry"

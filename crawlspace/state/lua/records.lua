@@ -103,6 +103,11 @@ function waits.bounded(site, now)
   return latest
 end
 
+-- A run begins: a site that gave no answer in the last one is asked at once.
+function waits.end_of_unreachable()
+  for _, name in ipairs(call("HKEYS", P .. "unreachable")) do call("HDEL", P .. "wait", find_site(name) or 0) end
+end
+
 local function site_name(number)
   if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
   return names[number]

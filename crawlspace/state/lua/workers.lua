@@ -65,6 +65,7 @@ end
 
 -- A run begins, or it turns out that it began earlier.
 function ops.begin_run(args)
+  if not args.joins then waits.end_of_unreachable() end
   local began = args.joins and tonumber(call("GET", P .. "run") or nil)
   if args.began and (not began or args.began < began) then
     call("SET", P .. "run", args.began)
@@ -100,6 +101,7 @@ function ops.begin(args)
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
     call("UNLINK", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
+    waits.end_of_unreachable()
   end
   return {first and "first" or "joined"}
 end
