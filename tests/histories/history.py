@@ -372,7 +372,9 @@ class _History:
                     for url, has in self._index_before.items()
                     if url in before and before[url].indexed and before[url].held is not Held.RULES
                 }
-                told.differences += oracle.displaced(in_group, index, _memory(after), self._past(after))
+                urls = {state.key: url for url, state in after.items()}
+                named = {url: urls.get(before[url].canonical or 0, "") for url in in_group}
+                told.differences += oracle.displaced(in_group, index, _memory(after), self._past(after), named=named)
             if self._index_before is not None and not run.changes:
                 told.differences += self._unplanned(self._index_before, index, run)
                 told.differences += self._touched(self._index_before, index, before, after)

@@ -136,9 +136,18 @@ class Oracle:
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
 
     def displaced(
-        self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past
+        self,
+        before: Mapping[str, Indexed],
+        index: Mapping[str, Indexed],
+        memory: Mapping[str, Remembered],
+        past: Past,
+        *,
+        named: Mapping[str, str],
     ) -> Iterator[str]:
-        """Documents that left the index in one crawl for those of another host, though they are there as they were."""
+        """Documents that left the index in one crawl for those of another host, though they are there as they were.
+
+        `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
+        """
         documents, seen = self._documents(memory, past), self._configuration.content_key
         for url in before.keys() - index.keys():
             document = documents.get(url)
@@ -152,6 +161,7 @@ class Oracle:
                     is_new
                     and other.own_key == document.own_key
                     and name_of(other.url) != name_of(url)
+                    and named.get(url) != other.url
                     and memory.get(url) == _DONE
                 ):
                     yield f"LOST    {url}: to {other.url}, of another host"
