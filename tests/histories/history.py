@@ -294,8 +294,11 @@ class _History:
         if name == "approve":
             held = {url for url, state in self._known.items() if state.held is not None}
             self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
+        indexed = {url for url in self._elsewhere if url in self._known and self._known[url].indexed}
         said = self._machine.command(name, chosen, crawled=crawled)
         self._look()
+        # an equal page may stand for it from now on, before the next start gives both up to another crawler
+        self._elsewhere.update({url: None for url in indexed if url in self._known and not self._known[url].indexed})
         if name in ("approve", "discard") and not crawled:
             undecided = [url for url, state in self._known.items() if _is_undecided(state)]
             self._told.differences += [f"HELD    {url}: after all was decided, {_row(self._known[url])}" for url in undecided]
