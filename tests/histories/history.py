@@ -369,11 +369,11 @@ class _History:
             told.differences += self._at_rest(after, index)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
-                # what the rules excluded was in no group, held or left to another (spec 4, 10), and comes after those that were
+                # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
                 in_group = {
                     url: has
                     for url, has in self._index_before.items()
-                    if url in before and before[url].indexed and before[url].held is not Held.RULES
+                    if url in before and before[url].indexed and not _is_in_no_group(before[url])
                 }
                 urls = {state.key: url for url, state in after.items()}
                 named = {url: urls.get(before[url].canonical or 0, "") for url in in_group}
@@ -707,6 +707,10 @@ def _is_undecided(state: UrlState) -> bool:
 def _is_left(state: UrlState | None) -> bool:
     """What was left in the index for another crawler is to be deleted, and that is held."""
     return state is not None and state.checksum is None and state.held in (Held.RULES, Held.MANY)
+
+
+def _is_in_no_group(state: UrlState) -> bool:
+    return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
 
 
 def _memory(states: Mapping[str, UrlState]) -> dict[str, Remembered]:
