@@ -710,7 +710,7 @@ def _is_left(state: UrlState | None) -> bool:
 
 
 def _is_in_no_group(state: UrlState) -> bool:
-    return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
+    return state.held is not None and state.checksum is not None and state.checksum.startswith(b"held")
 
 
 def _memory(states: Mapping[str, UrlState]) -> dict[str, Remembered]:
