@@ -124,7 +124,7 @@ class Oracle:
         yield from self._index_differences(index, memory, past)
         yield from self._memory_differences(memory, past)
         for kept in past.kept:
-            yield from self._doubtful(kept, past)
+            yield from self._doubtful(kept, past, memory)
 
     def prompt_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
@@ -337,7 +337,7 @@ class Oracle:
                 may |= {("pending", None)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
-    def _doubtful(self, kept: Kept, past: Past) -> Iterator[str]:
+    def _doubtful(self, kept: Kept, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
         """Whether a deletion may be held at all."""
         if self._web.site_of(kept.url).is_dead:
             return
@@ -348,7 +348,7 @@ class Oracle:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
-        if kept.why == "host" and (page is None or not fails(page) or self._failing_share(kept.url) < _MANY_FAIL):
+        if kept.why == "host" and (page is None or not fails(page) or self._failing_share(kept.url, memory) < _MANY_FAIL):
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
@@ -365,9 +365,12 @@ class Oracle:
         page = self._web.page(url)
         return page is not None and fails(page)
 
-    def _failing_share(self, url: str) -> float:
-        pages = self._web.pages_of(self._web.site_of(url))
-        return sum(map(fails, pages)) / (len(pages) + 1)
+    def _failing_share(self, url: str, memory: Mapping[str, Remembered]) -> float:
+        """Which part fails of the site's pages that are crawled: what the rules keep out tells nothing of the site."""
+        site = self._web.site_of(url)
+        pages = [page for page in (self._web.home(site), *self._web.pages_of(site)) if page.url in memory]
+        asked = [page for page in pages if self.verdicts(page.url) == {None}]
+        return sum(map(fails, asked)) / max(1, len(asked))
 
     def _all_pages(self) -> list[Page]:
         return [*(self._web.home(site) for site in self._web.sites.values()), *self._web.pages.values()]
