@@ -14,7 +14,8 @@ from crawlspace.engine import Engine
 from crawlspace.generation import begin_generation
 from crawlspace.index.sink import Sink
 from crawlspace.known_addresses import Entries, KnownAddresses
-from crawlspace.reconcile import Plan, reconcile, rules_hash
+from crawlspace.plan import Plan
+from crawlspace.reconcile import reconcile, rules_hash
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdicts

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import merge, nlargest
@@ -24,6 +24,7 @@ from crawlspace.decision import Actions, Reason
 from crawlspace.generation import generation, set_generation
 from crawlspace.host_limit import has_room, note_kept_out
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
+from crawlspace.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdict, Verdicts
@@ -38,10 +39,6 @@ ACTIONS_HASH = "actions_hash"
 """Meta: the action rules that the store is in line with; empty without any."""
 RECONCILING = "reconciling"
 """Meta: what was decided about the change under way; empty when there is none."""
-
-EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned", "unindexed", "deletions"
-OTHERS = "(others)"
-"""Stands for all hosts but those with the most changes."""
 
 _BATCH, _AT_ONCE = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
@@ -62,74 +59,6 @@ class Changeable(Known, Protocol):
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def drop_handed(self) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a change of the rules does, in numbers of URLs. Nothing where the rules are as they were."""
-
-    changed: bool
-    """The rules differ from those the store is in line with, or a change of them has not been finished."""
-    known: int
-    indexed: int
-    """Documents in the index before the change."""
-    excluded: int
-    """Become 760, deletions included."""
-    kept: int
-    """Become 761: what they have in the index stays there."""
-    returned: int
-    """Become pending again, or lose a hold and are due at once."""
-    deletions: int
-    """Documents that leave the index."""
-    held: int
-    """As many as `deletions` where those are too many at once; then they are held, and their URLs stay as they are."""
-    by_rule: Mapping[str, Mapping[str, int]]
-    """`crawl.rules:7`, or the reason where no rule decided, to numbers by kind. What returned has no rule."""
-    by_host: Mapping[str, Mapping[str, int]]
-    """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
-    examples: Mapping[str, Sequence[str]]
-    """The first few URLs of each kind."""
-    unindexed: int = 0
-    """Stay in the crawl space and are not to be indexed any more (2004), deletions included."""
-    pushed: int = field(default=0, compare=False)
-    """Documents sent to the index in place of equal ones that left it or are held. Known once the change is made."""
-
-    @property
-    def has_effect(self) -> bool:
-        """Whether any known URL is concerned."""
-        return bool(self.excluded or self.kept or self.returned or self.unindexed)
-
-    def sentence(self) -> str:
-        """Return what happens to the known URLs, in a line."""
-        parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
-        return f"of {self.known:,} known URLs {', '.join(parts)}" if parts else f"none of {self.known:,} known URLs is concerned"
-
-    def _numbers(self) -> list[tuple[int, str]]:
-        documents = "documents held in the index" if self.held else "documents leave the index"
-        return [
-            (self.excluded, f"excluded ({int(Status.EXCLUDED)})"),
-            (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
-            (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
-            (self.returned, "back in the crawl space"),
-            (self.deletions, documents),
-        ]
-
-    def as_json(self) -> dict[str, object]:
-        """Return all of it, fit for `json.dumps`."""
-        return {
-            "changed": self.changed,
-            "known": self.known,
-            "indexed": self.indexed,
-            EXCLUDED: self.excluded,
-            KEPT: self.kept,
-            RETURNED: self.returned,
-            UNINDEXED: self.unindexed,
-            DELETIONS: self.deletions,
-            "held": self.held,
-            "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},
-            "by_host": {host: dict(numbers) for host, numbers in self.by_host.items()},
-            "examples": {kind: list(urls) for kind, urls in self.examples.items()},
-        }
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:

@@ -12,8 +12,9 @@ from crawlspace.counted import counted
 from crawlspace.decision import RuleRef
 from crawlspace.model import Status
 from crawlspace.opening import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
+from crawlspace.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.printable import printable
-from crawlspace.reconcile import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan, plan
+from crawlspace.reconcile import plan
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.memory import MemoryStore
 

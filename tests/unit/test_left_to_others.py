@@ -10,7 +10,8 @@ import pytest
 from crawlspace.engine import SINK
 from crawlspace.model import Held, State
 from crawlspace.opening import build_brake, build_global_space, build_space, hash_of
-from crawlspace.reconcile import Plan, plan
+from crawlspace.plan import Plan
+from crawlspace.reconcile import plan
 from crawlspace.reports import known, known_urls, report
 from crawlspace.rules.verdicts import Verdicts
 from crawlspace.state.memory import MemoryStore

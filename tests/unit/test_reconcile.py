@@ -12,7 +12,8 @@ from msgspec import structs
 from crawlspace import reconcile as module
 from crawlspace.generation import generation, set_generation
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.reconcile import OTHERS, RECONCILING, RULES_HASH, Plan, plan, reconcile, rules_hash
+from crawlspace.plan import OTHERS, Plan
+from crawlspace.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
@@ -426,3 +427,17 @@ def metas(store: MemoryStore) -> tuple[str | None, str | None, int]:
 def content(store: MemoryStore) -> tuple[list[UrlState], list[tuple[str, str]], object]:
     orders = sorted((order.op.value, order.url) for order in store.orders("index", 99, now=NOW))
     return list(store.urls()), orders, metas(store)
+
+
+@pytest.mark.parametrize(
+    ("known", "deletions", "held", "sentence"),
+    [
+        (1, 0, 0, "of 1 known URL 1 excluded (760)"),
+        (2_000, 1, 0, "of 2,000 known URLs 1 excluded (760), 1 document leaves the index"),
+        (2_000, 1_500, 0, "of 2,000 known URLs 1,500 excluded (760), 1,500 documents leave the index"),
+        (2, 1, 1, "of 2 known URLs 1 excluded (760), 1 document held in the index"),
+    ],
+)
+def test_the_sentence_of_a_plan(known: int, deletions: int, held: int, sentence: str) -> None:
+    found = Plan(True, known, known, max(1, deletions), 0, 0, deletions, held, {}, {}, {})
+    assert found.sentence() == sentence

@@ -10,7 +10,8 @@ from msgspec import structs
 from crawlspace import reconcile as module
 from crawlspace.clock import FakeClock
 from crawlspace.model import Held, Queue, Source, State
-from crawlspace.reconcile import ACTIONS_HASH, Plan, plan, reconcile
+from crawlspace.plan import Plan
+from crawlspace.reconcile import ACTIONS_HASH, plan, reconcile
 from crawlspace.rules.actions import CompiledActions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
 from crawlspace.rules.limits import Limits

@@ -11,7 +11,8 @@ from crawlspace.engine import SINK
 from crawlspace.explain import Question, explain
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
 from crawlspace.opening import build_brake, build_global_space, build_space, hash_of
-from crawlspace.reconcile import Plan, plan
+from crawlspace.plan import Plan
+from crawlspace.reconcile import plan
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.verdicts import Verdicts
 from crawlspace.run import FetchPage
