@@ -31,6 +31,7 @@ from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
+from crawlspace.counted import counted
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.handing import added_by
@@ -305,9 +306,9 @@ class CollectionSpider(scrapy.Spider):
         if page.links_left_out:
             refused[Reason.PAGE_LINKS] += page.links_left_out
             self.logger.warning(
-                "%s: %d links beyond CRAWLSPACE_MAX_LINKS (%d) are left out; pages that only they lead to are not found",
+                "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
                 state.url,
-                page.links_left_out,
+                counted(page.links_left_out, "link"),
                 self._max_links,
             )
         if page.text_left_out:

@@ -102,9 +102,9 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
     if shown.held:
         yield beside(
             "",
-            f"held: these {shown.held:,} deletions are more than {collection.max_deletions:,} and more than {collection.max_deletions_percent} % "
-            f"of the index, so a start would hold them, and the documents would stay. If they are meant, start, and then approve them with "
-            f"`scrapy deletions {name} --approve`. If not, mend the rules and look again.",
+            f"held: {counted(shown.held, 'deletion')}, more than {collection.max_deletions:,} and more than "
+            f"{collection.max_deletions_percent} % of the index: a start would delete nothing, and the documents would stay. If the change "
+            f"is meant, start, and then approve it with `scrapy deletions {name} --approve`. If not, correct the rules and look again.",
         )
     if shown.by_rule:
         yield from _table("By rule", _largest(shown.by_rule), _texts(collection))

@@ -12,6 +12,7 @@ from urllib.request import getproxies
 from crawlspace import private_files
 from crawlspace.clock import SystemClock
 from crawlspace.config import Collection, load_collection
+from crawlspace.counted import counted
 from crawlspace.engine import Engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -139,18 +140,18 @@ class Session:
             logger.warning("%s: %s", self.collection.index_file, self.resent.sentence())
         if plan is not None and plan.held:
             logger.warning(
-                "%d documents that the rules now exclude stay in the index, because deleting them needs approval (more than %d and more than %d %%):"
-                " `scrapy deletions %s` lists them, with --approve they are deleted; if it was a slip, mend the rules and start again",
-                plan.held,
+                "held in the index: %s now excluded by the rules, because to delete so much needs approval (more than %d and more than %d %%):"
+                " `scrapy deletions %s` lists it, with --approve it is deleted; if it was a mistake, correct the rules and start again",
+                counted(plan.held, "document"),
                 self.collection.max_deletions,
                 self.collection.max_deletions_percent,
                 name,
             )
         if self.opening.hastened:
             logger.warning(
-                "%d URLs were due later than CRAWLSPACE_REFRESH_MAX from now, because the clock was set back or the setting made shorter;"
-                " they are due within it",
-                self.opening.hastened,
+                "due within CRAWLSPACE_REFRESH_MAX from now: %s that would have been due later, because the clock was set back or the"
+                " setting made shorter",
+                counted(self.opening.hastened, "URL"),
             )
 
     def guard_connections(self, wake: Callable[[], None]) -> None:

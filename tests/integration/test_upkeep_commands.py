@@ -164,7 +164,7 @@ def test_a_plan_whose_deletions_would_be_held(demo: Project, run: Run) -> None:
     )
     ended = run("plan", "demo")
     assert ended.returncode == 1
-    assert "these 2 deletions are more than 1 and more than 10 % of the index" in " ".join(ended.stdout.split())
+    assert "held: 2 deletions, more than 1 and more than 10 % of the index" in " ".join(ended.stdout.split())
     assert "scrapy deletions demo --approve" in " ".join(ended.stdout.split())
     assert json_of(run("plan", "demo", "--json"), status=1)["held"] == 2
 
