@@ -632,7 +632,8 @@ class _History:
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
         elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
         of_other = {url for url, owner in self._machine.owners().items() if owner != self._machine.name} | self._lost.keys()
-        return Past(kept, elsewhere, left, of_other)
+        held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is Held.RULES}
+        return Past(kept, elsewhere, left, of_other, held_by_other)
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""

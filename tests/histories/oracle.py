@@ -65,6 +65,8 @@ class Past:
     """Addresses whose documents were left to another crawler, and whose deletion is held."""
     of_other: Collection[str] = ()
     """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
+    held_by_other: Collection[str] = ()
+    """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ class Oracle:
         documents = self._documents(memory, past)
         for url, has in index.items():
             if url in documents:
-                yield from self._content_differences(documents[url], has)
+                yield from self._content_differences(documents[url], has, past)
             elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url) and url not in past.left:
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
 
@@ -178,7 +180,7 @@ class Oracle:
             for one in there:
                 if len(there) > 1 or one not in may:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
-                yield from self._content_differences(one, index[one.url])
+                yield from self._content_differences(one, index[one.url], past)
                 if one.url not in past.of_other:
                     yield from _noted_differences(one, index[one.url], group)
                     yield from self._field_differences(one, index[one.url], memory, past)
@@ -189,8 +191,10 @@ class Oracle:
             if was is not None and self.verdicts(url) == {ELSEWHERE} and url not in index:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
-    def _content_differences(self, document: _Document, has: Indexed) -> Iterator[str]:
+    def _content_differences(self, document: _Document, has: Indexed, past: Past) -> Iterator[str]:
         """As far as differences count: what no checksum sees is no change."""
+        if document.url in past.held_by_other:
+            return
         seen = self._configuration.content_key
         if document.as_it_is and seen(has.title, has.text) != seen(document.title, document.text):
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
