@@ -51,7 +51,7 @@ def collection(client: Any) -> Mapping[bytes, bytes]:
     store.count_refusals({"domain": 3})
     store.park("log", store.orders("log", 1, now=NOW)[0], "too large")
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
-    store.wait_site("c.example:80", NOW + 60)
+    store.wait_site("a.example:80", NOW + 60)
     store.set_unreachable("c.example:80", UnreachableSite("c.example:80", 612, NOW, 1, NOW))
     store.record([known.change("b.example/gone")], now=NOW, health={"a.example:80": Health(3, 9)})
     set_generation(store, 2)
