@@ -16,7 +16,11 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.measure import BenchmarkFailed, Row, finish, say
 from crawlspace.decision import RuleRef
-from crawlspace.rules.action_rules import (
+from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import (
     Action,
     ActionKind,
     ActionRule,
@@ -32,10 +36,6 @@ from crawlspace.rules.action_rules import (
     Or,
     Range,
 )
-from crawlspace.rules.actions import CompiledActions
-from crawlspace.rules.crawl_rules import CrawlRules
-from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, parse
 
 _RULES = 2_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Cost, run, tail
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 
 NAME = "bench"
 

@@ -24,7 +24,7 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, say, start, stop, t
 from benchmarks.serve import PageServer, Reply
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.errors import StoreDamaged
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 
 _LIMIT_S = 120
 _POLL_S = 0.002

@@ -23,8 +23,8 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, median_ratio, run, 
 from benchmarks.store import NOW, SITES, pending_url
 from crawlspace.clock import SystemClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.frontier.site_queue import Pace
+from crawlspace.state.sqlite.store import SqliteStore
 
 _SMALL = 100_000
 _ROUNDS = 2

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
-from crawlspace.engine import SINK
-from crawlspace.state.redis import RedisStore
+from crawlspace.crawl.engine import SINK
+from crawlspace.state.redis.store import RedisStore
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.history import Told, run_history
 from tests.servers import another_client, emptied

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from benchmarks.measure import Row
 from crawlspace import settings as defaults
-from crawlspace.config import load_collection
+from crawlspace.admin.lint_collection import review
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError
-from crawlspace.opening import build_space
-from crawlspace.review import review
 
 _LOAD_S, _REFUSED_S, _LOAD_MB, _LINT = 20, 5, 1_000, 3
 _LEAST_S = 0.5

@@ -58,7 +58,7 @@ def fill(store_file: Path, *, urls: int, port: int) -> None:
     """Insert pending URLs into a new store, spread over the sites."""
     from crawlspace.clock import SystemClock
     from crawlspace.model import NewUrl, Source
-    from crawlspace.state.sqlite import SqliteStore
+    from crawlspace.state.sqlite.store import SqliteStore
     from crawlspace.urls import url_key
 
     def row(number: int) -> NewUrl:

@@ -21,15 +21,15 @@ from pathlib import Path
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Row, finish, say
 from benchmarks.serve import free_port
-from crawlspace.engine import SINK
+from crawlspace.admin.url_changes import Upkeep
+from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import NewUrl, Source, Status
 from crawlspace.state.hastening import hasten_all
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.upkeep import Upkeep
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse, url_key
 from tests.sites import Reply, Request, Site, drop, page, serve, status
-from tests.unit.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine_life import HOME, Web
 
 _WEEK = ("503", "503", "refuses", "refuses", "refuses", "resets", "resets")
 _A_HUB = 100

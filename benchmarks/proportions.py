@@ -25,8 +25,8 @@ from benchmarks.politeness import gap_row, hosts, served_crawl
 from benchmarks.serve import PageServer, Reply, Request
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
-from crawlspace.frontier.sources import DEFAULT_WEIGHTS
+from crawlspace.frontier.site_queue import Pace
+from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.store import Site
 

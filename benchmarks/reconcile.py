@@ -22,15 +22,15 @@ from pathlib import Path
 import apsw
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
+from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.model import Document, NewUrl, Source, State, Status, UrlState
-from crawlspace.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
+from crawlspace.rules.bulk import Verdicts
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.rules.verdicts import Verdicts
-from crawlspace.state.brake import Brake
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse, url_key
 

@@ -20,7 +20,7 @@ from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, in_turn, medi
 from benchmarks.serve import folder_server
 from benchmarks.site import START_PATH, StaticSite, generate
 from crawlspace.state.hastening import hasten_all
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 
 _TARGET = 1.3
 

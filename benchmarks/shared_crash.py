@@ -27,7 +27,7 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, say, stop, tail
 from benchmarks.politeness import hosts
 from benchmarks.serve import PageServer
 from benchmarks.shared_crawl import PREFIX, TIMEOUT_S, SharedCollection, Sites, redis_server, start_urls
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.model import State
 
 _NAME = "shared crash"

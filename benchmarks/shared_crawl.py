@@ -19,8 +19,8 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
 from benchmarks.serve import Reply, free_port
 from benchmarks.site import START_PATH, children_of, path_of
-from crawlspace.engine import SINK
-from crawlspace.state.redis import RedisStore
+from crawlspace.crawl.engine import SINK
+from crawlspace.state.redis.store import RedisStore
 
 if TYPE_CHECKING:
     from crawlspace.model import UrlState

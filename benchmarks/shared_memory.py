@@ -30,8 +30,8 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, say, taken_away_s
 from benchmarks.shared_crawl import redis_server
 from benchmarks.store import NOW, page
 from crawlspace.model import NewUrl, Source, UrlState
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Taken, Worker
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Taken, Worker
 from crawlspace.urls import url_key
 
 _NAME = "shared memory"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
 from crawlspace.model import Document, NewUrl, Source, State, UrlState
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change, Reclassified
 from crawlspace.urls import url_key
 

@@ -24,15 +24,16 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace import settings as defaults
-from crawlspace.collection_files import read_own_rules
-from crawlspace.config import PREFIX, compile_actions, read_limits, refuse_unknown_names
+from crawlspace.config.collection import PREFIX, compile_actions, read_limits, refuse_unknown_names
+from crawlspace.config.files import read_own_rules
+from crawlspace.config.sites import SiteLimitTable, read_sites
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError
-from crawlspace.readers import boolean, integer, words
-from crawlspace.rules.action_rules import ActionRuleSet
+from crawlspace.parsing import boolean, integer, words
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.rules_alone import (
+from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.runtime.rule_middleware import (
     ForbiddenAddresses,
     HoldsRules,
     LinksWithinRules,
@@ -40,7 +41,6 @@ from crawlspace.runtime.rules_alone import (
     RulesAlone,
     SharedResolver,
 )
-from crawlspace.site_table import SiteLimitTable, read_sites
 from crawlspace.urls import MalformedUrl, Url, parse
 
 if TYPE_CHECKING:

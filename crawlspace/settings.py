@@ -28,7 +28,7 @@ SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
 SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
-TWISTED_DNS_RESOLVER = "crawlspace.runtime.resolver.GuardedResolver"
+TWISTED_DNS_RESOLVER = "crawlspace.runtime.download.resolver.GuardedResolver"
 LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
 STATS_DUMP = False
 
@@ -64,8 +64,8 @@ REMOTE_CONTROL_ENABLED = False
 # A page is one item, so one task for each response is enough; Scrapy starts this many.
 CONCURRENT_ITEMS = 1
 DOWNLOAD_HANDLERS = {
-    "http": "crawlspace.runtime.handler.TimingHandler",
-    "https": "crawlspace.runtime.handler.TimingHandler",
+    "http": "crawlspace.runtime.download.handler.TimingHandler",
+    "https": "crawlspace.runtime.download.handler.TimingHandler",
     "file": None,
     "data": None,
     "s3": None,

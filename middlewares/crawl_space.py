@@ -12,8 +12,8 @@ from scrapy import signals
 from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
 
 from crawlspace.decision import Reason
-from crawlspace.frontier.robots import Answer
-from crawlspace.runtime.headers import declared_type
+from crawlspace.frontier.robots.cache import Answer
+from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.requests import ROBOTS, STATE, LeasedRequest
 
 if TYPE_CHECKING:

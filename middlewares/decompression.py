@@ -9,7 +9,7 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 
 from crawlspace.printable import printable
-from crawlspace.runtime.failures import UndecodableBody
+from crawlspace.runtime.download.failures import UndecodableBody
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.utils.python import without_none_values
 
-from crawlspace.credential_headers import HEADERS, CredentialHosts, is_credential
+from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from crawlspace.frontier.robots import MAX_REDIRECTS
+from crawlspace.frontier.robots.cache import MAX_REDIRECTS
 from crawlspace.runtime.requests import ROBOTS, robots_request
 from crawlspace.urls import DEFAULT_PORTS, parse
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawlspace.crawl.run import FetchRobots
     from crawlspace.rules.space import CrawlSpace
-    from crawlspace.run import FetchRobots
     from crawlspace.urls import Url
 
 logger = logging.getLogger(__name__)

@@ -31,19 +31,19 @@ from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
-from crawlspace.counted import counted
+from crawlspace.crawl.inherited_metadata import added_by
+from crawlspace.crawl.not_modified import not_modified
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.handing import added_by
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.revalidation import not_modified
-from crawlspace.runtime.failures import NotAsked, meaning_of
-from crawlspace.runtime.headers import declared_type, header_values
+from crawlspace.runtime.download.failures import NotAsked, meaning_of
+from crawlspace.runtime.download.headers import declared_type, header_values
+from crawlspace.runtime.download.retry_after import retry_after_s
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional, request_id
-from crawlspace.runtime.retry_after import retry_after_s
 from crawlspace.runtime.session import Session
 from crawlspace.urls import MalformedUrl, join
 

@@ -10,10 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from crawlspace.admin.url_changes import LiveCount, Made, Upkeep
 from crawlspace.clock import SystemClock
-from crawlspace.counted import counted, verb
+from crawlspace.plural import counted, verb
 from crawlspace.runtime.command import CollectionCommand, exactly_one
-from crawlspace.upkeep import LiveCount, Made, Upkeep
 
 
 class Command(CollectionCommand):

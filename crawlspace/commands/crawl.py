@@ -13,9 +13,10 @@ from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from twisted.logger import globalLogBeginner
 
-from crawlspace.config import collection_folder
-from crawlspace.counted import counted
+from crawlspace.admin.url_changes import Stopped
+from crawlspace.config.collection import collection_folder
 from crawlspace.errors import CrawlspaceError
+from crawlspace.plural import counted
 from crawlspace.printable import escaped, printable
 from crawlspace.runtime.exports import check_exports
 from crawlspace.runtime.loader import CollectionLoader
@@ -23,7 +24,6 @@ from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.upgrade import prepare
 from crawlspace.state.store import Counts
-from crawlspace.upkeep import Stopped
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

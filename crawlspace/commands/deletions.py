@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from crawlspace.admin.report import iso
+from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.admin.url_changes import Left, LiveCount, Upkeep
 from crawlspace.clock import SystemClock
-from crawlspace.counted import counted
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.reports import iso
+from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json
-from crawlspace.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.upkeep import Left, LiveCount, Upkeep
 
 
 class Command(CollectionCommand):

@@ -6,16 +6,16 @@ import argparse
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from crawlspace.admin.explain import Explanation, Question, explain
+from crawlspace.admin.report import Known, label_of, status_sentence
 from crawlspace.clock import SystemClock
-from crawlspace.config import load_collection
-from crawlspace.counted import counted
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.errors import UsageError
-from crawlspace.explain import Explanation, Question, explain
 from crawlspace.model import priority
-from crawlspace.opening import build_space
+from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
-from crawlspace.reports import Known, label_of, status_sentence
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
 
 

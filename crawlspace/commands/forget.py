@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from crawlspace.admin.url_changes import LiveCount, Selection, Upkeep, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
-from crawlspace.counted import counted
 from crawlspace.errors import UsageError
+from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import CollectionCommand
-from crawlspace.upkeep import LiveCount, Selection, Upkeep, read_prefix, read_url
 
 
 class Command(CollectionCommand):

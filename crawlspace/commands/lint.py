@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-from crawlspace.across import Crawled, across, crawled, with_collection
-from crawlspace.collection_files import global_rules_file
-from crawlspace.config import collection_folder, collection_names
+from crawlspace.admin.lint_collection import findings_of, review
+from crawlspace.admin.lint_collections import Crawled, across, crawled, with_collection
+from crawlspace.config.collection import collection_folder, collection_names
+from crawlspace.config.files import global_rules_file
 from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
-from crawlspace.review import findings_of, review
-from crawlspace.rules.lint import Finding, bounded
+from crawlspace.rules.lint.crawl_rules import Finding, bounded
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
 from crawlspace.runtime.loader import collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.setting_kinds import faults

@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from crawlspace.admin.url_changes import Stopped
 from crawlspace.clock import SystemClock
-from crawlspace.counted import counted
-from crawlspace.engine import SINK
+from crawlspace.config.secrets import is_elsewhere
+from crawlspace.crawl.engine import SINK
 from crawlspace.errors import UsageError
+from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand
-from crawlspace.runtime.moving import FILE, Bar, opened, read_place
+from crawlspace.runtime.move_store import FILE, Bar, opened, read_place
 from crawlspace.runtime.stores import index_place
-from crawlspace.secret_settings import is_elsewhere
-from crawlspace.state.moving import check_source, move
-from crawlspace.state.moving_sqlite import SqliteSide
-from crawlspace.upkeep import Stopped
+from crawlspace.state.move.move import check_source, move
+from crawlspace.state.move.sqlite import SqliteSide
 
 if TYPE_CHECKING:
     from crawlspace.runtime.command import Place
-    from crawlspace.state.moving_redis import RedisSide
+    from crawlspace.state.move.redis import RedisSide
 
 _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
 

@@ -6,17 +6,17 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from crawlspace.admission import check_start_urls
-from crawlspace.config import Collection, load_collection
-from crawlspace.counted import counted
+from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.admission import check_start_urls
+from crawlspace.crawl.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.crawl.rule_change import plan
+from crawlspace.crawl.startup import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
 from crawlspace.decision import RuleRef
 from crawlspace.model import Status
-from crawlspace.opening import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
-from crawlspace.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.reconcile import plan
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
-from crawlspace.state.memory import MemoryStore
+from crawlspace.state.memory.store import MemoryStore
 
 _KINDS = {
     EXCLUDED: "leave the crawl space (760)",

@@ -6,18 +6,18 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawlspace.admission import Admission
+from crawlspace.admin.url_changes import LiveCount, Selection, Upkeep, is_outside, read_prefix, read_url
 from crawlspace.clock import SystemClock
-from crawlspace.config import load_collection
-from crawlspace.counted import counted
-from crawlspace.discovery import Discovery
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.admission import Admission
+from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.run import Refused, describe_refusal
+from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.model import UrlState
-from crawlspace.opening import build_space
-from crawlspace.run import Refused, describe_refusal
+from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand, Place
 from crawlspace.state.store import Store
-from crawlspace.upkeep import LiveCount, Selection, Upkeep, is_outside, read_prefix, read_url
 from crawlspace.urls import Url
 
 

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 
-from crawlspace.config import load_collection
-from crawlspace.counted import counted
+from crawlspace.admin.report import Report, report, status_sentence
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.index_repair import Resending
+from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.startup import build_space, hash_of
 from crawlspace.decision import Reason
-from crawlspace.engine import SINK
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
-from crawlspace.opening import build_space, hash_of
+from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.reconcile import RULES_HASH
-from crawlspace.reports import Report, report, status_sentence
-from crawlspace.resend import Resending
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share

@@ -7,8 +7,8 @@ import json
 import sys
 from collections.abc import Sequence
 
+from crawlspace.admin.report import STATE_LABELS, Known, known_urls, label_of
 from crawlspace.printable import quoted
-from crawlspace.reports import STATE_LABELS, Known, known_urls, label_of
 from crawlspace.runtime.command import CollectionCommand, exactly_one
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from crawlspace.frontier.politeness import SiteTurns
+from crawlspace.frontier.site_queue import SiteTurns
 
 _FEW = 1_000
 

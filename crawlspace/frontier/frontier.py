@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from math import ceil, inf
 
 from crawlspace.clock import Clock
+from crawlspace.frontier.address_groups import Machines
 from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
-from crawlspace.frontier.machines import Machines
-from crawlspace.frontier.places import Places
-from crawlspace.frontier.politeness import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of, outlasts
 from crawlspace.frontier.ports import LeaseStore, Paces
-from crawlspace.frontier.sources import DEFAULT_WEIGHTS, WeightedSources
-from crawlspace.frontier.waiting import WaitingSites
+from crawlspace.frontier.site_limit import Places
+from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of, outlasts
+from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
+from crawlspace.frontier.timers import WaitingSites
 from crawlspace.model import LANES, Queue, Source, UrlState
 
 FAR_S = 60.0

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterable
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.politeness import SiteTurns
 from crawlspace.frontier.ports import LeaseStore
+from crawlspace.frontier.site_queue import SiteTurns
 from crawlspace.model import Queue, UrlState
 
 MOST_AT_HAND = 8_000

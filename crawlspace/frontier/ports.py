@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
-from crawlspace.frontier.politeness import Pace
+from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Queue, UrlState
 from crawlspace.state.store import Site
 

@@ -29,7 +29,7 @@ from crawlspace.rules.limits import (
 )
 from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
-from crawlspace.rules.safety import Reach, reach
+from crawlspace.rules.private_networks import Reach, reach
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from crawlspace.printable import quoted
-from crawlspace.rules.action_rules import Field, Norm
+from crawlspace.rules.xml.model import Field, Norm
 from crawlspace.urls import MalformedUrl, parse
 
 

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.log import configure_logging
 
-from crawlspace.config import collection_folder
+from crawlspace.admin.site_report import SiteReport, SiteStore, unreachable_sites
+from crawlspace.config.collection import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
-from crawlspace.readers import integer
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
 from crawlspace.runtime.store_places import StorePlace, store_place
-from crawlspace.site_report import SiteReport, SiteStore, unreachable_sites
 
 if TYPE_CHECKING:
     import argparse

@@ -11,10 +11,10 @@ from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
-from crawlspace.config import collection_folder, collection_names, read_settings_file
+from crawlspace.config.collection import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
+from crawlspace.parsing import duration
 from crawlspace.printable import quoted
-from crawlspace.readers import duration
 from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
 if TYPE_CHECKING:

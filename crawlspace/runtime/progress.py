@@ -13,13 +13,13 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.counted import counted
+from crawlspace.plural import counted
 
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from crawlspace.engine import Engine
+    from crawlspace.crawl.engine import Engine
 
 logger = logging.getLogger(__name__)
 

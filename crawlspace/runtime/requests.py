@@ -9,7 +9,7 @@ from scrapy import Request
 from crawlspace.model import Source, UrlState, priority
 
 if TYPE_CHECKING:
-    from crawlspace.run import FetchRobots
+    from crawlspace.crawl.run import FetchRobots
 
 SLOT = "crawlspace"
 """The one download slot of everything the frontier hands out: it has no delay, because the frontier keeps them."""

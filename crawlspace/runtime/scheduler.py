@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
+from crawlspace.crawl.run import FetchPage, FetchRobots
+from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import StoreError
 from crawlspace.model import Candidate, Source
-from crawlspace.run import FetchPage, FetchRobots
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
-from crawlspace.runtime.robots_turns import PATIENCE_S, RobotsTurns
-from crawlspace.steps import STEP_EVERY_S
+from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from crawlspace import private_files
+from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
-from crawlspace.config import Collection, load_collection
-from crawlspace.counted import counted
-from crawlspace.engine import Engine
+from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.index_repair import Resending, Resent
+from crawlspace.crawl.run import describe_refusal
+from crawlspace.crawl.run_result import Run, faults_of
+from crawlspace.crawl.site_addresses import Locating
+from crawlspace.crawl.startup import Opening, open_engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.locating import Locating
 from crawlspace.model import Candidate, Source
-from crawlspace.opening import Opening, open_engine
+from crawlspace.plural import counted
 from crawlspace.printable import quoted
-from crawlspace.resend import Resending, Resent
-from crawlspace.run import describe_refusal
-from crawlspace.run_faults import Run, faults_of
-from crawlspace.runtime.addresses import look_up
-from crawlspace.runtime.handler import SendingTimes
-from crawlspace.runtime.kept_connections import SecondTurns
-from crawlspace.runtime.resolver import GuardedResolver
+from crawlspace.runtime.download.handler import SendingTimes
+from crawlspace.runtime.download.host_addresses import look_up
+from crawlspace.runtime.download.kept_connections import SecondTurns
+from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.stores import abandon, check_server, open_store, sends_from_here
-from crawlspace.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawlspace.run import Located
+    from crawlspace.crawl.run import Located
+    from crawlspace.distributed.worker import SharedStore
     from crawlspace.runtime.sharing import Sharing
-    from crawlspace.shared import SharedStore
     from crawlspace.state.store import Counts
 
 logger = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ class Session:
         resolver = reactor.nameResolver
         if not isinstance(resolver, GuardedResolver):
             raise ConfigError(
-                "TWISTED_DNS_RESOLVER is not crawlspace.runtime.resolver.GuardedResolver, so address rules could not be held; remove that setting"
+                "TWISTED_DNS_RESOLVER is not crawlspace.runtime.download.resolver.GuardedResolver, so address rules could not be held; remove that setting"
             )
         guard = self.space.at_connect
         resolver.add(guard)

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.commits import recorded
+from crawlspace.crawl.batch import recorded
+from crawlspace.distributed.prefetch import BEAT_S
+from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
-from crawlspace.runtime.start_key import StartKey, admitted
 from crawlspace.runtime.stores import index_place
-from crawlspace.state.redis_workers import workers
-from crawlspace.supply import BEAT_S
+from crawlspace.state.redis.workers import workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from scrapy.crawler import Crawler
 
-    from crawlspace.commits import Singly
-    from crawlspace.holdings import Needs
+    from crawlspace.crawl.batch import Singly
+    from crawlspace.distributed.owned_sites import Needs
+    from crawlspace.distributed.worker import SharedStore
     from crawlspace.index.outbox import Drained
     from crawlspace.model import NewUrl
     from crawlspace.runtime.session import Session
-    from crawlspace.shared import SharedStore
     from crawlspace.state.store import Effects
 
 logger = logging.getLogger(__name__)

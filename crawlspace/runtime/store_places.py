@@ -6,12 +6,12 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from crawlspace.engine import SINK
+from crawlspace.admin.url_changes import bring_up_to_date, deliver
+from crawlspace.crawl.engine import SINK
 from crawlspace.state import who_has
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_file import CrawlLock, is_older
+from crawlspace.state.sqlite.file import CrawlLock, is_older
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler, who_crawls
-from crawlspace.upkeep import bring_up_to_date, deliver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ def store_place(collection: str, file: Path, settings: Mapping[str, object]) -> 
     """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting judged."""
     if not str(settings["CRAWLSPACE_STORE_URL"] or "").strip():
         return StateFile(collection, file)
-    from crawlspace.runtime.redis_place import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
+    from crawlspace.runtime.redis_store import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
 
     return RedisPlace(collection, settings)
 

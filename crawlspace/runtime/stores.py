@@ -9,22 +9,22 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.startup import build_space, rules_of
+from crawlspace.distributed.background import ServerThread
+from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreError
-from crawlspace.opening import build_space, rules_of
-from crawlspace.runtime.behind import ServerThread
-from crawlspace.runtime.redis_connection import connected
-from crawlspace.state.moving import refuse_unfinished
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.move.move import refuse_unfinished
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import process_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from crawlspace.config import Collection
+    from crawlspace.config.collection import Collection
+    from crawlspace.distributed.worker import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
-    from crawlspace.shared import SharedStore
 
 PAUSE_S = 0.1
 
@@ -39,7 +39,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
             file.close()
             raise
         return file
-    from crawlspace.shared import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
+    from crawlspace.distributed.worker import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
 
     rules = rules_of(collection, build_space(collection))
     client = connected(settings, crawls=True)
@@ -65,7 +65,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
 
 
 def _join(store: SharedStore, rules: str, place: str) -> None:
-    from crawlspace.state.redis_workers import workers  # noqa: PLC0415 - as above
+    from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     here = socket.gethostname()
     store.worker.bury(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
@@ -108,7 +108,7 @@ def sends_from_here(collection: Collection, store: SqliteStore | SharedStore) ->
     """Whether the index is this machine's, and nobody else can be sending it anything."""
     if isinstance(store, SqliteStore):
         return True
-    from crawlspace.state.redis_workers import workers  # noqa: PLC0415 - as above
+    from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     place = store.scripts.hash("index").get(SINK.encode())
     return place == index_place(collection.index_file).encode() and len(workers(store)) == 1

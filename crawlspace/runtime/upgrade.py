@@ -11,14 +11,14 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crawlspace.admin.url_changes import LiveCount, Stopped
 from crawlspace.clock import SystemClock
-from crawlspace.config import collection_folder, collection_names, load_collection
+from crawlspace.config.collection import collection_folder, collection_names, load_collection
 from crawlspace.errors import ConfigError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.owners import Has, unsettled
 from crawlspace.runtime.command import place_of
 from crawlspace.runtime.loader import collection_settings
-from crawlspace.upkeep import LiveCount, Stopped
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.health import MISSING, NEW_SITE, REFUSALS, Health
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
+from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 
 
 @dataclass(frozen=True, slots=True)

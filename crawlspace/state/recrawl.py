@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ldexp
 
-from crawlspace.state.error_rules import ErrorRules
+from crawlspace.state.error_policy import ErrorRules
 
 
 @dataclass(frozen=True, slots=True)

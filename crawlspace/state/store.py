@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, Source, State, UrlState
 from crawlspace.state.hastening import AT_ONCE, Hastened
-from crawlspace.state.health import Health
+from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
 
 

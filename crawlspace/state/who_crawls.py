@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from crawlspace.state.sqlite_file import SqliteFile
+from crawlspace.state.sqlite.file import SqliteFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from crawlspace.state.sqlite_file import SqliteFile
-from crawlspace.state.sqlite_rows import integers
+from crawlspace.state.sqlite.file import SqliteFile
+from crawlspace.state.sqlite.rows import integers
 from crawlspace.urls import url_key
 
 

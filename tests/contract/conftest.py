@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
-from crawlspace.state.memory import MemoryStore
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change, Effects, Store
 from crawlspace.urls import parse
 from tests.servers import another_client, emptied

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from crawlspace.crawl.generation import generation, set_generation
 from crawlspace.errors import CrawlspaceError, StoreDamaged
-from crawlspace.generation import generation, set_generation
 from crawlspace.model import NewUrl, Source
-from crawlspace.state.health import Health
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Letting, Worker, workers
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Letting, Worker, workers
+from crawlspace.state.site_health import Health
 from crawlspace.state.store import Change, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, new

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawlspace.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
-from crawlspace.reconcile import survey
+from crawlspace.crawl.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
+from crawlspace.crawl.rule_change import survey
+from crawlspace.rules.bulk import Verdicts
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.rules.verdicts import Verdicts
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import StoreAway, StoreError
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Letting, Worker, workers
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Letting, Worker, workers
 from crawlspace.state.store import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new
 from tests.servers import another_client, emptied

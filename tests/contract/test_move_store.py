@@ -22,16 +22,16 @@ from redis.retry import Retry
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
 from crawlspace.model import Document, Held, Source, State
-from crawlspace.state import moving_sqlite, moving_sqlite_parts
-from crawlspace.state.health import Health
-from crawlspace.state.memory import MemoryStore
-from crawlspace.state.moving import BYTES, Mark, Target, move, refuse_unfinished
-from crawlspace.state.moving_records import Record, UrlRecord
-from crawlspace.state.moving_redis import RedisSide, address_of
-from crawlspace.state.moving_sqlite import SqliteSide
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Worker
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.move import sqlite, sqlite_parts
+from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished
+from crawlspace.state.move.records import Record, UrlRecord
+from crawlspace.state.move.redis import RedisSide, address_of
+from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Worker
+from crawlspace.state.site_health import Health
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change, RobotsEntry, Store
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
@@ -132,7 +132,7 @@ class MovedWalk(StoreWalk):
         self.stores = Stores(self.folder)
         self.kind = "sqlite"
         # A made-up key of a URL that may not be known any more is not found again from the URL, as a real one is.
-        self.keys = patch.object(moving_sqlite_parts, "url_key", lambda url: TWIN.key if url == TWIN.url else url_key(url))
+        self.keys = patch.object(sqlite_parts, "url_key", lambda url: TWIN.key if url == TWIN.url else url_key(url))
         self.keys.start()
         super().__init__()
 
@@ -550,7 +550,7 @@ def test_there_is_a_collection_already(stores: Stores, filled: tuple[str, str]) 
 
 def test_a_file_of_an_older_version_is_left_alone(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     stores.file.touch()
-    monkeypatch.setattr(moving_sqlite, "is_older", lambda path: path == stores.file)
+    monkeypatch.setattr(sqlite, "is_older", lambda path: path == stores.file)
     with pytest.raises(StoreError, match="holds a collection already, written by an older version"):
         stores.side("sqlite", writes=True)
     assert not stores.file.read_bytes()

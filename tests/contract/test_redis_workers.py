@@ -10,11 +10,11 @@ from msgspec import structs
 
 from crawlspace.model import Held, Source
 from crawlspace.state.hastening import AT_ONCE
-from crawlspace.state.health import Health
-from crawlspace.state.moving_redis import RedisSide
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_rows import PART
-from crawlspace.state.redis_workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
+from crawlspace.state.move.redis import RedisSide
+from crawlspace.state.redis.encoding import PART
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
+from crawlspace.state.site_health import Health
 from crawlspace.state.store import RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, new, short

@@ -9,8 +9,8 @@ from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State, Status, UrlState
 from crawlspace.state.hastening import hasten_all
-from crawlspace.state.health import NEW_SITE, Health
 from crawlspace.state.lifecycle import excluded
+from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.store import Change, Effects, KnownUrl, Reclassified, Store
 from tests.contract.conftest import NOW, Known, full, key, new, short
 

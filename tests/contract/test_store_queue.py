@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
-from crawlspace.state import sqlite_discovery, sqlite_tally
+from crawlspace.state.sqlite import counters, discovery
 from crawlspace.state.store import Site, Store
 from tests.contract.conftest import NOW, SEGMENT, Known, full, key, new, short, stores
 
@@ -23,13 +23,13 @@ USER, REDIR, INDEX, FOLLOWED, REFRESH = Source.USER, Source.REDIR, Source.INDEX,
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
     """As for the other contract tests, and SQLite with each discovery in a segment of its own: it keeps what is pending in such ones."""
     if request.param == SEGMENTED:
-        monkeypatch.setattr(sqlite_discovery, "take", in_a_segment_of_its_own)
+        monkeypatch.setattr(discovery, "take", in_a_segment_of_its_own)
     with stores(request.param, tmp_path) as open_one:
         yield open_one
 
 
 def in_a_segment_of_its_own(db: apsw.Connection, name: str, count: int) -> int:
-    return sqlite_tally.take(db, name, count + SEGMENT)
+    return counters.take(db, name, count + SEGMENT)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from crawlspace.model import State
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_sites import COUNTED, count_sites
+from crawlspace.state.redis.sites import COUNTED, count_sites
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.store import Reclassified, Store
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, new

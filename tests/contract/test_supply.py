@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from crawlspace.brakes import Brakes
 from crawlspace.clock import FakeClock
+from crawlspace.crawl.outcomes import Brakes
+from crawlspace.distributed.owned_sites import Needs
+from crawlspace.distributed.prefetch import LEAVING_S
+from crawlspace.distributed.worker import SharedStore
 from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Pace
-from crawlspace.holdings import Needs
+from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.shared import SharedStore
-from crawlspace.state.brake import Brake
-from crawlspace.state.redis import RedisStore
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.store import Change, Effects
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.supply import LEAVING_S
 from tests.contract.conftest import NOW, SINKS, new
 from tests.servers import another_client, emptied
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from crawlspace.clock import FakeClock
-from crawlspace.collection_files import read_rules, read_start_urls
+from crawlspace.config.files import read_rules, read_start_urls
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
@@ -22,16 +22,16 @@ from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots import Answer, Robots, product_token
-from crawlspace.rules.actions import CompiledActions
+from crawlspace.frontier.robots.cache import Answer, Robots, product_token
 from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
-from crawlspace.rules.lint import lint_rules, lint_values
-from crawlspace.rules.lint_actions import lint_action_rules
-from crawlspace.rules.lint_expressions import lint_expressions
+from crawlspace.rules.lint.action_rules import lint_action_rules
+from crawlspace.rules.lint.crawl_rules import lint_rules, lint_values
+from crawlspace.rules.lint.expressions import lint_expressions
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
-from crawlspace.rules.rules_xml import parse_rules_xml
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.retry_after import retry_after_s
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.runtime.download.retry_after import retry_after_s
 from crawlspace.state.store import RobotsEntry
 from crawlspace.urls import MalformedUrl, document_id, join, parse
 

@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawlspace import settings as defaults
+from crawlspace.admin.url_changes import Made, Upkeep
 from crawlspace.clock import FakeClock
-from crawlspace.config import Collection, load_collection
+from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
+from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.run import FetchPage, FetchRobots
+from crawlspace.crawl.startup import open_engine
+from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
-from crawlspace.engine import SINK, Engine
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
-from crawlspace.opening import open_engine
-from crawlspace.run import FetchPage, FetchRobots
-from crawlspace.state.memory import MemoryStore
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.steps import STEP_EVERY_S
-from crawlspace.upkeep import Made, Upkeep
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.configuration import Configuration, rules_xml

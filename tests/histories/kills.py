@@ -10,7 +10,7 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import Mark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder, Op
-from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis.store import RedisStore
 
 
 class Killed(BaseException):

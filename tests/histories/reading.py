@@ -7,7 +7,7 @@ from typing import Any
 
 from scrapy.http import HtmlResponse
 
-from crawlspace.engine import Engine
+from crawlspace.crawl.engine import Engine
 from crawlspace.model import Outcome, UrlState
 from crawlspace.runtime.requests import STATE, LeasedRequest
 from pipelines.dedupe import Fingerprint

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawlspace.config import Collection
-from crawlspace.engine import SINK, Engine
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.run import FetchPage, FetchRobots
+from crawlspace.crawl.startup import Opening, build_space, open_engine, rules_of
+from crawlspace.distributed.worker import SharedStore
 from crawlspace.index.sink import Sink
-from crawlspace.opening import Opening, build_space, open_engine, rules_of
-from crawlspace.run import FetchPage, FetchRobots
-from crawlspace.shared import SharedStore
 from tests.histories.configuration import Configuration
 from tests.histories.driver import NAME, Fate, Machine, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.engine import SINK
-from crawlspace.state.redis import RedisStore
+from crawlspace.crawl.engine import SINK
+from crawlspace.state.redis.store import RedisStore
 from tests.histories.history import run_history
 from tests.servers import another_client, emptied
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from crawlspace.clock import Clock
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
 from crawlspace.runtime.stores import index_place
 from crawlspace.state.hastening import hasten_all
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Worker
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Worker
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import Project
 from tests.servers import another_client, emptied, redis_server

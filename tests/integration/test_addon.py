@@ -18,7 +18,7 @@ import pytest
 from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
 from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
 from crawlspace.decision import Reason
-from crawlspace.runtime.rules_alone import NOFOLLOW, NOINDEX_ITEMS, RULES
+from crawlspace.runtime.rule_middleware import NOFOLLOW, NOINDEX_ITEMS, RULES
 from tests.command_line import ROOT, CompletedRun, run_scrapy
 from tests.conftest import assert_same
 from tests.sites import Server, Site, binary, page, redirect, serve, status, text

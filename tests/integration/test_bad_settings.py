@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.collection_files import read_action_rules
+from crawlspace.config.files import read_action_rules
 from crawlspace.errors import ConfigError
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project

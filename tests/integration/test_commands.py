@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.config import load_collection
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.engine import SINK
 from crawlspace.decision import Reason
-from crawlspace.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
-from crawlspace.rules.action_rules import ActionRuleSet
-from crawlspace.rules.rules_xml import parse_rules_xml
+from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.runtime.store_places import StateFile
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun

@@ -18,7 +18,7 @@ import pytest
 
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project
 from tests.histories.changes import Changes, reconfigured
 from tests.histories.configuration import Configuration, Rule

@@ -10,7 +10,7 @@ from pathlib import Path
 import apsw
 
 from crawlspace.model import NewUrl, Source
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import collection, indexed, states

@@ -7,10 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.model import NewUrl, Source
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run

@@ -9,11 +9,11 @@ from contextlib import closing
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Mark
 from crawlspace.index.outbox import Drain
@@ -24,8 +24,8 @@ from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State
 from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.upgrade import prepare
-from crawlspace.state.redis import RedisStore
-from crawlspace.state.redis_workers import Worker
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Worker
 from crawlspace.state.store import Change, Store
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun

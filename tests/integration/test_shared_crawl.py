@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import State, UrlState
-from crawlspace.state.redis import RedisStore
+from crawlspace.state.redis.store import RedisStore
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration import stored

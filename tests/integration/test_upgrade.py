@@ -10,10 +10,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from crawlspace.state import sqlite_rekey
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_file import CrawlLock, is_older
-from crawlspace.state.sqlite_schema import MIGRATIONS
+from crawlspace.state.sqlite import rekey
+from crawlspace.state.sqlite.file import CrawlLock, is_older
+from crawlspace.state.sqlite.schema import MIGRATIONS
+from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project, assert_same
 from tests.contract.conftest import NOW
 from tests.integration.conftest import Run
@@ -113,7 +113,7 @@ def test_ctrl_c_is_one_sentence_and_changes_nothing(
     def stopped(url: str) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sqlite_rekey, "url_key", stopped)
+    monkeypatch.setattr(rekey, "url_key", stopped)
     ended = run(command, "demo")
     assert (ended.returncode, ended.stdout) == (130, "")
     assert ended.stderr == f"{told(demo)}stopped: {file_of(demo)} is as it was\n"

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.engine import SINK
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.startup import HANDING
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
-from crawlspace.opening import HANDING
-from crawlspace.reconcile import RULES_HASH
 from crawlspace.runtime.command import WIDTH
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun

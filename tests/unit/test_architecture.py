@@ -6,7 +6,8 @@ import ast
 import re
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -14,31 +15,41 @@ import pytest
 
 from tests.command_line import ROOT
 
-# Imports go one way, from the right to the left. A part is a module or package of crawlspace, or one of the top-level folders;
-# parts of `values` and of `engine` may import each other, the others keep to themselves. What is named nowhere is of the engine.
-LEVELS = ("values", "middle", "engine", "runtime", "outer")
-PARTS = {
-    **dict.fromkeys(
-        (
-            "model",
-            "decision",
-            "urls",
+# Imports go one way: a module may import from its own package and from lower floors. Each module of the ground floor, each package of
+# crawlspace and each top-level folder is named here, so that none is free by being unknown.
+FLOORS: tuple[frozenset[str], ...] = (
+    frozenset(
+        {
+            "cache",
             "clock",
-            "errors",
             "content_type",
-            "counted",
+            "decision",
+            "errors",
+            "model",
+            "parsing",
+            "plural",
             "printable",
             "private_files",
-            "readers",
-            "recent",
-        ),
-        "values",
+            "settings",
+            "urls",
+        }
     ),
-    **dict.fromkeys(("rules", "state", "frontier", "content", "index"), "middle"),
-    "runtime": "runtime",
-    **dict.fromkeys(("addon", "commands", "spiders", "middlewares", "pipelines"), "outer"),
-}
+    frozenset({"rules", "state", "frontier", "content", "index"}),
+    frozenset({"config"}),
+    frozenset({"crawl"}),
+    frozenset({"admin"}),
+    frozenset({"distributed"}),
+    frozenset({"runtime"}),
+    frozenset({"addon", "commands", "spiders", "middlewares", "pipelines"}),
+)
+GROUND = FLOORS[0]
 ALSO = {("frontier", "state.store")}
+"""Who may import what of its own floor: the frontier is kept by the store."""
+MOST_MODULES = 24
+"""In one folder, without its packages."""
+KNOWS_SCRAPY = frozenset({"runtime", "addon", "commands", "spiders", "middlewares", "pipelines"})
+SCRAPY_REDIS = {"crawlspace.distributed.connection"}
+"""Connects with the settings of scrapy-redis."""
 
 LONGER_THAN_400_LINES: set[str] = set()
 UNSAFE_TO_READ = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
@@ -76,8 +87,9 @@ def part(name: str) -> str:
     return rest.partition(".")[0] if first == "crawlspace" and rest else first
 
 
-def level(name: str) -> str:
-    return PARTS.get(part(name), "engine")
+def floor(name: str) -> int | None:
+    """The floor of a module or an imported name; None where it is named nowhere."""
+    return next((number for number, parts in enumerate(FLOORS) if part(name) in parts), None)
 
 
 def forbidden(importer: str, imported: str) -> bool:
@@ -89,8 +101,51 @@ def forbidden(importer: str, imported: str) -> bool:
         return False
     if any(part(importer) == who and imported.startswith(f"crawlspace.{what}.") for who, what in ALSO):
         return False
-    own, other = LEVELS.index(level(importer)), LEVELS.index(level(imported))
-    return other > own or (other == own and LEVELS[own] not in {"values", "engine"})
+    own, other = floor(importer), floor(imported)
+    if own is None or other is None:
+        return True
+    return other > own or (other == own and own > 0)
+
+
+def cycles(graph: Mapping[str, Collection[str]]) -> list[list[str]]:
+    """The groups of modules each of which imports, by way of others, all of its group (Tarjan's strongly connected components)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        number[name] = lowest[name] = len(number)
+        stack.append(name)
+        for other in graph.get(name, ()):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                lowest[name] = min(lowest[name], lowest[other])
+        if lowest[name] == number[name]:
+            group = [stack.pop()]
+            while group[-1] != name:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for name in graph:
+        if name not in number:
+            visit(name)
+    return sorted(found)
+
+
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """By module of the project, the modules that it imports wherever in it, for the type checker's eyes only or in a function."""
+    known = modules(*PROJECT)
+
+    def module_of(imported: str) -> str:
+        while imported and imported not in known:
+            imported = imported.rpartition(".")[0]
+        return imported
+
+    return {name: {module_of(imported) for _, imported in imports(path)} - {"", name} for name, path in known.items()}
 
 
 @pytest.mark.parametrize(
@@ -99,21 +154,26 @@ def forbidden(importer: str, imported: str) -> bool:
         ("crawlspace.rules.space", "crawlspace.rules.domain.Domains", False),
         ("crawlspace.rules.space", "crawlspace.decision.Decision", False),
         ("crawlspace.rules.space", "crawlspace.state.store.Store", True),
-        ("crawlspace.rules.space", "crawlspace.engine.Engine", True),
+        ("crawlspace.rules.space", "crawlspace.crawl.engine.Engine", True),
+        ("crawlspace.rules.space", "crawlspace.nowhere.Thing", True),
+        ("crawlspace.nowhere", "crawlspace.rules.space.CrawlSpace", True),
+        ("crawlspace.config.collection", "crawlspace.rules.limits.Limits", False),
+        ("crawlspace.crawl.engine", "crawlspace.admin.report.report", True),
+        ("crawlspace.distributed.worker", "crawlspace.runtime.session.Session", True),
         ("crawlspace.frontier.frontier", "crawlspace.state.store.Store", False),
-        ("crawlspace.frontier.frontier", "crawlspace.state.sqlite.SqliteStore", True),
-        ("crawlspace.engine", "crawlspace.state.sqlite.SqliteStore", False),
-        ("crawlspace.engine", "crawlspace.runtime.bridge.Bridge", True),
-        ("crawlspace.engine", "crawlspace.config.Config", False),
+        ("crawlspace.frontier.frontier", "crawlspace.state.sqlite.store.SqliteStore", True),
+        ("crawlspace.crawl.engine", "crawlspace.state.sqlite.store.SqliteStore", False),
+        ("crawlspace.crawl.engine", "crawlspace.runtime.bridge.Bridge", True),
+        ("crawlspace.crawl.engine", "crawlspace.config.collection.Config", False),
         ("crawlspace.model", "crawlspace.decision.Reason", False),
         ("crawlspace.model", "crawlspace.rules", True),
         ("crawlspace.commands.explain", "crawlspace.runtime.bridge.Bridge", False),
         ("crawlspace.commands.explain", "crawlspace.__version__", False),
-        ("spiders.collection", "crawlspace.engine.Engine", False),
+        ("spiders.collection", "crawlspace.crawl.engine.Engine", False),
         ("spiders.collection", "pipelines.state.RecordState", True),
         ("crawlspace.runtime.loader", "spiders.collection.CollectionSpider", True),
-        ("crawlspace.engine", "tests.sites.serve", True),
-        ("crawlspace.engine", "lxml.html", False),
+        ("crawlspace.crawl.engine", "tests.sites.serve", True),
+        ("crawlspace.crawl.engine", "lxml.html", False),
     ],
 )
 def test_the_rule_for_imports(importer: str, imported: str, *, wrong: bool) -> None:
@@ -130,11 +190,30 @@ def test_imports_go_one_way() -> None:
     ]
 
 
-def test_only_the_runtime_knows_scrapy() -> None:
+def test_each_package_has_its_floor() -> None:
+    assert sorted({part(name) for name in modules(*PROJECT)} - {"crawlspace"}) == sorted(set.union(*map(set, FLOORS)))
+    assert not [name for name in modules("crawlspace") if part(name) in GROUND and name.count(".") > 1], "a module, not a package"
+
+
+def test_the_search_for_cycles() -> None:
+    graph = {"a": ["b"], "b": ["c", "d"], "c": ["a"], "d": ["e"], "e": ["d"], "f": ["a", "e"]}
+    assert cycles(graph) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_no_modules_import_each_other() -> None:
+    assert cycles(import_graph()) == []
+
+
+def test_folders_can_be_taken_in_at_a_glance() -> None:
+    sizes = Counter(path.parent for path in modules(*PROJECT).values() if path.name != "__init__.py")
+    assert {str(folder.relative_to(ROOT)): size for folder, size in sizes.items() if size > MOST_MODULES} == {}
+
+
+def test_only_the_adapters_know_scrapy() -> None:
     assert not [
         f"{path.relative_to(ROOT)}:{line}: imports {imported}"
         for name, path in modules("crawlspace").items()
-        if level(name) not in {"runtime", "outer"}
+        if part(name) not in KNOWS_SCRAPY and name not in SCRAPY_REDIS
         for line, imported in imports(path)
         if imported.partition(".")[0] in {"scrapy", "scrapy_redis", "twisted"}
     ]

@@ -22,25 +22,25 @@ from scrapy.settings import Settings
 import crawlspace.commands
 from crawlspace import settings as project_settings
 from crawlspace.addon import RULES_DIR
+from crawlspace.admin.explain import Question, explain
+from crawlspace.admin.report import STATE_LABELS, Known, report
+from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import SystemClock
 from crawlspace.commands.search import _as_json
-from crawlspace.config import known_names, load_collection
+from crawlspace.config.collection import known_names, load_collection
+from crawlspace.config.sites import KEYS
 from crawlspace.content.html import extract
+from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
-from crawlspace.explain import Question, explain
 from crawlspace.index.embedded import Hit
 from crawlspace.model import Status, UrlState
-from crawlspace.opening import build_space
-from crawlspace.reports import STATE_LABELS, Known, report
-from crawlspace.rules.actions import CompiledActions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint import Finding
-from crawlspace.rules.rules_xml import parse_rules_xml
+from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.site_report import SiteReport
-from crawlspace.site_table import KEYS
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.who_crawls import Crawler, Share
 from crawlspace.urls import parse
@@ -233,7 +233,7 @@ def test_every_finding_of_lint_is_documented() -> None:
             code = call.args[places[call.func.id]]
             if isinstance(code, ast.Constant):
                 codes.add(code.value)
-    codes.update(re.findall(r'"(xml-[a-z-]+)"', (ROOT / "crawlspace/rules/lint_actions.py").read_text(encoding="utf-8")))
+    codes.update(re.findall(r'"(xml-[a-z-]+)"', (ROOT / "crawlspace/rules/lint/action_rules.py").read_text(encoding="utf-8")))
     assert len(codes) >= 12
     assert_same((plain(row[0]) for row in rows("docs/rules.md", "What lint finds")), codes)
 

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.politeness import Backoff, Pace
-from crawlspace.frontier.sources import DEFAULT_WEIGHTS
+from crawlspace.frontier.site_queue import Backoff, Pace
+from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import NewUrl, Source, State
-from crawlspace.state.memory import MemoryStore
+from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import Change
 from crawlspace.urls import url_key
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawlspace.frontier.packed_rules import Judge, is_plain, pack
-from crawlspace.frontier.robots import lines_for
+from crawlspace.frontier.robots.cache import lines_for
+from crawlspace.frontier.robots.packed_rules import Judge, is_plain, pack
 from crawlspace.urls import MalformedUrl, parse
 
 # Whatever may make a rule, and a path, begin otherwise than it looks.

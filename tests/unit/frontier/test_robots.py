@@ -8,8 +8,7 @@ import math
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.frontier.packed_rules import is_plain
-from crawlspace.frontier.robots import (
+from crawlspace.frontier.robots.cache import (
     ABSURD_S,
     MAX_SIZE,
     MAX_WILDCARD_TEXT,
@@ -21,7 +20,8 @@ from crawlspace.frontier.robots import (
     product_token,
     whole_lines,
 )
-from crawlspace.state.memory import MemoryStore
+from crawlspace.frontier.robots.packed_rules import is_plain
+from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import RobotsEntry
 
 SITE = "www.example.com:80"

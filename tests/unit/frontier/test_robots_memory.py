@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.frontier.robots import Answer, Robots
-from crawlspace.state.memory import MemoryStore
+from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import RobotsEntry
 
 SITE = "www.example.com:80"

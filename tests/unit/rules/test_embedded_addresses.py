@@ -11,7 +11,7 @@ from crawlspace.rules.address import address_value
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.safety import Reach, reach
+from crawlspace.rules.private_networks import Reach, reach
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import parse
 

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace import collection_files
-from crawlspace.collection_files import read_rules, read_start_urls
+from crawlspace.config import files
+from crawlspace.config.files import read_rules, read_start_urls
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.rules import crawl_rules, lint, rule_elements
+from crawlspace.rules import crawl_rules
 from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint import lint_rules
-from crawlspace.rules.lint_actions import lint_action_rules
-from crawlspace.rules.rules_xml import parse_rules_xml
+from crawlspace.rules.lint import crawl_rules as lint
+from crawlspace.rules.lint.action_rules import lint_action_rules
+from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml import elements
+from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.growth import is_linear
 
 # text, the limits while it is read, place and beginning of each mistake
@@ -62,7 +64,7 @@ EXPRESSIONS: list[tuple[list[str], str]] = [
 def test_the_expressions_of_a_file_have_a_limit_together(
     values: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rule_elements, "MAX_INSTRUCTIONS", 20_000)
+    monkeypatch.setattr(elements, "MAX_INSTRUCTIONS", 20_000)
     rules = "".join(f'<Rule><Path val="{value}"/><Index/></Rule>' for value in values)
     found = ""
     try:
@@ -76,10 +78,10 @@ def test_the_expressions_of_a_file_have_a_limit_together(
 def test_limits_of_a_file_and_of_start_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "start_urls.txt").write_text("http://a/\n# b\nhttp://c/\nhttp://d/\n")
     (tmp_path / "crawl.rules").write_text("# comment\n")
-    monkeypatch.setattr(collection_files, "MAX_START_URLS", 2)
+    monkeypatch.setattr(files, "MAX_START_URLS", 2)
     with pytest.raises(RuleFileError, match=r"^start_urls.txt:4:1: this is the 3st start URL, and 2 is the most"):
         read_start_urls(tmp_path, {})
-    monkeypatch.setattr(collection_files, "MAX_FILE", 5)
+    monkeypatch.setattr(files, "MAX_FILE", 5)
     with pytest.raises(ConfigError, match=r"crawl.rules has .* is the most that is read"):
         read_rules(tmp_path)
 

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.decision import Reason
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint import lint_rules
+from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.space import CrawlSpace
 
 # an allow rule, a host that it matches, whether that may be at a private address

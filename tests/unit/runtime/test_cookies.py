@@ -11,7 +11,7 @@ from scrapy.downloadermiddlewares import cookies
 from scrapy.http import Response
 from tldextract import TLDExtract
 
-from crawlspace.runtime.cookies import use_bundled_suffixes
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from middlewares.cookies import Cookies
 
 

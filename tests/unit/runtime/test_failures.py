@@ -22,11 +22,11 @@ from twisted.internet import error as tx
 from twisted.python.failure import Failure
 from twisted.web._newclient import ParseError, ResponseFailed
 
+from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status, UrlState
-from crawlspace.run import FetchRobots
-from crawlspace.runtime.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, UndecodableBody, meaning_of
-from crawlspace.runtime.kept_connections import SecondTurns
+from crawlspace.runtime.download.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, UndecodableBody, meaning_of
+from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.requests import ROBOTS, STATE
 from spiders.collection import CollectionSpider
 

@@ -11,9 +11,9 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from crawlspace.decision import Decision, Reason, Step, Verdict
-from crawlspace.runtime import resolver as module
-from crawlspace.runtime.resolver import GuardedResolver, HostNames
-from crawlspace.runtime.resolver import _look_up as look_up
+from crawlspace.runtime.download import resolver as module
+from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.download.resolver import _look_up as look_up
 
 PUBLIC, PRIVATE = "198.51.100.7", "10.0.0.7"
 

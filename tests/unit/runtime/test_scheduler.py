@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crawlspace.run import FetchRobots
+from crawlspace.crawl.run import FetchRobots
 from crawlspace.runtime import scheduler as module
 from crawlspace.runtime.requests import robots_request
 from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler

@@ -26,10 +26,10 @@ from twisted.web._newclient import Request, ResponseFailed, ResponseNeverReceive
 from twisted.web.client import URI, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
-from crawlspace.runtime import handler as module
-from crawlspace.runtime.failures import KeptConnectionClosed, NotAsked
-from crawlspace.runtime.handler import SendingTimes, TimingHandler, site_of, watch_connections
-from crawlspace.runtime.kept_connections import TLS_END_S, no_second_sending
+from crawlspace.runtime.download import handler as module
+from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.handler import SendingTimes, TimingHandler, site_of, watch_connections
+from crawlspace.runtime.download.kept_connections import TLS_END_S, no_second_sending
 from crawlspace.urls import parse
 from tests.certificates import certificate
 

@@ -14,10 +14,10 @@ import pytest
 
 from crawlspace import settings as defaults
 from crawlspace.decision import Reason
-from crawlspace.runtime import resolver as module
-from crawlspace.runtime.resolver import Found, GuardedResolver, HostNames
+from crawlspace.runtime.download import resolver as module
+from crawlspace.runtime.download.resolver import Found, GuardedResolver, HostNames
 from crawlspace.runtime.session import Session
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from tests.unit.runtime.test_resolver import PUBLIC, Pool, Reactor, Receiver
 
 RULES = f"forbid address {PUBLIC}\n"

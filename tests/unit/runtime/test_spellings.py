@@ -13,9 +13,9 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime import resolver as module
-from crawlspace.runtime.resolver import GuardedResolver, HostNames, as_in_urls
-from crawlspace.runtime.rules_alone import RulesAlone
+from crawlspace.runtime.download import resolver as module
+from crawlspace.runtime.download.resolver import GuardedResolver, HostNames, as_in_urls
+from crawlspace.runtime.rule_middleware import RulesAlone
 from crawlspace.urls import MalformedUrl, parse
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 
 from crawlspace.model import Document
-from crawlspace.state.sqlite_rows import pack_document, pack_keys
-from crawlspace.state.sqlite_schema import APPLICATION_ID, MIGRATIONS
+from crawlspace.state.sqlite.rows import pack_document, pack_keys
+from crawlspace.state.sqlite.schema import APPLICATION_ID, MIGRATIONS
 from tests.contract.conftest import NOW, full
 
 # URL, state, status, source, next_fetch, retries, checksum, group, aside, named, indexed, held, canonical URL

@@ -8,10 +8,10 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.error_rules import read_error_rules
-from crawlspace.state.health import Health
+from crawlspace.state.error_policy import read_error_rules
 from crawlspace.state.lifecycle import advance, approved, discarded, withhold
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
+from crawlspace.state.site_health import Health
 
 NOW = 1_000_000
 DAY = 86_400

@@ -14,21 +14,22 @@ import apsw
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.crawl.generation import generation
 from crawlspace.errors import StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.generation import generation
 from crawlspace.model import Held, Queue, Source
-from crawlspace.state import sqlite_file, sqlite_rekey
-from crawlspace.state.health import Health
-from crawlspace.state.sqlite import SqliteStore
-from crawlspace.state.sqlite_file import CrawlLock, Upgrade, is_older, upgrade
-from crawlspace.state.sqlite_rows import unpack_keys
-from crawlspace.state.sqlite_schema import MIGRATIONS
+from crawlspace.state.site_health import Health
+from crawlspace.state.sqlite import file as sqlite_file
+from crawlspace.state.sqlite import rekey
+from crawlspace.state.sqlite.file import CrawlLock, Upgrade, is_older, upgrade
+from crawlspace.state.sqlite.rows import unpack_keys
+from crawlspace.state.sqlite.schema import MIGRATIONS
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import who_crawls
 from crawlspace.urls import url_key
 from tests.command_line import ROOT
 from tests.contract.conftest import NOW, Known, full, key
 from tests.unit.state.older import URLS_OF_2, key_of_before, of_version_2
-from tests.unit.state.test_sqlite_file import assert_refused, in_a_fork, of_version_1
+from tests.unit.state.sqlite.test_file import assert_refused, in_a_fork, of_version_1
 
 LAST = len(MIGRATIONS)
 
@@ -64,7 +65,7 @@ def rows(path: Path) -> list[tuple[object, ...]]:
 
 @pytest.fixture(params=[3, 10_000], ids=["in many parts", "in one part"])
 def store(path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqliteStore]:
-    monkeypatch.setattr(sqlite_rekey, "_IDS", request.param)
+    monkeypatch.setattr(rekey, "_IDS", request.param)
     with closing(SqliteStore(path)) as opened:
         yield opened
 
@@ -204,7 +205,7 @@ def test_who_changes_a_file_notices_that_a_newer_version_has_taken_it(tmp_path: 
 
 
 def test_it_says_how_far_it_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_rekey, "_IDS", 6)
+    monkeypatch.setattr(rekey, "_IDS", 6)
     heard: list[Upgrade] = []
     upgrade(path, heard.append)
     assert [one.done for one in heard] == [0, 6, 12, 15]

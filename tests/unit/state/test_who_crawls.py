@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.state.sqlite import SqliteStore
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler, who_crawls
 
 NOW = 1_750_000_000

@@ -1,0 +1,253 @@
+"""Why a URL is in the crawl space or not, and what is known of it, without asking the network.
+
+The crawl makes its checks at different moments: at discovery, before a fetch, at connect time, at the headers. Here those that can be made
+with what is given are made one after the other, by the very code that the crawl runs, into one decision with one trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from crawlspace.admin.report import Known, iso, known
+from crawlspace.admin.site_report import SiteReport, unreachable_sites
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.host_limit import kept_out
+from crawlspace.crawl.inherited_metadata import added_by
+from crawlspace.crawl.known_addresses import LookedUp, last_look_up
+from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
+from crawlspace.errors import UsageError
+from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
+from crawlspace.printable import MESSAGE, printable, quoted
+from crawlspace.rules.address import is_address
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.store import Store
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a URL. `page` is the one that the link stands on; `depth` the links from a start URL."""
+
+    url: str
+    address: str | None = None
+    mime: str | None = None
+    depth: int | None = None
+    page: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The answer. `source` and `shift` say where an admitted URL waits; `unchecked` what could not be checked, and why.
+
+    `fields` are those that action rules add to its document, what a page has handed to the URL included.
+    """
+
+    asked: str
+    url: Url | None
+    decision: Decision
+    depth: int | None
+    source: Source
+    shift: int
+    known: Known | None
+    unchecked: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    looked_up: LookedUp | None = None
+    """The addresses that the host had when it was looked up last."""
+    unreachable: SiteReport | None = None
+    """The site, where it gave no answer in its last runs."""
+
+    def as_json(self) -> dict[str, object]:
+        decision = self.decision
+        return {
+            "url": self.asked,
+            "normalized": None if self.url is None else printable(self.url.text, most=MESSAGE),
+            "admitted": decision.admitted,
+            "reason": decision.reason.value,
+            "rule": _place(decision.rule),
+            "trace": [
+                {"check": str(step.check), "verdict": step.verdict.value, "rule": _place(step.rule)} for step in decision.trace
+            ],
+            "actions": [
+                {"rule": str(one.rule), "changed": list(one.changed), "without_effect": list(one.without_effect)}
+                for one in decision.said.applied
+            ],
+            "fields": dict(self.fields),
+            "index": decision.admitted and decision.index,
+            "follow": decision.admitted and decision.follow,
+            "source": self.source.label,
+            "shift": self.shift,
+            "priority": priority(self.source, self.shift),
+            "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
+            "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
+            "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
+            "state": None if self.known is None else self.known.as_json(),
+        }
+
+
+def explain(question: Question, collection: Collection, *, space: CrawlSpace, store: Store | None, clock: Clock) -> Explanation:
+    """Return the decision for a URL, and what is known of it. `store` is None for a collection that was never crawled.
+
+    Raises UsageError where an address or page that was given is none.
+    """
+    page = _page(question.page, store)
+    url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
+    asked = printable(question.url, most=MESSAGE)
+    if url is None:
+        return Explanation(asked, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
+    state = None if store is None else store.get(url.text)
+    if state is not None and state.host_as_written and question.url == url.text:
+        # the crawl judges a URL it knows by the host as it stood in the link
+        url = parse(url.text, host_as_written=state.host_as_written)
+        decision = space.decide_static(url)
+    start = 0 if any(start.url.text == url.text for start in collection.start_urls) else None
+    depth = _first(question.depth, start, page.depth, None if state is None else state.depth)
+    decision = space.at_depth(decision, depth)
+    unchecked: list[str] = []
+    if depth is None and space.limits.max_link_depth is not None:
+        unchecked.append("the link depth (give one with --depth or --from)")
+    if url.scheme in DEFAULT_PORTS:
+        for check in (_check_host_limit, _check_robots, _check_address, _check_type):
+            decision = _then(decision, check(_Case(question, collection, space, store, clock, url, state, unchecked.append)))
+    source, shift = _queue(url, decision, collection, state=state, page=page)
+    return Explanation(
+        asked,
+        url,
+        decision,
+        depth,
+        source,
+        shift,
+        None if state is None or store is None else known(state, store),
+        tuple(unchecked),
+        added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
+        None if store is None else last_look_up(store, url.host),
+        None if store is None else _unreachable(url, collection, store),
+    )
+
+
+def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:
+    sites = unreachable_sites(store, max_temporary_errors=collection.policy.max_temporary_errors, only=url.site)
+    return sites[0] if sites else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """The page a link stands on; without one, everything is empty."""
+
+    base: str = ""
+    host_as_written: str | None = None
+    depth: int | None = None
+    redirected: bool = False
+
+
+def _page(text: str | None, store: Store | None) -> _Page:
+    if text is None:
+        return _Page()
+    try:
+        url = parse(text)
+    except MalformedUrl as error:
+        raise UsageError(f"{error}; the page a link stands on is given as in --from http://www.example.com/") from error
+    state = None if store is None else store.get(url.text)
+    if state is None:
+        return _Page(url.text, url.host_as_written)
+    redirected = state.state is State.REDIRECTED  # its target is as near as the page itself
+    return _Page(url.text, state.host_as_written or url.host_as_written, state.depth + (not redirected), redirected)
+
+
+def _queue(url: Url, decision: Decision, collection: Collection, *, state: UrlState | None, page: _Page) -> tuple[Source, int]:
+    """The source that the URL waits in, or would, and its shift there."""
+    if state is not None:
+        return state.source, state.shift
+    for start in collection.start_urls:
+        if start.url.text == url.text:
+            return Source.USER, start.shift or decision.shift
+    return Source.REDIR if page.redirected else source_of(index=decision.index, follow=decision.follow), decision.shift
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    question: Question
+    collection: Collection
+    space: CrawlSpace
+    store: Store | None
+    clock: Clock
+    url: Url
+    state: UrlState | None
+    leave_out: Callable[[str], None]
+    """Takes note of a check that cannot be made."""
+
+
+def _check_host_limit(case: _Case) -> Decision | None:
+    """As at its admission: a URL that is unknown, or known and excluded, is one too many."""
+    url = case.url
+    most = case.collection.sites.of(url.host, url.port).limits.max_urls_per_host
+    if most is None:
+        return None
+    has = 0 if case.store is None else case.store.host_count(url.host)
+    if case.state is None and case.store is not None:
+        has += kept_out(case.store)[url.host]
+    is_in = case.state is not None and case.state.status not in OUT_OF_SPACE
+    return _single(Reason.URLS_PER_HOST, refused=not is_in and has >= most)
+
+
+def _check_robots(case: _Case) -> Decision | None:
+    """By the robots.txt read last, however long ago, because it can't be read again here."""
+    if not case.collection.robots_obey:
+        return None
+    answer = Answer.UNKNOWN
+    if case.store is not None:
+        robots = Robots(case.store, clock=case.clock, user_agent=case.collection.robots_agent, ttl_s=math.inf)
+        answer = robots.ask(case.url.text, site=case.url.site)
+    if answer is Answer.UNKNOWN:
+        case.leave_out("robots.txt (not read yet)")
+        return None
+    return _single(Reason.ROBOTS, refused=answer is Answer.FORBIDDEN)
+
+
+def _check_address(case: _Case) -> Decision | None:
+    address = case.question.address
+    known = last_look_up(case.store, case.url.host) if address is None and case.store is not None else None
+    if known is not None:  # one that is allowed is enough
+        decisions = [case.space.at_connect(case.url.host, case.url.port, one) for one in known.addresses]
+        return next((decision for decision in decisions if decision.admitted), decisions[0])
+    if address is None and not is_address(case.url.host):
+        case.leave_out("the host's address (give one with --address)")
+        return None
+    if address is not None and not is_address(address):
+        raise UsageError(f"{quoted(address)} is not an IP address; give one as in --address 10.0.0.7 or --address 2001:db8::7")
+    return case.space.at_connect(case.url.host, case.url.port, address or case.url.host)
+
+
+def _check_type(case: _Case) -> Decision | None:
+    if case.question.mime is None:
+        case.leave_out("the document type (give one with --mime)")
+        return None
+    return case.space.at_headers(case.question.mime)
+
+
+def _single(reason: Reason, *, refused: bool) -> Decision:
+    step = Step(reason, Verdict.REFUSE if refused else Verdict.PASS)
+    return Decision(reason if refused else Reason.ADMITTED, None, (step,))
+
+
+def _then(first: Decision, second: Decision | None) -> Decision:
+    """Both decisions as one: the first refusal is the reason."""
+    if second is None:
+        return first
+    trace = (*first.trace, *second.trace)
+    if not first.admitted:
+        return replace(first, trace=trace)
+    if second.admitted:
+        return replace(first, rule=first.rule or second.rule, trace=trace)
+    return replace(first, reason=second.reason, rule=second.rule, trace=trace)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _place(rule: RuleRef | None) -> str | None:
+    return None if rule is None else str(rule)

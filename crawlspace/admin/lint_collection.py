@@ -1,0 +1,188 @@
+"""Everything that is wrong or doubtful in a collection's files, all of it at once, without stopping at the first mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from crawlspace.config.collection import Collection, configured, refuse_unknown_names
+from crawlspace.config.credential_headers import HEADERS, default_headers
+from crawlspace.config.errors import read_with_defaults, setting_named
+from crawlspace.config.files import (
+    AllRules,
+    is_there,
+    read_action_rules,
+    read_bytes,
+    read_global_rules,
+    read_rules,
+    read_start_urls,
+)
+from crawlspace.crawl.inherited_metadata import MOST_HANDED
+from crawlspace.crawl.startup import build_space
+from crawlspace.decision import RuleRef
+from crawlspace.errors import ConfigError, RuleFileError, SettingError
+from crawlspace.printable import quoted
+from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
+from crawlspace.rules.lint.action_rules import Usage, lint_action_rules
+from crawlspace.rules.lint.crawl_rules import Finding, lint_rules, lint_start_urls, lint_values
+from crawlspace.rules.lint.expressions import lint_expressions
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.model import ActionKind, ActionRuleSet
+from crawlspace.state.store import Store
+from crawlspace.urls import parse
+
+MOST_URLS = 100_000
+"""Known URLs up to which it is looked for rules that decided none of them; more would take minutes."""
+
+T = TypeVar("T")
+
+
+def review(
+    folder: Path,
+    settings: Mapping[str, object],
+    defaults: Mapping[str, object],
+    *,
+    store: Store | None,
+    proxy: bool,
+) -> tuple[list[Finding], Collection | None]:
+    """Return the findings of a collection by file and line, and its configuration where that can be used.
+
+    `settings` are as they are for the collection, `defaults` what they are where nobody sets them; `proxy` says that requests go through
+    one.
+    """
+    errors: list[ConfigError] = []
+
+    def attempt(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except ConfigError as error:
+            errors.append(error)
+            return None
+
+    known = dict(settings)
+    for setting in settings:
+        try:
+            refuse_unknown_names([setting])
+        except SettingError as error:
+            errors.append(error)
+            del known[setting]
+    own = attempt(lambda: read_rules(folder)) or (CrawlRules(), None)
+    actions = attempt(lambda: read_action_rules(folder))
+    global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
+    start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
+    rules = AllRules(*own, *global_rules, actions)
+    read = attempt(lambda: read_with_defaults(lambda some: configured(folder, some, rules, start_urls), known, defaults))
+    collection, faulty = read or (None, [])
+    errors += faulty
+    if errors:
+        collection = None
+    found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
+    if collection is not None:
+        found.update(dict.fromkeys(_doubts(collection, store, proxy=proxy)))
+        warning = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
+        if warning is not None:
+            line, column = where_set(folder, HEADERS)
+            found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = None
+    return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
+
+
+def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
+    """Yield what a ConfigError tells, with the places it tells of."""
+    if isinstance(error, RuleFileError):
+        for mistake in error.mistakes:
+            yield Finding(mistake.file, mistake.line, mistake.column, "error", "syntax", mistake.message)
+    elif isinstance(error, SettingError):
+        setting = setting_named(error)
+        line, column = where_set(folder, setting) if setting else (0, 0)
+        yield Finding("settings.py" if line else "settings", line, column, "error", "setting", str(error))
+    elif at := _AT_LINE.match(str(error)):
+        yield Finding(Path(at["file"]).name, int(at["line"]), 1, "error", "setting", at["message"])
+    else:
+        yield Finding(folder.name, 0, 0, "error", "collection", str(error))
+
+
+def where_set(folder: Path, name: str) -> tuple[int, int]:
+    """Return line and column where a collection's settings.py sets a setting; zeros where it is set elsewhere."""
+    path = folder / "settings.py"
+    try:
+        text = read_bytes(path).decode("utf-8", "replace") if is_there(path) else ""
+    except ConfigError:  # which is told where the settings are read
+        return 0, 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"\s*{name}\b", line):
+            return number, line.index(name) + 1
+    return 0, 0
+
+
+_AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
+
+
+def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
+    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=collection.host_case_sensitive, proxy=proxy)
+    places = [start.where.rpartition(":") for start in collection.start_urls]
+    yield from lint_start_urls(
+        build_space(collection),
+        [start.url for start in collection.start_urls],
+        [RuleRef(file, int(line), "") for file, _, line in places],
+    )
+    if collection.global_rules is not None:
+        yield from _global_doubts(collection, collection.global_rules)
+    if collection.action_rules is not None:
+        yield from lint_action_rules(collection.action_rules.rules, accept=collection.action_rules.accept)
+        yield from lint_values(collection.action_rules.rules)
+        yield from lint_expressions(collection.action_rules.rules)
+        if collection.metadata_along_links:
+            yield from _too_long_to_hand(collection.action_rules.rules)
+    if store is not None:
+        yield from _without_effect(collection, store)
+
+
+def _too_long_to_hand(rules: ActionRuleSet) -> Iterator[Finding]:
+    for rule in rules.rules:
+        for action in rule.actions:
+            if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
+                message = (
+                    f"the field {quoted(action.name)} is not handed along links: it has {len(action.value):,} characters, and all that a page "
+                    f"hands has {MOST_HANDED:,} at most"
+                )
+                yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
+
+
+def _global_doubts(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
+    """What else is said of domain rules does not hold here: a list without a final `forbid` ends in one anyway."""
+    for finding in lint_rules(rules, collection.limits, host_case_sensitive=collection.host_case_sensitive):
+        if finding.code in {"never-applies", "capitals-in-host"}:
+            yield finding
+
+
+def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
+    """Allow rules that let in none of the URLs found so far, and action rules that change nothing for them.
+
+    Only once everything found is crawled, for before that it says nothing.
+    """
+    by_state = store.counts().by_state
+    total = sum(by_state.values())
+    listed: tuple[DomainRule | PrefixRule, ...] = (*collection.rules.domain, *collection.rules.prefix)
+    rules = [rule for rule in listed if rule.action is Action.ALLOW]
+    actions = collection.action_rules
+    if not (rules or actions) or not 0 < total <= MOST_URLS or by_state.keys() & {"pending", "leased"}:
+        return
+    space = CrawlSpace(collection.rules, collection.limits, [], host_case_sensitive=collection.host_case_sensitive)
+    unused = {rule.ref: rule for rule in rules}
+    usage = Usage(actions.rules) if actions is not None else None
+    for state in store.urls():
+        url = parse(state.url, host_as_written=state.host_as_written)
+        for step in space.decide_static(url).trace:
+            if step.rule is not None:
+                unused.pop(step.rule, None)
+        if actions is not None and usage is not None:
+            usage.see(actions.evaluate(url))
+        elif not unused:
+            return
+    if usage is not None:
+        yield from usage.findings()
+    for ref, rule in unused.items():
+        message = f"{quoted(ref.text)} has let in none of the {total:,} known URLs"
+        yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)

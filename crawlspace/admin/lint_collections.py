@@ -1,0 +1,351 @@
+"""What is doubtful between collections: hosts that two of them crawl, hosts of the global crawl space that none does, hosts that are
+crawled and not in it, and copies of its rules that differ.
+
+A collection crawls a host when its domain rules admit it, and either one of them names it (`*` alone names none) or the collection has
+it among its start URLs or in its store. So an `allow domain *` does not make every host of all others a doubt.
+
+Files of global rules that have the same rules are one global crawl space, whatever their comments and blank lines.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from crawlspace.admin.lint_collection import where_set
+from crawlspace.config.collection import Collection
+from crawlspace.config.files import GLOBAL_RULES, StartUrl
+from crawlspace.model import Status
+from crawlspace.printable import printable, quoted
+from crawlspace.rules.crawl_rules import Action, DomainRule
+from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.state.store import Store
+from crawlspace.urls import DEFAULT_PORTS
+
+MOST_LEFT = 100_000
+"""URLs with status 761 that are looked at for hosts that a collection has given up."""
+SHOWN = 3
+"""Hosts that a finding names; the others are counted."""
+
+Host = tuple[str, int]
+"""Host and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawled:
+    """A collection, with the hosts that its store knows: those of URLs that wait or are due, and those given up (761)."""
+
+    collection: Collection
+    hosts: frozenset[Host] = frozenset()
+    given_up: frozenset[Host] = frozenset()
+
+
+def crawled(collection: Collection, store: Store | None) -> Crawled:
+    """Read a collection's hosts from its store, which is not changed; it takes time by sites and not by URLs, but for those with 761."""
+    if store is None:
+        return Crawled(collection)
+    hosts = {_host(site.site) for site in store.sites() if site.pending or site.due}
+    given_up: set[Host] = set()
+    if store.counts().by_status.get(Status.EXCLUDED_HERE):
+        given_up = {_host(state.site) for state in islice(store.urls(status=Status.EXCLUDED_HERE), MOST_LEFT)}
+    return Crawled(collection, frozenset(hosts), frozenset(given_up))
+
+
+def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Finding]:
+    """Yield what is doubtful between collections; files are named with their collection.
+
+    `complete` says that no collection is missing: without all of them it is not told which hosts none crawls.
+    """
+    spaces = [_Space(one) for one in found]
+    ports = _ports(spaces)
+    twice, told = _crawled_twice(spaces, ports)
+    yield from _start_urls_twice(found, told)
+    yield from twice
+    yield from _differing_copies(spaces)
+    yield from _shared_indexes(spaces)
+    yield from _outside_global_space(spaces, ports)
+    if complete:
+        yield from _uncrawled(spaces, ports)
+
+
+def with_collection(finding: Finding, folder: Path, global_file: Path | None) -> Finding:
+    """Return a finding with its collection before its file, as findings of many collections are shown."""
+    if finding.file == folder.name:
+        return finding
+    if global_file is not None and finding.file == global_file.name:
+        return replace(finding, file=_shown(global_file, folder))
+    return replace(finding, file=f"{folder.name}/{finding.file}")
+
+
+class _Place(NamedTuple):
+    """Where something stands; line 0 where only the collection is known."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
+
+class _Space:
+    """Which hosts a collection crawls."""
+
+    def __init__(self, found: Crawled) -> None:
+        collection = found.collection
+        self.name = collection.name
+        self.found = found
+        self.domain = collection.rules.domain
+        self.index = collection.index_file.resolve()
+        self.global_file = None if collection.global_file is None else collection.global_file.resolve()
+        self.global_rules = None if collection.global_rules is None else collection.global_rules.domain
+        self.global_space = None if self.global_rules is None else tuple(map(_meaning, self.global_rules))
+        self.starts: dict[Host, StartUrl] = {}
+        for start in collection.start_urls:
+            self.starts.setdefault((start.url.host, start.url.port), start)
+        self._start_hosts = {host for host, _ in self.starts}
+        limits = collection.limits
+        self._to_start_hosts = limits.index_entire_site or not limits.follow_offsite_links
+        self._matcher = DomainMatcher(self.domain, case_sensitive=collection.host_case_sensitive)
+
+    def crawls(self, host: Host) -> bool:
+        if self._to_start_hosts and host[0] not in self._start_hosts:
+            return False
+        rule = self._matcher.match(*host)
+        if rule is not None and rule.action is Action.FORBID:
+            return False
+        return (rule is not None and not rule.catch_all) or host in self.starts or host in self.found.hosts
+
+    def lets_in(self, host: Host) -> _Place:
+        """The rule that names a host it crawls, or else its start URL."""
+        rule = self._matcher.match(*host)
+        start = self.starts.get(host)
+        if start is not None and (rule is None or rule.catch_all):
+            return _place_of(self.name, start)
+        if rule is not None:
+            return _Place(f"{self.name}/{rule.ref.file}", rule.ref.line, rule.column)
+        return _Place(self.name)
+
+    def shares_with(self, other: _Space) -> bool:
+        """Their documents are in one index, or they divide one global crawl space."""
+        return self.index == other.index or self.in_global_space_of(other)
+
+    def in_global_space_of(self, other: _Space) -> bool:
+        return self.global_space is not None and self.global_space == other.global_space
+
+    def global_place(self, rule: DomainRule | None) -> _Place:
+        """Where a rule of its global space stands; the file alone for None."""
+        file = _shown(self.global_file or Path(GLOBAL_RULES), self.found.collection.folder)
+        return _Place(file) if rule is None else _Place(file, rule.ref.line, rule.column)
+
+
+def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
+    """The hosts that the collections name or know, each with its ports; a rule without one means the usual two."""
+    ports: defaultdict[str, set[int]] = defaultdict(set)
+    for space in spaces:
+        for host, port in (*space.starts, *space.found.hosts):
+            ports[host].add(port)
+        for rule in _naming(space.domain):
+            ports[rule.host].update(_ports_of(rule))
+    return dict(ports)
+
+
+def _crawled_twice(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> tuple[list[Finding], set[tuple[str, str, str]]]:
+    """Hosts that two collections crawl; beside the findings (first collection, second one, host) of each."""
+    hosts: defaultdict[tuple[str, _Place, _Place], list[str]] = defaultdict(list)
+    told: set[tuple[str, str, str]] = set()
+    for host in sorted((name, port) for name, of_host in ports.items() for port in of_host):
+        crawling = [space for space in spaces if space.crawls(host)]
+        for number, second in enumerate(crawling):
+            first = next((space for space in crawling[:number] if space.shares_with(second)), None)
+            if first is not None and (first.name, second.name, host[0]) not in told:
+                told.add((first.name, second.name, host[0]))
+                hosts[first.name, first.lets_in(host), second.lets_in(host)].append(_written(host))
+    findings = []
+    for (first_name, let_in, place), names in hosts.items():
+        message = (
+            f"{_listed(names)}: crawled by {first_name} too ({let_in}), so that each refreshes and deletes what the other has; "
+            "forbid the host in one of the two"
+        )
+        findings.append(Finding(place.file, place.line, place.column, "warning", "crawled-twice", message))
+    return sorted(findings, key=lambda one: (one.file, one.line, one.message)), told
+
+
+def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]]) -> Iterator[Finding]:
+    first: dict[str, tuple[str, _Place]] = {}
+    for collection in (one.collection for one in found):
+        for start in collection.start_urls:
+            place = _place_of(collection.name, start)
+            name, there = first.setdefault(start.url.text, (collection.name, place))
+            if name != collection.name and (name, collection.name, start.url.host) not in told:
+                message = (
+                    f"{printable(start.url.text)} is a start URL of another collection too ({there}), so it is crawled twice"
+                )
+                yield Finding(place.file, place.line, place.column, "warning", "start-url-twice", message)
+
+
+def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
+    """Copies of global.rules in the collections' folders, or beside these, with other rules than the first one."""
+    copies: dict[Path, _Space] = {}
+    for space in spaces:
+        if space.global_file is not None and _is_copy(space.found.collection):
+            copies.setdefault(space.global_file, space)
+    # the one beside the collections is what the others were copied from
+    ordered = sorted(copies.values(), key=lambda one: "/" in one.global_place(None).file)
+    for space in ordered[1:]:
+        first = ordered[0]
+        if space.in_global_space_of(first):
+            continue
+        rules = zip_longest(space.global_rules or (), first.global_rules or ())
+        own, its = next((own, its) for own, its in rules if own is None or its is None or _meaning(own) != _meaning(its))
+        place = space.global_place(own)
+        message = (
+            f"{_rule_or_end(own)} here, {_rule_or_end(its)} in {first.global_place(its)}: these copies of {GLOBAL_RULES} are one global crawl "
+            "space only with the same rules in the same order; make them equal, or keep one in the folder of the collections (where two "
+            "global crawl spaces are meant, name the other one's file with CRAWLSPACE_GLOBAL_RULES)"
+        )
+        yield Finding(place.file, place.line, place.column, "warning", "global-differs", message)
+
+
+def _is_copy(collection: Collection) -> bool:
+    """Whether its global rules were found by their name, in its folder or beside it."""
+    file, folder = collection.global_file, collection.folder.resolve()
+    return file is not None and file.name == GLOBAL_RULES and file.parent.resolve() in {folder, folder.parent}
+
+
+def _meaning(rule: DomainRule) -> tuple[str, str]:
+    return rule.action.value, rule.target
+
+
+def _rule_or_end(rule: DomainRule | None) -> str:
+    return "no further rule" if rule is None else quoted(rule.ref.text)
+
+
+def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
+    """Collections that share an index and not the rules that say which hosts the others have."""
+    first: dict[Path, _Space] = {}
+    for space in spaces:
+        other, collection = first.setdefault(space.index, space), space.found.collection
+        if other is space or space.in_global_space_of(other):
+            continue
+        line, column = where_set(collection.folder, "CRAWLSPACE_INDEX_FILE")
+        message = (
+            f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host given "
+            "from one to the other loses its documents; put one global.rules into the folder of the collections"
+        )
+        file = f"{collection.name}/settings.py" if line else collection.name
+        yield Finding(file, line, column, "warning", "index-shared", message)
+
+
+def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
+    """What a global crawl space allows and no collection crawls: hosts that its rules name, and hosts that were crawled once."""
+    seen: set[tuple[tuple[str, str], ...]] = set()
+    for space in spaces:
+        rules = space.global_rules
+        if rules is None or space.global_space is None or space.global_space in seen:
+            continue
+        seen.add(space.global_space)
+        matcher = DomainMatcher(rules, case_sensitive=space.found.collection.host_case_sensitive)
+        named = {(rule.host, port) for rule in _naming(rules) for port in _ports_of(rule)}
+        known = {host for one in spaces for host in (*one.found.hosts, *one.found.given_up)}
+        hosts: defaultdict[DomainRule, list[str]] = defaultdict(list)
+        for host in sorted(named | known):
+            rule = matcher.match(*host)
+            if rule is None or rule.action is Action.FORBID or any(one.crawls(host) for one in spaces):
+                continue
+            # Where a rule names no port, a collection that crawls the host on another port has it.
+            if (
+                host in named
+                and host not in known
+                and any(one.crawls((host[0], p)) for one in spaces for p in _others(host, ports))
+            ):
+                continue
+            if _written(host) not in hosts[rule]:
+                hosts[rule].append(_written(host))
+        for rule, names in sorted(hosts.items(), key=lambda one: one[0].ref.line):
+            message = (
+                f"{_listed(names)}: allowed by {quoted(rule.ref.text)} and crawled by no collection, so that documents would stay in the "
+                "index unrefreshed; have a collection crawl the host, or forbid it here"
+            )
+            yield Finding(space.global_place(None).file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)
+
+
+def _outside_global_space(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
+    """Hosts that a collection names, starts at or knows and crawls, and that its global crawl space does not allow."""
+    for space in spaces:
+        if space.global_rules is None:
+            continue
+        hosts: defaultdict[_Place, list[str]] = defaultdict(list)
+        for host in sorted(_crawled_outside(space, space.global_rules, ports)):
+            named = hosts[space.lets_in(host)]
+            if _written(host) not in named:
+                named.append(_written(host))
+        for place, names in sorted(hosts.items()):
+            message = (
+                f"{_listed(names)}: crawled by {space.name} and not allowed by {space.global_place(None).file}, so that documents would leave "
+                "the index if the host were given to another collection; allow the host there, or forbid it here"
+            )
+            yield Finding(place.file, place.line, place.column, "warning", "outside-global", message)
+
+
+def _crawled_outside(space: _Space, rules: Sequence[DomainRule], ports: dict[str, set[int]]) -> set[Host]:
+    matcher = DomainMatcher(rules, case_sensitive=space.found.collection.host_case_sensitive)
+
+    def is_allowed(host: Host) -> bool:
+        rule = matcher.match(*host)
+        return rule is not None and rule.action is Action.ALLOW
+
+    global_ports: defaultdict[str, set[int]] = defaultdict(set)
+    for rule in _naming(rules):
+        global_ports[rule.host].update(_ports_of(rule))
+    hosts = {*space.starts, *space.found.hosts}
+    for rule in _naming(space.domain):
+        if rule.port is not None:
+            hosts.add((rule.host, rule.port))
+        # Where a rule names no port, it is enough that the global crawl space has the host on any.
+        elif not any(is_allowed((rule.host, port)) for port in _others((rule.host, 0), ports) | global_ports[rule.host]):
+            hosts.update((rule.host, port) for port in _ports_of(rule))
+    return {host for host in hosts if space.crawls(host) and not is_allowed(host)}
+
+
+def _others(host: Host, ports: dict[str, set[int]]) -> set[int]:
+    return {*DEFAULT_PORTS.values(), *ports.get(host[0], ())}
+
+
+def _naming(rules: Iterable[DomainRule]) -> Iterator[DomainRule]:
+    """The rules that allow one host."""
+    return (rule for rule in rules if rule.action is Action.ALLOW and "*" not in rule.host)
+
+
+def _ports_of(rule: DomainRule) -> Iterable[int]:
+    return DEFAULT_PORTS.values() if rule.port is None else (rule.port,)
+
+
+def _host(site: str) -> Host:
+    host, _, port = site.rpartition(":")
+    return host, int(port)
+
+
+def _written(host: Host) -> str:
+    return host[0] if host[1] in DEFAULT_PORTS.values() else f"{host[0]}:{host[1]}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _place_of(name: str, start: StartUrl) -> _Place:
+    file, _, line = start.where.rpartition(":")
+    return _Place(f"{name}/{file}", int(line), 1)
+
+
+def _shown(global_file: Path, folder: Path) -> str:
+    """The name of a global.rules: with its collection if it is that one's own, alone if it lies beside the collections."""
+    base, where = folder.parent.resolve(), global_file.parent.resolve() / global_file.name
+    return where.relative_to(base).as_posix() if where.is_relative_to(base) else str(global_file)

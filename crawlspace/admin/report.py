@@ -1,0 +1,243 @@
+"""What a collection has come to: its numbers, and what is known of each URL, as people and programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Protocol
+
+from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.state.duplicates import is_left
+from crawlspace.state.store import Counts
+from crawlspace.state.who_crawls import Crawler
+
+LEASED = "leased"
+"""Shown in place of the state of a URL that is out for fetching."""
+STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if state is not State.PENDING))
+
+
+_NONE: Mapping[str, SiteReport] = {}
+
+
+class ReadableStore(Protocol):
+    def get_by_id(self, id: int) -> UrlState | None: ...
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
+    ) -> Iterator[UrlState]: ...
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
+
+    def counts(self) -> Counts: ...
+
+    def refusals(self) -> Mapping[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One URL as it is remembered; `duplicate_of` is the URL that stands for it in the index, where that is another one."""
+
+    state: UrlState
+    duplicate_of: str | None
+    site: SiteReport | None = None
+    """Where its site cannot be reached."""
+    left_to_others: bool = False
+    """It has no document, and the index has one of it all the same: left there for another collection."""
+
+    @property
+    def status(self) -> int | None:
+        """The status code; of a pending URL that of its site, where that is why it waits."""
+        if self.state.state is State.PENDING and self.site is not None:
+            return self.site.row.status
+        return self.state.status
+
+    @property
+    def held(self) -> Held | None:
+        """Why its deletion is held, by itself or with its whole site."""
+        if self.state.held is None and self.state.indexed and self.site is not None and self.site.held:
+            return Held.HOST
+        return self.state.held
+
+    def as_json(self) -> dict[str, object]:
+        state = self.state
+        return {
+            "url": state.url,
+            "state": label_of(state),
+            "status": self.status,
+            "depth": state.depth,
+            "source": state.source.label,
+            "shift": state.shift,
+            "priority": priority(state.source, state.shift),
+            "errors": state.errors,
+            "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
+            "indexed": state.indexed,
+            "left_to_others": self.left_to_others,
+            "held": None if self.held is None else self.held.label,
+            "duplicate_of": self.duplicate_of,
+        }
+
+
+def label_of(state: UrlState) -> str:
+    """The state, or `leased`: one of STATE_LABELS."""
+    return state.state.label if state.lease_until is None else LEASED
+
+
+def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> Known:
+    """Return what is remembered of a URL, with the URL that stands for it. `sites` are those that cannot be reached."""
+    winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
+    left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
+    return Known(state, None if winner is None else winner.url, sites.get(state.site), left)
+
+
+def known_urls(
+    store: ReadableStore,
+    *,
+    label: str | None = None,
+    statuses: range | None = None,
+    host: str | None = None,
+    held: bool = False,
+    sites: Sequence[SiteReport] = (),
+) -> Iterator[Known]:
+    """Yield what is known of the URLs that were asked for, in order of discovery, without holding them in memory.
+
+    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port; `held` wants those in the index
+    whose deletion is held. `sites` are those that cannot be reached.
+    """
+    dead = {one.row.site: one for one in sites}
+    of_pending = {one.row.status for one in sites}
+    site = host if host is not None and host.rpartition(":")[2].isdigit() else None
+    states = store.urls(
+        state=None if label in (None, LEASED) else State[label.upper()],
+        leased=label == LEASED,
+        status=statuses.start if statuses is not None and len(statuses) == 1 and statuses.start not in of_pending else None,
+        host=host if host is None or site is None else host.rpartition(":")[0],
+        held=held and not held_sites(sites),
+    )
+    for state in states:
+        if label in (None, label_of(state)) and site in (None, state.site):
+            one = known(state, store, dead)
+            if (statuses is None or (one.status is not None and one.status in statuses)) and (
+                not held or ((state.indexed or one.left_to_others) and one.held is not None)
+            ):
+                yield one
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The numbers of a collection. `crawling` is the process that crawls it now, `since` when it began."""
+
+    collection: str
+    urls: Mapping[str, int]
+    """By label; every label is there."""
+    status: Mapping[int, int]
+    refused: Mapping[str, int]
+    """Refused candidates by reason, over all runs."""
+    documents: int
+    outbox: int
+    parked: int
+    hosts: int
+    crawling: int | None = None
+    since: int | None = None
+    held: Mapping[Held, int] = field(default_factory=dict)
+    """Documents in the index whose deletion is held, by the reason."""
+    workers: Sequence[Crawler] | None = None
+    """Who crawls it now, where several may."""
+    unreachable: Sequence[SiteReport] = ()
+    left_to_others: int = 0
+    """Documents in the index that were left there for another collection; they are not among `documents`."""
+
+    @property
+    def known(self) -> int:
+        return sum(self.urls.values())
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "collection": self.collection,
+            "crawling": self.crawling,
+            "since": None if self.since is None else iso(self.since),
+            **({} if self.workers is None else {"workers": [_worker_as_json(one) for one in self.workers]}),
+            "urls": dict(self.urls),
+            "status": {str(code): count for code, count in sorted(self.status.items())},
+            "refused": dict(sorted(self.refused.items())),
+            "index": {
+                "documents": self.documents,
+                "left_to_others": self.left_to_others,
+                "outbox": self.outbox,
+                "held": sum(self.held.values()),
+                "parked": self.parked,
+            },
+            "held": {reason.label: self.held.get(reason, 0) for reason in Held},
+            "hosts": self.hosts,
+            "unreachable": [site.as_json() for site in self.unreachable],
+        }
+
+
+def report(
+    collection: str,
+    store: ReadableStore | None,
+    *,
+    crawlers: Sequence[Crawler] = (),
+    is_shared: bool = False,
+    sites: Sequence[SiteReport] = (),
+) -> Report:
+    """Return the numbers of a collection; all are 0 where it has no store yet. Of those who crawl it, the first began first."""
+    counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
+    return Report(
+        collection=collection,
+        urls={label: counts.by_state.get(label, 0) for label in STATE_LABELS},
+        status=dict(counts.by_status),
+        refused={} if store is None else dict(store.refusals()),
+        documents=counts.indexed,
+        left_to_others=counts.left_to_others,
+        outbox=counts.outbox,
+        parked=counts.parked,
+        hosts=counts.hosts,
+        crawling=crawlers[0].process if crawlers else None,
+        since=crawlers[0].since if crawlers else None,
+        held={} if store is None else held_by_reason(store, sites),
+        workers=crawlers if is_shared else None,
+        unreachable=sites,
+    )
+
+
+def _worker_as_json(crawler: Crawler) -> dict[str, object]:
+    share = crawler.share
+    assert share is not None  # all that share a collection have one
+    return {
+        "host": share.host,
+        "process": crawler.process,
+        "since": iso(crawler.since),
+        "silent_s": round(share.silent_s, 1),
+        "sites": share.sites,
+        "urls": share.urls,
+        "fetched": share.fetched,
+        "errors": share.errors,
+        "documents": share.documents,
+        "per_second": round(share.per_second, 2),
+    }
+
+
+def status_sentence(code: int) -> str:
+    """What a status code means, whether it is HTTP's or the crawler's own; empty for one that nobody has defined."""
+    try:
+        return Status(code).sentence
+    except ValueError:
+        pass
+    try:
+        return HTTPStatus(code).phrase
+    except ValueError:
+        return ""
+
+
+def iso(seconds: int) -> str:
+    """A time as in 2025-06-15T14:26:40Z."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

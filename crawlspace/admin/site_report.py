@@ -1,0 +1,82 @@
+"""Sites that gave no answer in their last runs, as people and programs read them: since when, why, and how many documents depend on each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from crawlspace.model import Held, UrlState
+from crawlspace.plural import counted
+from crawlspace.state.unreachable import UnreachableSite, cause_of
+
+
+class SiteStore(Protocol):
+    def unreachable(self) -> list[UnreachableSite]: ...
+    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
+
+
+class HeldStore(Protocol):
+    def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SiteReport:
+    """One site that cannot be reached. `documents` are those of the index; where `held`, they leave by approval only."""
+
+    row: UnreachableSite
+    documents: int
+    held: bool
+
+    @property
+    def cause(self) -> str:
+        return cause_of(self.row.status)
+
+    @property
+    def since(self) -> str:
+        """In the time of this machine."""
+        return f"{datetime.fromtimestamp(self.row.since).astimezone():%Y-%m-%d %H:%M}"
+
+    @property
+    def sentence(self) -> str:
+        """`connection refused or lost (612) since 2026-11-20 14:00, in 5 runs: 1,169 documents are held`"""
+        documents = "no document depends on it"
+        if self.documents and self.held:
+            documents = counted(self.documents, "document is held", "documents are held")
+        elif self.documents:
+            documents = counted(self.documents, "document depends on it", "documents depend on it")
+        return f"{self.cause} ({self.row.status}) since {self.since}, in {counted(self.row.runs, 'run')}: {documents}"
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "site": self.row.site,
+            "status": self.row.status,
+            "since": datetime.fromtimestamp(self.row.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "runs": self.row.runs,
+            "documents": self.documents,
+            "held": self.held,
+        }
+
+
+def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
+    """Return the sites that cannot be reached, those with the most documents first; `only` is the one asked for."""
+    rows = [row for row in store.unreachable() if only in (None, row.site)]
+    documents = store.documents([row.site for row in rows])
+    found = [SiteReport(row, documents[row.site], row.is_held(max_temporary_errors)) for row in rows]
+    return sorted(found, key=lambda one: (-one.documents, one.row.site))
+
+
+def held_sites(sites: Iterable[SiteReport]) -> dict[str, SiteReport]:
+    """Return those of the sites whose documents are held, by name."""
+    return {one.row.site: one for one in sites if one.held and one.documents}
+
+
+def held_by_reason(store: HeldStore, sites: Sequence[SiteReport] = ()) -> Mapping[Held, int]:
+    """Return how many documents are in the index whose deletion is held, for each reason that there is."""
+    whole = held_sites(sites)
+    found = Counter(state.held for state in store.urls(held=True) if state.held is not None and state.site not in whole)
+    if whole:
+        found[Held.HOST] += sum(one.documents for one in whole.values())
+    return found

@@ -1,0 +1,383 @@
+"""What a person changes by command: deletions that are held, what is due, what is known at all. A crawl may be running beside it.
+
+Ids are gathered first and then changed a thousand at a time, so that a crawl beside never waits for long; it notices what was done by
+the store's version. A URL that is being fetched at that moment is left alone, because its outcome decides, unless it is to be forgotten.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from msgspec import structs
+
+from crawlspace.clock import Clock, SystemClock
+from crawlspace.crawl.admission import Admission
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.run import describe_refusal
+from crawlspace.decision import Reason
+from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain, OrderSource
+from crawlspace.index.owners import OwnersUnknown
+from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
+from crawlspace.plural import counted
+from crawlspace.printable import printable, quoted
+from crawlspace.state.lifecycle import approved, discarded, pending_again
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.sqlite.file import Upgrade, upgrade
+from crawlspace.state.store import Change, Effects, KnownUrl
+from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+_BATCH = 1_000
+_PAGE = 5_000
+_ERRORS = (State.GONE, State.FAILED)
+
+
+class Left(StrEnum):
+    """Why a URL was left as it is; the value says it of a number of them."""
+
+    FETCHED_NOW = "are being fetched at this moment, which decides; run it again afterwards"
+    OUTSIDE = "are outside the crawl space, and are left as they are"
+    PENDING = "wait to be fetched for the first time, in source user, and are due anyhow"
+
+
+@dataclass(slots=True)
+class Made:
+    """What was done, in numbers of URLs."""
+
+    changed: int = 0
+    renewed: int = 0
+    """Those among them that are pending again, as if they had just been found."""
+    left: Counter[Left] = field(default_factory=Counter)
+
+    def count(self, outcome: Change | Left | None) -> None:
+        """Take in what became of one URL."""
+        if isinstance(outcome, Left):
+            self.left[outcome] += 1
+        elif outcome is not None:
+            self.changed += 1
+            self.renewed += outcome.state.state is State.PENDING and not outcome.forget
+
+    def add(self, other: Made) -> None:
+        """Take in what was done besides."""
+        self.changed += other.changed
+        self.renewed += other.renewed
+        self.left += other.left
+
+    def of_the_rest(self) -> Iterator[str]:
+        """Yield what is to be said of the URLs that were left as they are."""
+        yield from (f"{count:,} {why.value}" for why, count in self.left.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Known URLs that fit all that is given. `prefix` is in normal form, `host` may carry a port."""
+
+    prefix: str | None = None
+    host: str | None = None
+    statuses: range | None = None
+    errors: bool = False
+    """Their last fetch ended in an error."""
+
+    def fits(self, known: KnownUrl) -> bool:
+        return (
+            (self.prefix is None or known.url.startswith(self.prefix))
+            and self.host in (None, known.site, known.site.rpartition(":")[0])
+            and (self.statuses is None or (known.status is not None and known.status in self.statuses))
+            and (not self.errors or known.state in _ERRORS)
+        )
+
+
+class Changeable(Protocol):
+    """As much of a store as a command changes."""
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def urls(self, *, host: str | None = None, held: bool = False) -> Iterator[UrlState]: ...
+    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+def _nobody(number: int) -> None:
+    """Told of how many URLs have been dealt with."""
+
+
+class Upkeep:
+    """Changes the URLs of one collection. `crawled` says that a crawl runs beside; `told` hears how many have been dealt with."""
+
+    def __init__(self, store: Changeable, *, clock: Clock, crawled: bool = False, told: Callable[[int], None] = _nobody) -> None:
+        self._store = store
+        self._now = int(clock.now())
+        self._crawled = crawled
+        self._told = told
+
+    def approve(self, reason: Held | None = None) -> Made:
+        """Send the held deletions, all or those held for one reason. Where a duplicate takes the place of a page and is held too, it goes with it."""
+
+        def sent(state: UrlState) -> Change | None:
+            if state.held is None or reason not in (None, state.held):
+                return None
+            transition = approved(state, now=self._now)
+            return Change(transition.state, forget=transition.forget)
+
+        made = Made()
+        while ids := self._held(reason):
+            step = self._revise(ids, sent)
+            made.changed += step.changed
+            made.left = step.left
+            if not step.changed:
+                break
+        return made
+
+    def discard(self, reason: Held | None = None) -> Made:
+        """Drop the held deletions, all or those held for one reason.
+
+        Those that the rules ask for are held again by the next start, unless the rules are mended: it judges all URLs anew.
+        """
+
+        def dropped(state: UrlState) -> Change | None:
+            if state.held is None or reason not in (None, state.held):
+                return None
+            return Change(discarded(state).state, keep_in_index=True)  # also where it was left there for another collection
+
+        if reason in (None, Held.RULES) and self._held(Held.RULES):
+            self._store.set_meta(RULES_HASH, "")  # first: killed half-way, the next start judges anew, too
+        return self._revise(self._held(reason), dropped)
+
+    def approve_site(self, site: str) -> Made:
+        """Delete the documents of a site that cannot be reached, and forget their URLs; a link brings them back."""
+        made = Made()
+        while ids := array(
+            "q", (state.id for state in self._store.urls(host=_host(site)) if state.site == site and state.indexed)
+        ):
+            step = self._revise(ids, lambda state: _forgotten(state) if state.indexed else None)
+            made.changed += step.changed
+            made.left = step.left
+            if not step.changed:
+                break
+        return made
+
+    def discard_site(self, site: str) -> Made:
+        """Keep the documents of a site that cannot be reached: its runs without an answer count from none again."""
+        made = Made(changed=self._store.documents([site])[site])
+        self._store.set_unreachable(site, None)
+        return made
+
+    def recrawl(self, ids: Sequence[int]) -> Made:
+        """Have URLs be due now, in source user, and fetched whole. What is outside the crawl space is left alone."""
+
+        def due(state: UrlState) -> Change | Left:
+            if is_outside(state):
+                return Left.OUTSIDE
+            if state.state is State.PENDING:
+                return Left.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
+            return Change(structs.replace(state, rules=0, next_fetch=self._now, asked=True))
+
+        return self._revise(ids, due)
+
+    def forget(self, ids: Sequence[int]) -> Made:
+        """Remove URLs from what is known, and their documents from the index."""
+        return self._revise(ids, _forgotten, even_fetched=True)
+
+    def clear_errors(self) -> Made:
+        """Have what ended in an error be as if it had not: pending where it has no document, else due now with no errors."""
+
+        def cleared(state: UrlState) -> Change | Left | None:
+            if state.state not in _ERRORS:
+                return None  # another process was faster
+            if is_outside(state):
+                return Left.OUTSIDE
+            if state.checksum is None:
+                return Change(pending_again(state))
+            return Change(
+                structs.replace(
+                    state, errors=0, retries=0, held=None, held_mark=0, next_fetch=at_once(self._now, state.fetched_at)
+                )
+            )
+
+        return self._revise(self.select(Selection(errors=True)), cleared)
+
+    def enter(self, url: Url, admission: Admission) -> str | None:
+        """Enter an unknown URL as one that a person submits; return why not, where the rules or a limit refuse it."""
+        candidate = Candidate(url.text, Source.USER, base_host_as_written=url.host_as_written)
+        new, refused = admission.candidates([candidate])
+        if refused:
+            return describe_refusal(refused[0])
+        if not new:
+            return f"{printable(url.text)} is refused: {Reason.URLS_PER_HOST.sentence}"
+        self._store.discover(new, now=self._now)
+        return None
+
+    def select(self, selection: Selection) -> array[int]:
+        """Return the ids of the known URLs that fit, in order of discovery."""
+        ids = array("q")
+        last = seen = 0
+        while page := self._store.scan(last, _PAGE):
+            ids.extend(known.id for known in page if selection.fits(known))
+            last = page[-1].id
+            seen += len(page)
+            self._told(seen)
+        return ids
+
+    def _held(self, reason: Held | None) -> array[int]:
+        return array("q", (state.id for state in self._store.urls(held=True) if reason in (None, state.held)))
+
+    def _revise(
+        self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
+    ) -> Made:
+        made = Made()
+        for first in range(0, len(ids), _BATCH):
+            outcomes: dict[int, Change | Left | None] = {}
+            ask = partial(self._outcome, change, even_fetched, outcomes)
+            self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
+            for outcome in outcomes.values():
+                made.count(outcome)
+            self._told(min(first + _BATCH, len(ids)))
+        return made
+
+    def _outcome(
+        self,
+        change: Callable[[UrlState], Change | Left | None],
+        even_fetched: bool,  # noqa: FBT001 - bound by position
+        outcomes: dict[int, Change | Left | None],
+        state: UrlState,
+    ) -> Change | None:
+        """Note what becomes of a URL. A store that finds one changed meanwhile asks again, and the last answer holds."""
+        is_fetched = self._crawled and state.lease_until is not None and not even_fetched
+        outcome = outcomes[state.id] = Left.FETCHED_NOW if is_fetched else change(state)
+        return None if isinstance(outcome, Left) else outcome
+
+
+def is_outside(state: UrlState) -> bool:
+    """Whether a known URL is outside the crawl space, its deletion held or discarded perhaps: then nothing but a start brings it back."""
+    asleep = state.state is not State.PENDING and state.next_fetch is None
+    return asleep or state.held is Held.RULES or state.status in OUT_OF_SPACE
+
+
+def read_url(text: str) -> Url:
+    """Read a URL as a person gives it. Raises UsageError."""
+    try:
+        return parse(text)
+    except MalformedUrl as error:
+        raise UsageError(f"{quoted(text)} is no URL to work with: {error}") from error
+
+
+def read_prefix(text: str) -> str:
+    """Return what URLs begin with, scheme and host in normal form. Raises UsageError."""
+    scheme, mark, rest = text.partition("://")
+    if not mark or scheme.lower() not in DEFAULT_PORTS:
+        raise UsageError(f"--prefix is {quoted(text)}; write what the URLs begin with, as in http://www.example.com/archive/")
+    host, slash, path = rest.partition("/")
+    if not slash:
+        return f"{scheme}://{host}".lower()
+    return read_url(f"{scheme}://{host}/").text + path
+
+
+class Stopped(CrawlspaceError):
+    """A person has stopped what was under way before it was done, with Ctrl-C."""
+
+    exit_status = 130
+
+
+def bring_up_to_date(file: Path) -> None:
+    """Bring a state file that an older version has written up to date, and tell so on stderr; do nothing with any other, or none.
+
+    Raises StoreLocked while it is crawled, Stopped for Ctrl-C, and what opening raises; the file is as it was then.
+    """
+    count: LiveCount | None = None
+
+    def hears(upgrade: Upgrade) -> None:
+        nonlocal count
+        if count is None:
+            sys.stderr.write(f"{upgrade}\n")
+            count = LiveCount(sys.stderr, SystemClock())
+        count(upgrade.done)
+
+    try:
+        upgrade(file, hears)
+    except KeyboardInterrupt:
+        raise Stopped(f"stopped: {file} is as it was") from None
+    finally:
+        if count is not None:
+            count.erase()
+
+
+CRAWL_TELLS = "the crawl that runs at this moment tells the index"
+Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Opens a time in which nobody else sends the index anything, or raises StoreLocked; what it gives is called to go on having it."""
+
+
+def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, alone: Alone) -> str:
+    """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits.
+
+    Of two that send, one could overtake the other.
+    """
+    waiting = store.backlog(SINK)
+    if not waiting:
+        return ""
+    if not index_file.exists():
+        return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is not there: {index_file}"
+    with ExitStack() as stack:
+        try:
+            go_on = stack.enter_context(alone())
+        except StoreLocked:
+            return CRAWL_TELLS
+        try:
+            index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
+        except OwnersUnknown:
+            return (
+                f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl, which brings it up to date"
+            )
+        drain = Drain(store, index, clock)
+        while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
+            go_on()
+    left = store.backlog(SINK)
+    return (
+        f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index has followed"
+    )
+
+
+class LiveCount:
+    """Shows how far a long change has come, from its third second on: a line that changes on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._on_terminal = stream.isatty()
+        self._next = clock.monotonic() + 2.0
+
+    def __call__(self, number: int) -> None:
+        now = self._clock.monotonic()
+        if now < self._next:
+            return
+        self._next = now + (0.25 if self._on_terminal else 10.0)
+        # The line is erased first, and what comes next is written over it.
+        self._stream.write(f"\r\x1b[K{counted(number, 'URL')} \r" if self._on_terminal else f"{counted(number, 'URL')} so far\n")
+        self._stream.flush()
+
+    def erase(self) -> None:
+        """Leave nothing of it on a terminal, where what comes next may be shorter."""
+        if self._on_terminal:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def _host(site: str) -> str:
+    return site.rpartition(":")[0]
+
+
+def _forgotten(state: UrlState) -> Change:
+    return Change(state, forget=True)

@@ -1,0 +1,375 @@
+"""The only reader of settings and collection files: one frozen, typed, validated value a collection.
+
+Scrapy gives `None` for an unknown setting, so a slip of the pen would go unnoticed; here an unknown `CRAWLSPACE_` name and a value
+out of range are errors that say what was meant.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from hashlib import blake2b
+from pathlib import Path
+
+from crawlspace import settings as defaults
+from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
+from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
+from crawlspace.config.scrapy_settings import check_scrapys_settings
+from crawlspace.config.sites import SiteTable, read_sites
+from crawlspace.config.store_url import read_store_url
+from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
+from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
+from crawlspace.errors import ConfigError, SettingError, UnknownCollection
+from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
+from crawlspace.frontier.site_queue import Backoff, GivingUp
+from crawlspace.frontier.source_weights import NAME as SOURCE_WEIGHTS
+from crawlspace.frontier.source_weights import read_weights
+from crawlspace.model import Source
+from crawlspace.parsing import (
+    boolean,
+    choice_of,
+    duration,
+    integer,
+    one_of,
+    optional_boolean,
+    optional_integer,
+    text,
+    words,
+)
+from crawlspace.printable import quoted
+from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.state.error_policy import NAME as HTTP_ERRORS
+from crawlspace.state.error_policy import read_error_rules
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.urls import DEFAULT_PORTS
+
+PREFIX = "CRAWLSPACE_"
+LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
+
+
+class RefreshMode(StrEnum):
+    """What the start of a cycle does (CRAWLSPACE_REFRESH_CYCLE)."""
+
+    SCRATCH = "scratch"
+    """Pending URLs are forgotten, and everything known is fetched anew, from the start URLs on."""
+    APPEND = "append"
+    """Everything known is due, behind what is still pending."""
+    PRIORITIZED = "prioritized"
+    """As append, the start URLs first."""
+    SOFT = "soft"
+    """As append, but not before the last cycle is worked off."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentSettings:
+    link_tags: frozenset[str]
+    max_links: int
+    checksum_cut_off: int
+    checksum_title: bool
+    obey_meta_robots: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Everything that is configured for one collection. Durations are seconds, sizes bytes."""
+
+    name: str
+    folder: Path
+    data_folder: Path
+    index_file: Path
+    start_urls: tuple[StartUrl, ...]
+    rules: CrawlRules
+    rules_file: Path | None
+    global_rules: CrawlRules | None
+    """The global crawl space: domain rules only. None where there is no such file, which is not the same as one without rules."""
+    global_file: Path | None
+    action_rules: CompiledActions | None
+    """Those of rules.xml; None where there are none and every URL is accepted, indexed and followed."""
+    limits: Limits
+    host_case_sensitive: bool
+    sites: SiteTable
+    credential_hosts: CredentialHosts
+    content: ContentSettings
+    soft_errors: SoftErrors
+    policy: RecrawlPolicy
+    continuous: bool
+    """The crawl goes on when nothing is left to do."""
+    refresh_cycle_s: int
+    """0: no cycles; each page has an interval of its own."""
+    refresh_mode: RefreshMode
+    max_deletions: int
+    max_deletions_percent: int
+    """Deletions at once are too many when they are more than this share of the indexed documents, and more than `max_deletions`."""
+    robots_obey: bool
+    robots_ttl_s: float
+    user_agent: str
+    robots_agent: str
+    """The name robots.txt is asked with."""
+    lease_s: int
+    max_redirects: int
+    max_backlog: int
+    weights: Mapping[Source, int]
+    timetable: Timetable | None
+    """Delays by the time of the week."""
+    max_sites: int | None
+    share_address_delay: bool
+    robots_delay_max_s: float
+    backoff: Backoff
+    giving_up: GivingUp
+    metadata_along_links: bool
+    store_url: str
+    """Empty: a file in the data folder."""
+    worker_timeout_s: float
+
+    @property
+    def store_file(self) -> Path:
+        return self.data_folder / "state.db"
+
+    @property
+    def content_hash(self) -> str:
+        """Hexadecimal; another value means that a page which has not changed may yield another document, other links or another status."""
+        content = self.content
+        fields = (
+            sorted(content.link_tags),
+            content.max_links,
+            content.checksum_cut_off,
+            content.checksum_title,
+            content.obey_meta_robots,
+            self.robots_obey,
+            self.user_agent.partition("/")[0],  # robots directives may name it
+            self.soft_errors.content_hash,
+        )
+        return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
+
+
+def collection_names(folder: str | Path) -> list[str]:
+    """The collections, sorted: the folders below CRAWLSPACE_COLLECTIONS_DIR whose names don't begin with "." or "_".
+
+    Raises ConfigError when it cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name[0] not in "._" and entry.is_dir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"{folder}, where the collections are, cannot be read: {error.strerror}") from error
+
+
+def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
+    """Return the folder of a collection. Raises UnknownCollection with the names there are."""
+    base = Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"]))
+    folder = base / name
+    known = collection_names(base)
+    if name in known:
+        return folder
+    near = get_close_matches(name, known, 1)
+    if near:
+        way_out = f"did you mean {near[0]!r}?"
+    else:
+        there = f"there are: {', '.join(known)}" if known else "there are none yet"
+        way_out = f"{there}. `scrapy startcollection {name} URL` makes one"
+    raise UnknownCollection(f"no collection {quoted(name)} in {base}: {way_out}")
+
+
+def read_settings_file(folder: Path) -> dict[str, object]:
+    """Run a collection's settings.py and return its upper-case names. Raises ConfigError naming file and line."""
+    path = folder / "settings.py"
+    if not is_there(path):
+        return {}
+    read_bytes(path)  # what hinders this is told better here than where Python opens it
+    try:
+        names = runpy.run_path(str(path))
+    except SyntaxError as error:
+        raise ConfigError(f"{path}:{error.lineno}: {error.msg}") from error
+    except (Exception, SystemExit) as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            what = f"the file ends the program ({what}); a settings file only sets names"
+        raise ConfigError(f"{path}:{lines[-1] if lines else 1}: {what}") from error
+    return {name: value for name, value in names.items() if name.isupper()}
+
+
+def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
+    """Read and check everything a collection is configured with.
+
+    `settings` are the project's, already overlaid with the collection's settings.py and the command line.
+    Raises UnknownCollection, SettingError, ConfigError, RuleFileError.
+    """
+    folder = collection_folder(name, settings)
+    refuse_unknown_names(settings)
+    return configured(folder, settings, read_all_rules(folder, settings), read_start_urls(folder, settings))
+
+
+def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:
+    """Return the collection of a folder whose rules and start URLs have been read. Raises SettingError, ConfigError."""
+    data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
+    index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
+    limits = read_limits(settings)
+    check_scrapys_settings(settings)
+    share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
+    robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
+    give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
+    continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
+    meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
+    return Collection(
+        name=folder.name,
+        folder=folder,
+        data_folder=data_folder,
+        index_file=Path(index_file) if index_file else data_folder / "index.db",
+        start_urls=start_urls,
+        rules=rules.rules,
+        rules_file=rules.rules_file,
+        global_rules=rules.global_rules,
+        global_file=rules.global_file,
+        action_rules=compile_actions(rules.action_rules, settings),
+        limits=limits,
+        host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
+        sites=read_sites(settings, limits),
+        credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
+        content=ContentSettings(
+            link_tags=frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS)),
+            max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
+            checksum_cut_off=integer("CRAWLSPACE_CHECKSUM_CUT_OFF", settings["CRAWLSPACE_CHECKSUM_CUT_OFF"], low=0),
+            checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),
+            obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
+        ),
+        soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
+        policy=_policy(settings),
+        continuous=continuous,
+        refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
+        refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
+        max_deletions=integer("CRAWLSPACE_MAX_DELETIONS", settings["CRAWLSPACE_MAX_DELETIONS"], low=0),
+        max_deletions_percent=integer(
+            "CRAWLSPACE_MAX_DELETIONS_PERCENT", settings["CRAWLSPACE_MAX_DELETIONS_PERCENT"], low=0, high=100
+        ),
+        robots_obey=robots_obey,
+        robots_ttl_s=duration("CRAWLSPACE_ROBOTS_TTL", settings["CRAWLSPACE_ROBOTS_TTL"], low=60),
+        user_agent=text("USER_AGENT", settings["USER_AGENT"]),
+        robots_agent=_robots_agent(settings),
+        lease_s=round(duration("CRAWLSPACE_LEASE_S", settings["CRAWLSPACE_LEASE_S"], low=10)),
+        max_redirects=_redirects(settings),
+        max_backlog=integer("CRAWLSPACE_MAX_BACKLOG", settings["CRAWLSPACE_MAX_BACKLOG"], low=100),
+        weights=read_weights(settings[SOURCE_WEIGHTS]),
+        timetable=read_timetable(
+            "CRAWLSPACE_VARIABLE_DELAY",
+            settings["CRAWLSPACE_VARIABLE_DELAY"],
+            zone=read_zone("CRAWLSPACE_TIMEZONE", settings["CRAWLSPACE_TIMEZONE"]),
+        ),
+        max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
+        share_address_delay=share_address_delay,
+        robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
+        backoff=Backoff(
+            duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
+            duration("CRAWLSPACE_BACKOFF_MAX", settings["CRAWLSPACE_BACKOFF_MAX"], low=0),
+            give_up_s,
+        ),
+        giving_up=GivingUp(
+            integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
+            give_up_s,
+            continuous=continuous,
+        ),
+        metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
+        store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
+        worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
+    )
+
+
+def known_names() -> list[str]:
+    """Every setting of ours, as `crawlspace/settings.py` has them."""
+    return sorted([*(name for name in vars(defaults) if name.startswith(PREFIX)), "CRAWLSPACE_START_URLS"])
+
+
+def refuse_unknown_names(names: Iterable[str]) -> None:
+    """Raise SettingError for a CRAWLSPACE_ name that doesn't exist, with the nearest one that does."""
+    known = known_names()
+    for name in names:
+        if name.startswith(PREFIX) and name not in known:
+            near = get_close_matches(name, known, 1, cutoff=0.75)
+            meant = f"did you mean {near[0]}?" if near else "docs/settings.md lists them all"
+            raise SettingError(f"unknown setting {name}: {meant}")
+
+
+def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object]) -> CompiledActions | None:
+    names = ("CRAWLSPACE_DEFAULT_ACCEPT", "CRAWLSPACE_DEFAULT_INDEX", "CRAWLSPACE_DEFAULT_FOLLOW")
+    accept, index, follow = (boolean(name, settings[name]) for name in names)
+    if not (rules and rules.rules) and accept and index and follow:
+        return None
+    return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow)
+
+
+def _redirects(settings: Mapping[str, object]) -> int:
+    most = integer("REDIRECT_MAX_TIMES", settings["REDIRECT_MAX_TIMES"], low=0)
+    return most if boolean("REDIRECT_ENABLED", settings.get("REDIRECT_ENABLED", True)) else 0
+
+
+def _robots_agent(settings: Mapping[str, object]) -> str:
+    own = settings.get("ROBOTSTXT_USER_AGENT")
+    return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
+
+
+def read_limits(settings: Mapping[str, object]) -> Limits:
+    extensions = words("CRAWLSPACE_EXCLUDE_EXTENSIONS", settings["CRAWLSPACE_EXCLUDE_EXTENSIONS"], separators="|, ")
+    if not extensions:
+        excluded = DEFAULT_EXCLUDED_EXTENSIONS
+    elif extensions == ["none"]:
+        excluded = frozenset()
+    else:
+        excluded = frozenset(word.lstrip(".").lower() for word in extensions)
+    return Limits(
+        schemes=frozenset(choice_of("CRAWLSPACE_SCHEMES", settings["CRAWLSPACE_SCHEMES"], tuple(DEFAULT_PORTS))),
+        max_url_length=integer("URLLENGTH_LIMIT", settings["URLLENGTH_LIMIT"], low=16, high=65_536),
+        follow_query_strings=boolean("CRAWLSPACE_FOLLOW_QUERY_STRINGS", settings["CRAWLSPACE_FOLLOW_QUERY_STRINGS"]),
+        exclude_extensions=excluded,
+        mime_types=tuple(w.lower() for w in words("CRAWLSPACE_MIME_TYPES", settings["CRAWLSPACE_MIME_TYPES"], separators="|, ")),
+        max_path_depth=optional_integer("CRAWLSPACE_MAX_PATH_DEPTH", settings["CRAWLSPACE_MAX_PATH_DEPTH"], low=0),
+        max_link_depth=integer("DEPTH_LIMIT", settings["DEPTH_LIMIT"], low=0) or None,
+        follow_offsite_links=boolean("CRAWLSPACE_FOLLOW_OFFSITE_LINKS", settings["CRAWLSPACE_FOLLOW_OFFSITE_LINKS"]),
+        index_entire_site=boolean("CRAWLSPACE_INDEX_ENTIRE_SITE", settings["CRAWLSPACE_INDEX_ENTIRE_SITE"]),
+        max_repeated_segments=integer("CRAWLSPACE_MAX_REPEATED_SEGMENTS", settings["CRAWLSPACE_MAX_REPEATED_SEGMENTS"], low=1),
+        max_urls_per_host=optional_integer("CRAWLSPACE_MAX_URLS_PER_HOST", settings["CRAWLSPACE_MAX_URLS_PER_HOST"], low=1),
+    )
+
+
+def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
+    low = round(duration("CRAWLSPACE_REFRESH_MIN", settings["CRAWLSPACE_REFRESH_MIN"], low=1))
+    high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
+    if low > high:
+        raise SettingError(f"CRAWLSPACE_REFRESH_MIN ({low} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
+    retries = boolean("RETRY_ENABLED", settings.get("RETRY_ENABLED", True))
+    return RecrawlPolicy(
+        refresh_min_s=low,
+        refresh_max_s=high,
+        retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
+        retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
+        max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
+        error_rules=read_error_rules(settings[HTTP_ERRORS]),
+        host_fetches=integer("CRAWLSPACE_HOST_FETCHES", settings["CRAWLSPACE_HOST_FETCHES"], low=1, high=60),
+        host_failed_percent=integer(
+            "CRAWLSPACE_HOST_FAILURES_PERCENT", settings["CRAWLSPACE_HOST_FAILURES_PERCENT"], low=1, high=100
+        ),
+    )
+
+
+__all__ = [
+    "Collection",
+    "ContentSettings",
+    "RefreshMode",
+    "StartUrl",
+    "collection_folder",
+    "collection_names",
+    "configured",
+    "known_names",
+    "load_collection",
+    "read_settings_file",
+    "refuse_unknown_names",
+]

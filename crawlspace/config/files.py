@@ -1,0 +1,298 @@
+"""The files of a collection but for its settings: start URLs, crawl.rules, rules.xml and global.rules, each with all its mistakes at once."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
+from crawlspace.parsing import words
+from crawlspace.printable import printable, quoted, without_credentials
+from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+GLOBAL_RULES = "global.rules"
+RULES_XML = "rules.xml"
+
+MAX_FILE = 200 * 1024 * 1024
+"""Bytes of a file of rules or start URLs."""
+MAX_START_URLS = 250_000
+"""Start URLs of a collection: each is checked, and entered, at every start."""
+_OTHER_MARKS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),  # begins like the next one
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+)
+_FIRST = re.compile(r"\s*(\S)")
+_NO_UTF_8 = re.compile("[\udc80-\udcff]")
+"""What `surrogateescape` makes of bytes that are no UTF-8."""
+_KINDS_OF_FILES = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+Rules = TypeVar("Rules")
+
+
+@dataclass(frozen=True, slots=True)
+class StartUrl:
+    """A start URL with its place in the files, and its shift (-2 first … 2 last)."""
+
+    url: Url
+    shift: int
+    where: str
+
+
+class AllRules(NamedTuple):
+    """The rules of a collection and those of its global crawl space; None where there is no file."""
+
+    rules: CrawlRules
+    rules_file: Path | None
+    global_rules: CrawlRules | None
+    global_file: Path | None
+    action_rules: ActionRuleSet | None
+
+
+def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
+    """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with every mistake of all, and what reading one of them raises."""
+    mistakes: list[Mistake] = []
+    rules: tuple[CrawlRules, Path | None, ActionRuleSet | None] = (CrawlRules(), None, None)
+    global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
+    try:
+        rules = read_own_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    try:
+        global_rules = read_global_rules(folder, settings)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return AllRules(*rules[:2], *global_rules, rules[2])
+
+
+def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
+    """Read crawl.rules and rules.xml. Raises RuleFileError with every mistake of both, and what reading one of them raises."""
+    mistakes: list[Mistake] = []
+    rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
+    action_rules: ActionRuleSet | None = None
+    try:
+        rules = read_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    try:
+        action_rules = read_action_rules(folder)
+    except RuleFileError as error:
+        mistakes += error.mistakes
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return (*rules, action_rules)
+
+
+def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
+    """Read crawl.rules; a collection without one has no rules. Raises RuleFileError, ConfigError."""
+    path = folder / "crawl.rules"
+    if not is_there(path):
+        return CrawlRules(), None
+    return _parsed(path, lambda text: parse_crawl_rules(text, file=path.name)), path
+
+
+def read_action_rules(folder: Path) -> ActionRuleSet | None:
+    """Read rules.xml; None where there is none. Raises RuleFileError, ConfigError."""
+    path = folder / RULES_XML
+    if not is_there(path):
+        return None
+    refuse_size(_size(path), file=path.name)
+    return parse_rules_xml(read_bytes(path, most=MAX_SIZE + 1), file=path.name)
+
+
+def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules | None, Path | None]:
+    """Read global.rules; without one there is no global crawl space, and one without rules allows nothing. Raises RuleFileError, ConfigError."""
+    path = global_rules_file(folder, settings)
+    if path is None:
+        return None, None
+    return CrawlRules(domain=_parsed(path, lambda text: parse_global_rules(text, file=path.name))), path
+
+
+def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:
+    """Return where the global crawl space of a collection is written: CRAWLSPACE_GLOBAL_RULES, else its own file, else the shared one.
+
+    Raises SettingError when the setting names a file that isn't there.
+    """
+    named = settings["CRAWLSPACE_GLOBAL_RULES"]
+    if named:
+        path = Path(str(named))
+        if not is_there(path):
+            raise SettingError(
+                f"CRAWLSPACE_GLOBAL_RULES is {quoted(str(named))}, and there is no such file; write it, or mend the path"
+            )
+        return path
+    for path in (folder / GLOBAL_RULES, Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"])) / GLOBAL_RULES):
+        if is_there(path):
+            return path
+    return None
+
+
+def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[StartUrl, ...]:
+    """Read start_urls.txt (one a line, `#` comments, `shift=-2` … `shift=2` behind) and CRAWLSPACE_START_URLS.
+
+    Raises RuleFileError with every line that is wrong, ConfigError when there is none at all.
+    """
+    found: list[StartUrl] = []
+    mistakes: list[Mistake] = []
+    path = folder / "start_urls.txt"
+    if is_there(path):
+        for number, line in _written_lines(_read_text(path, mistakes)):
+            _read_start_url(line, path.name, number, found, mistakes)
+            if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
+                break
+    extra = words("CRAWLSPACE_START_URLS", settings.get("CRAWLSPACE_START_URLS") or [])
+    for number, line in enumerate(extra, 1):
+        _read_start_url(line, "CRAWLSPACE_START_URLS", number, found, mistakes)
+    if len(found) > MAX_START_URLS:
+        file, _, number_there = found[MAX_START_URLS].where.rpartition(":")
+        message = (
+            f"this is the {MAX_START_URLS + 1:,}st start URL, and {MAX_START_URLS:,} is the most; "
+            "name pages that lead to the others, or divide them among collections"
+        )
+        mistakes.append(Mistake(file, int(number_there), 1, message, ""))
+    if mistakes:
+        raise RuleFileError(mistakes)
+    if not found:
+        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {path}")
+    return tuple(found)
+
+
+def _written_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of the lines that are neither blank nor comments."""
+    number = start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        number += 1
+        first = _FIRST.match(text, start, end)
+        if first is not None and first[1] != "#":
+            yield number, text[start:end]
+        start = end + 1
+
+
+def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
+    def mistake(column: int, message: str) -> None:
+        mistakes.append(Mistake(file, number, column, message, line))
+
+    parts = line.split()
+    column = line.index(parts[0]) + 1
+    if without_credentials(line) != line:
+        return mistake(column, "a start URL must not carry a user name or password")
+    if not parts[0].lower().startswith(tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)):
+        return mistake(
+            column, f"a start URL begins with http:// or https://, as in http://{printable(parts[0].split('://')[-1])}"
+        )
+    try:
+        url = parse(parts[0])
+    except MalformedUrl as error:
+        return mistake(column, f"{error}; a start URL is like http://www.example.com/")
+    shift = 0
+    for word in parts[1:]:
+        if word not in {f"shift={n}" for n in range(-2, 3)}:
+            return mistake(
+                line.rindex(word) + 1, f"unexpected {quoted(word)}; only shift=-2 (first) to shift=2 (last) may follow"
+            )
+        shift = int(word.removeprefix("shift="))
+    found.append(StartUrl(url, shift, f"{file}:{number}"))
+
+
+def is_there(path: Path) -> bool:
+    """Also for a link that leads nowhere, and where one may not look: reading says what is wrong. Only a file that isn't there has no rules."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def read_bytes(path: Path, *, most: int = -1) -> bytes:
+    """Return what is in a regular file, `most` bytes of it at most. Raises ConfigError; opening a pipe would wait for ever."""
+    _size(path)
+    try:
+        with path.open("rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a regular file. Raises ConfigError."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    found = next((name for is_one, name in _KINDS_OF_FILES if is_one(status.st_mode)), "something else")
+    raise ConfigError(f"{path} is not a regular file but {found}; put a text file in its place, or remove it")
+
+
+def _unreadable(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"{path} cannot be read: {error.strerror}")
+
+
+def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
+    """Return the rules of a file. Raises RuleFileError with every mistake, that of its encoding too, and ConfigError."""
+    mistakes: list[Mistake] = []
+    text = _read_text(path, mistakes)
+    try:
+        rules = parse_text(text)
+    except RuleFileError as error:
+        mistakes = sorted([*mistakes, *error.mistakes], key=lambda mistake: (mistake.line, mistake.column))
+        raise RuleFileError(mistakes) from error
+    if mistakes:
+        raise RuleFileError(mistakes)
+    return rules
+
+
+def _read_text(path: Path, mistakes: list[Mistake]) -> str:
+    """Return the text of a file in UTF-8, its lines ended by `\\n`. Raises ConfigError.
+
+    The first place that is in another encoding is added to the mistakes. The lines with such places are left empty, so that what is
+    wrong with the others is found.
+    """
+    size = _size(path)
+    if size > MAX_FILE:
+        raise ConfigError(
+            f"{path} has {size / 2**20:,.1f} MiB, and {MAX_FILE // 2**20} MiB is the most that is read; divide it, or shorten it"
+        )
+    data = read_bytes(path)
+    unmarked = "UTF-16" if b"\0" in data[:2] else ""
+    other = next((encoding for mark, encoding in _OTHER_MARKS if data.startswith(mark)), unmarked)
+    if other:
+        mistakes.append(Mistake(path.name, 1, 1, f"the file is in {other}; save it as UTF-8", ""))
+        return ""
+    text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
+    del data
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    lines = text.split("\n") if _NO_UTF_8.search(text) else []
+    wrong = [(number, found.start()) for number, line in enumerate(lines) if (found := _NO_UTF_8.search(line))]
+    if not wrong:
+        return text
+    number, start = wrong[0]
+    shown = _NO_UTF_8.sub("\ufffd", lines[number])
+    message = "what stands here is not UTF-8; save the file as UTF-8"
+    mistakes.append(Mistake(path.name, number + 1, start + 1, message, shown))
+    for number, _ in wrong:
+        lines[number] = ""
+    return "\n".join(lines)

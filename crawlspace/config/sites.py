@@ -1,0 +1,111 @@
+"""What holds for single sites: the CRAWLSPACE_SITES setting, looked up by host and port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from hashlib import blake2b
+
+from crawlspace.errors import RuleFileError, SettingError
+from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
+from crawlspace.printable import quoted
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.limits import Limits
+
+NAME = "CRAWLSPACE_SITES"
+KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSettings:
+    """How one site is asked, and the limits that hold for its URLs."""
+
+    delay_s: float
+    concurrency: int
+    limits: Limits
+    own_delay: bool = False
+    """The delay is this site's own, not the collection's."""
+
+
+class SiteTable:
+    """The first pattern that matches a host decides; where none does, the collection's own settings hold."""
+
+    def __init__(self, default: SiteSettings, patterns: Mapping[str, SiteSettings]) -> None:
+        """Raises RuleFileError for a pattern that is no host pattern."""
+        self.default = default
+        self.settings = list(patterns.values())
+        rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
+        self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
+        written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
+        self.content_hash = blake2b(written.encode(), digest_size=16).hexdigest() if patterns else ""
+
+    def of(self, host: str, port: int) -> SiteSettings:
+        rule = self._matcher.match(host, port)
+        return self.default if rule is None else self.settings[rule.ref.line - 1]
+
+    @property
+    def limits_differ(self) -> bool:
+        return any(settings.limits != self.default.limits for settings in self.settings)
+
+
+class SiteLimitTable:
+    """The limits of a SiteTable, as the crawl space asks for them."""
+
+    def __init__(self, table: SiteTable) -> None:
+        self._table = table
+        self.content_hash = table.content_hash
+
+    def of(self, host: str, port: int) -> Limits:
+        return self._table.of(host, port).limits
+
+    def all(self) -> list[Limits]:
+        return [self._table.default.limits, *(settings.limits for settings in self._table.settings)]
+
+
+def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
+    """Read CRAWLSPACE_SITES over what holds for the whole collection. Raises SettingError."""
+    delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
+    most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
+    default = SiteSettings(delay, 1 if delay else most, limits)
+    patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
+    for pattern in patterns:
+        if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
+            raise SettingError(
+                f"{NAME} has the key {quoted(pattern)}; it must be a host, as in 'www.example.com' or '*.example.com'"
+            )
+    by_pattern = {
+        str(pattern): _read_site(f"{NAME}[{quoted(pattern)}]", values, default, most) for pattern, values in patterns.items()
+    }
+    try:
+        return SiteTable(default, by_pattern)
+    except RuleFileError as error:
+        first = error.mistakes[0]
+        raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
+
+
+def _read_site(where: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
+    if not isinstance(values, Mapping):
+        raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
+    unknown = sorted(str(key) for key in values if key not in KEYS)
+    if unknown:
+        near = get_close_matches(unknown[0], KEYS, 1)
+        meant = f"did you mean {near[0]!r}?" if near else f"it may hold {', '.join(KEYS)}"
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
+    delay = duration(f"{where}['delay']", values.get("delay", default.delay_s), low=0)
+    limits = default.limits
+    deepest = optional_integer(f"{where}['max_path_depth']", values.get("max_path_depth", limits.max_path_depth), low=0)
+    urls = optional_integer(f"{where}['max_urls_per_host']", values.get("max_urls_per_host", limits.max_urls_per_host), low=1)
+    queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
+    return SiteSettings(
+        own_delay="delay" in values,
+        delay_s=delay,
+        concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
+        limits=replace(
+            limits,
+            max_path_depth=deepest,
+            max_urls_per_host=urls,
+            follow_query_strings=limits.follow_query_strings if queries is None else queries,
+        ),
+    )

@@ -1,0 +1,164 @@
+"""Who gets into the store: start URLs, a page's links and redirect targets, as far as rules and limits let them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from crawlspace.config.collection import Collection, StartUrl
+from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.host_limit import HostCounts, HostRoom
+from crawlspace.crawl.inherited_metadata import added_by, packed
+from crawlspace.crawl.run import Refused, describe_refusal
+from crawlspace.decision import Reason
+from crawlspace.errors import ConfigError
+from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.urls import MalformedUrl, join, parse
+
+logger = logging.getLogger(__name__)
+
+_STARTS_AT_ONCE = 1_000
+
+
+class KnownHosts(HostCounts, Protocol):
+    def get(self, url: str) -> UrlState | None: ...
+
+
+class Admission:
+    """Turns candidates into what the store is to insert."""
+
+    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
+        self._collection = collection
+        self._discovery = discovery
+        self._store = store
+        self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
+
+    def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
+        """Check candidates one by one, as a person or a spider names them."""
+        new: list[NewUrl] = []
+        refused: list[Refused] = []
+        for candidate in candidates:
+            admitted, _, decision = self._discovery.candidate(candidate)
+            if admitted is None:
+                refused.append(Refused("", candidate.href, decision))
+            else:
+                new.append(admitted)
+        return self.within_host_limit(new)[0], refused
+
+    def starts(self) -> Iterator[list[NewUrl]]:
+        """Yield the start URLs that the rules admit, in portions, each when the one before has been entered."""
+        starts = self._collection.start_urls
+        for first in range(0, len(starts), _STARTS_AT_ONCE):
+            yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
+
+    def of_page(self, state: UrlState, outcome: Outcome) -> tuple[list[NewUrl], Sequence[int] | None]:
+        """Return what an outcome leads to: what the store may not know yet, and the keys of all; None where those of the last fetch stay."""
+        new: list[NewUrl] = []
+        keys: Sequence[int] | None = None
+        if outcome.links is not None:
+            found = self._discovery.links(
+                outcome.links,
+                base=outcome.base or state.url,
+                base_host_as_written=state.host_as_written,
+                depth=state.depth + 1,
+                handed=packed(outcome.hands) if outcome.hands else None,
+            )
+            known = self._known(found.too_deep)
+            keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
+        if outcome.redirect_to is not None:
+            target = self._redirect_target(state, outcome)
+            if target is not None:
+                new, keys = [target], [target.key]
+        if new:
+            kept, unknown = self.within_host_limit(new)
+            self.room.coming(unknown)
+            if len(kept) < len(new) and keys is not None:  # what is left out is no link of the page: it would look lost for ever
+                left_out = {url.key for url in new} - {url.key for url in kept}
+                keys = [key for key in keys if key not in left_out]
+                outcome.etag = outcome.last_modified = None  # so that no 304 keeps the refused links from being found again
+            new = kept
+        return new, keys
+
+    def _known(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
+        """Return those that the store knows, each once."""
+        return [
+            url
+            for url in {url.key: url for url in urls}.values()
+            if self._discovery.is_known(url.key) or self._store.get(url.url) is not None
+        ]
+
+    def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
+        """Return the key of the page that a page names as the canonical one; None where that is itself, or outside the crawl space."""
+        if not outcome.canonical:
+            return None
+        try:
+            href = join(outcome.base or state.url, outcome.canonical)
+            if parse(href).key == state.key:
+                return None
+        except MalformedUrl:
+            return None
+        url, decision = self._discovery.judge(href)
+        return url.key if url is not None and decision.admitted else None
+
+    def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
+        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows.
+
+        Returns what is left, and of that what is unknown at hosts with a limit and not on its way yet.
+        """
+        kept: list[NewUrl] = []
+        unknown: list[NewUrl] = []
+        adding: Counter[str] = Counter()
+        for url in new:
+            most = self.room.most(url.site)
+            if most is not None and not self.room.is_coming(url) and self._store.get(url.url) is None:
+                host = url.site.rpartition(":")[0]
+                if self.room.taken(host) + adding[host] >= most:
+                    self._discovery.refused[Reason.URLS_PER_HOST] += 1
+                    self._discovery.forget(url.key)
+                    continue
+                adding[host] += 1
+                unknown.append(url)
+            kept.append(url)
+        return kept, unknown
+
+    def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
+        """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
+        if state.redirects >= self._collection.max_redirects:
+            self._discovery.refused[Reason.REDIRECTS] += 1
+            return None
+        candidate = Candidate(
+            outcome.redirect_to or "",
+            Source.REDIR,
+            base=state.url,
+            base_host_as_written=state.host_as_written,
+            depth=state.depth,
+            redirects=state.redirects + 1,
+            handed=packed(added_by(self._discovery.recheck(state).said, state.handed).items()),
+        )
+        admitted, url, decision = self._discovery.candidate(candidate)
+        if admitted is None and state.source is Source.USER:
+            shown = url.text if url is not None else outcome.redirect_to or ""
+            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
+        return admitted
+
+
+def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:
+    """Return the start URLs that the rules refuse. Raises ConfigError when they refuse all: such a collection does not start."""
+    refused = []
+    for start in starts:
+        decision = space.decide(start.url.text, base_host_as_written=start.url.host_as_written, depth=0)[1]
+        if not decision.admitted:
+            refused.append(Refused(start.where, start.url.text, decision))
+    if len(refused) == len(starts):
+        raise ConfigError("no start URL is in the crawl space:\n" + "\n".join(f"  {describe_refusal(one)}" for one in refused))
+    return refused
+
+
+def start_candidates(starts: Sequence[StartUrl]) -> list[Candidate]:
+    return [
+        Candidate(start.url.text, Source.USER, base_host_as_written=start.url.host_as_written, shift=start.shift)
+        for start in starts
+    ]

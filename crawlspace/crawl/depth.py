@@ -1,0 +1,49 @@
+"""What follows when URLs turn out to be nearer to a start URL than they were thought to be, where the link depth is limited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from msgspec import structs
+
+from crawlspace.crawl.discovery import Discovery
+from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
+from crawlspace.rules.limits import Limits
+from crawlspace.state.lifecycle import pending_again
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.store import Change, Effects
+
+
+class States(Protocol):
+    def get_by_id(self, id: int) -> UrlState | None: ...
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+def fetch_again(
+    lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: Discovery, limits: Limits, now: int
+) -> tuple[list[Change], Effects]:
+    """Record and return the changes for URLs that were lowered, (id, old depth, new depth), with what recording them did.
+
+    A page that was as far away as may be is fetched again for its links, which were too far away before. One that was too far away
+    itself is crawled after all.
+    """
+    deepest = limits.max_link_depth
+    changes: list[Change] = []
+    if deepest is None:
+        return changes, Effects()
+    for id, before, _ in lowered:
+        state = store.get_by_id(id)
+        if state is None or before < deepest or state.lease_until is not None:
+            continue
+        if state.status in OUT_OF_SPACE:
+            if before > deepest and discovery.recheck(state).admitted:
+                changes.append(Change(pending_again(state)))
+        elif state.state in (State.DONE, State.EXCLUDED):
+            held = None if state.held is Held.RULES and discovery.recheck(state).admitted else state.held
+            changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0, held=held)))
+    if not changes:
+        return changes, Effects()
+    by_id = {change.state.id: change for change in changes}
+    return changes, store.revise(by_id, lambda state: by_id[state.id], now=now)

@@ -1,0 +1,394 @@
+"""The use-cases of a running crawl, and nothing else: seed, admit, hand out, record, drain.
+
+Scrapy (or a test) asks `next_fetch` what to ask for, and answers with one `Outcome` for it; everything in between is its affair.
+The engine decides nothing itself: it asks the rules, the lifecycle and the frontier, and has the store make each effect whole.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from http import HTTPStatus
+from math import inf
+
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.admission import Admission, check_start_urls
+from crawlspace.crawl.batch import Commits, Singly, all_recorded
+from crawlspace.crawl.depth import fetch_again
+from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
+from crawlspace.crawl.forgotten_urls import EndedUrls
+from crawlspace.crawl.generation import generation
+from crawlspace.crawl.inherited_metadata import lacks_fields
+from crawlspace.crawl.outcomes import Brakes
+from crawlspace.crawl.run import FetchPage, FetchRobots, Progress, Refused
+from crawlspace.crawl.site_addresses import Locating
+from crawlspace.crawl.site_delays import SitePaces
+from crawlspace.crawl.site_failures import SiteFailures
+from crawlspace.crawl.timed.steps import Steps
+from crawlspace.crawl.timed.work import PassingTime
+from crawlspace.decision import Reason
+from crawlspace.errors import CrawlspaceError
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.index.outbox import Delivery, Drain, Drained
+from crawlspace.index.sink import Sink
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.once_a_run import RunStart
+from crawlspace.state.recrawl import site_wait
+from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.unreachable import postponed
+from crawlspace.urls import parse
+
+logger = logging.getLogger(__name__)
+
+SINK = "embedded"
+"""The embedded index's place in the outbox."""
+LOOK_EVERY_S = 0.1
+"""So often the store is asked whether another process has written to it."""
+
+
+class Engine:
+    """One collection being crawled by this process."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        space: CrawlSpace,
+        *,
+        store: Store,
+        sink: Sink,
+        clock: Clock,
+        global_space: GlobalSpace | None = None,
+    ) -> None:
+        self.collection = collection
+        self.space = space
+        self.global_space = global_space
+        self.store = store
+        self.clock = clock
+        self.discovery = Discovery(space)
+        self.admission = Admission(collection, self.discovery, store)
+        self.drain = Drain(store, sink, clock)
+        self.backlog = self.drain.backlog()
+        """Orders the index has not acknowledged yet."""
+        self.progress = Progress()
+        self._run = RunStart(store, clock, continuous=collection.continuous)
+        self._time = PassingTime(collection, store, clock)
+        self.hastened = self._time.hastened
+        self._seeding: Steps[list[NewUrl]] = Steps(clock)
+        self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
+        self.policy = policy = self._time.policy()
+        self.generation = generation(store)
+        """Of the rule set; a page fetched under another one is asked for whole."""
+        self.robots = Robots(
+            store,
+            clock=clock,
+            user_agent=collection.robots_agent,
+            ttl_s=collection.robots_ttl_s,
+            longest_delay_s=collection.robots_delay_max_s,
+        )
+        self.paces = SitePaces(collection, clock, self.robots)
+        self.frontier = Frontier(
+            store,
+            clock=clock,
+            paces=self.paces,
+            lease_s=collection.lease_s,
+            weights=collection.weights,
+            max_sites=collection.max_sites,
+            backoff=collection.backoff,
+            retries_until=self._time.retries_until,
+            longest_wait_s=policy.retry_after_max_s,
+        )
+        self.site_failures = SiteFailures(
+            self.frontier, self.robots, store, clock=clock, giving_up=collection.giving_up, policy=lambda: self.policy
+        )
+        self.robots_read = self.site_failures.robots_read
+        self.locating: Locating | None = None
+        """How to find out which sites share an address; set from outside, where they are to share their delay."""
+        self._leased: dict[int, UrlState] = {}
+        self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
+        self._commits = Commits()
+        self._version = store.version()
+        self._looked_at = -inf
+
+    # --- what comes in --------------------------------------------------------------------------------------------
+
+    def seed(self) -> list[Refused]:
+        """Enter the start URLs; one that is known already is not fetched sooner for it.
+
+        Returns those the rules refuse. Raises ConfigError when they refuse all.
+        """
+        refused = check_start_urls(self.collection.start_urls, self.space)
+        for new in self.admission.starts():
+            self._enter(new)
+        return refused
+
+    def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
+        """Enter candidates from elsewhere, such as requests that a spider yields. Returns those refused."""
+        new, refused = self.admission.candidates(candidates)
+        self._enter(new)
+        return refused
+
+    # --- what goes out --------------------------------------------------------------------------------------------
+
+    def next_fetch(self) -> FetchPage | FetchRobots | None:
+        """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
+        if self.waits_for_index:
+            return None
+        for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
+            state = self.frontier.next()
+            if state is None:
+                self._look_around()
+                return None
+            # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
+            if state.id in self._leased or self._ended.drop(state, self._commits.batch.changes):
+                self.frontier.skip(state)
+                continue
+            decision = self.discovery.recheck(state)
+            if not decision.admitted:
+                url = parse(state.url, host_as_written=state.host_as_written)
+                here = refused_by_domain_only(decision) and self.global_space is not None and self.global_space.allows(url)
+                self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
+                continue
+            if self.locating is not None and self.locating.takes(state):
+                continue
+            if self.collection.robots_obey:
+                answer = self.robots.ask(state.url, site=state.site)
+                if answer is Answer.FORBIDDEN:
+                    self._keep_out(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
+                    continue
+                if answer is Answer.UNKNOWN:
+                    fetch = self.site_failures.robots_to_ask(state)
+                    if fetch is None:
+                        self.frontier.skip(state)
+                        self._commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
+                        continue
+                    self.frontier.hold(state.site)  # first: the site keeps its turn
+                    self.frontier.put_back(state)
+                    return fetch
+            self._leased[state.id] = state
+            known = state.rules == self.generation and bool(state.etag or state.last_modified)
+            return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
+        return None
+
+    def fetched(self, outcome: Outcome) -> bool:
+        """Take the outcome of a FetchPage into the batch; `commit` makes it lasting. False when it is not awaited any more."""
+        state = self._leased.get(outcome.id)
+        if state is None:
+            return False
+        self.site_failures.fetched(state, outcome)
+        if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
+            self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
+        self.progress.fetched += 1
+        self._take(outcome)
+        return True
+
+    def not_asked(self, id: int) -> None:
+        """A FetchPage was not sent: its URL is as before it was handed out, and its site's delay counts from now all the same."""
+        state = self._leased.pop(id, None)
+        if state is not None:
+            self.store.release([id])
+            self.frontier.recorded([id])
+            self.frontier.finished(state)
+            self.frontier.discovered([(state.site, state.queue)])
+
+    def is_awaited(self, id: int) -> bool:
+        return id in self._leased
+
+    def commit(self) -> Effects | None:
+        """Make all outcomes taken so far lasting, in one transaction. Raises StoreError, and then keeps them for another try."""
+        if not self.begin_commit():
+            return None
+        try:
+            effects = self._written()
+        except CrawlspaceError:
+            self.give_up_commit()
+            raise
+        self.end_commit(effects)
+        return effects
+
+    def begin_commit(self) -> bool:
+        """Set apart all outcomes taken so far, to be written by `write_commit`. False where there are none, or others are being written."""
+        refused = {reason.value: count for reason, count in self.discovery.refused.items()}
+        if refused:
+            self.store.count_refusals(refused)
+            self.progress.refused.update(refused)
+            self.discovery.refused.clear()
+        return self._commits.begin(self.brakes.take_changed)
+
+    def write_commit(self) -> Effects:
+        """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
+        return self._commits.write(self.store, now=self._now())
+
+    def give_up_commit(self) -> None:
+        """What was set apart could not be written; it is to be tried again."""
+        self.brakes.give_back(self._commits.give_up())
+
+    def singly(self) -> Singly:
+        """Go through what was set apart, change by change; one that breaks becomes an unexpected error (699) of its URL."""
+        # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
+        policy = replace(self.policy, retry_times=0)
+        return self._commits.singly(lambda state, lost: self.brakes.follow(state, lost, policy=policy).state)
+
+    def end_commit(self, effects: Effects) -> None:
+        """What was set apart has been written: tell the frontier. Raises StoreError."""
+        batch = self._commits.end()
+        self.brakes.recorded(effects.displaced)
+        self.admission.room.committed(self._commits.batch.new)
+        self.frontier.recorded(change.state.id for change in batch.changes)
+        for change in batch.changes:
+            state = change.state
+            if not change.forget and state.next_fetch is not None and (state.retries or not self._run.ends):
+                self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
+        self._discovered({(one.site, one.queue) for one in batch.new}, effects)
+        self.site_failures.found(batch.new)
+        self._fetch_again(effects)
+        self.backlog += effects.pushes + effects.deletes
+        self._look_around()
+
+    @property
+    def waits_for_index(self) -> bool:
+        """So many orders are not acknowledged that nothing more is fetched for now."""
+        return self.backlog >= self.collection.max_backlog
+
+    def settle(self, delivery: Delivery) -> Drained:
+        """Take down what the index has made durable. Raises StoreError."""
+        drained = self.drain.settle(delivery)
+        self.backlog = self.drain.backlog()
+        return drained
+
+    @property
+    def has_steps(self) -> bool:
+        """Something goes on in steps, though there may be nothing to ask."""
+        return self._time.has_steps or self._seeding.are_left
+
+    @property
+    def is_committing(self) -> bool:
+        """Something is being written."""
+        return self._commits.is_writing
+
+    @property
+    def uncommitted(self) -> int:
+        return len(self._commits.batch.changes)
+
+    def is_done(self) -> bool:
+        """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
+        return not self.collection.continuous and self.is_idle()
+
+    def close(self) -> None:
+        """Commit, and give back the leases of what was never asked for."""
+        self.commit()
+        self.site_failures.end()
+        self._time.end()
+        self.frontier.close()
+        if self._leased:  # an end by force: they are asked for again
+            self.store.release(list(self._leased))
+            self._leased.clear()
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        return int(self.clock.now())
+
+    def is_idle(self) -> bool:
+        """Nothing is under way, pending or to be recorded."""
+        return not self._commits.waits and not self._leased and self.frontier.is_done()
+
+    def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
+        """A URL just handed out is not to be asked for."""
+        self.frontier.skip(state)
+        self._leased[state.id] = state
+        self._take(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self._now()))
+
+    def _look_around(self) -> None:
+        """See what others have done: a command that has written to the store, or the time for a new cycle."""
+        self._enter(self._seeding.next() or ())
+        for step in self._time.go_on(is_idle=self.is_idle):
+            for due in step.due:
+                self.frontier.due(*due)
+            if step.is_turn:
+                self.policy, self.generation, self._version = self._time.policy(), generation(self.store), -1
+            if step.enters_starts:
+                self._seeding.begin(self.admission.starts())
+        if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
+            return
+        self._looked_at = self.clock.monotonic()
+        version = self.store.version()
+        if version == self._version:
+            return
+        self._version = version
+        self.discovery.forget_known()
+        self.frontier.look_again()
+        self.backlog = self.drain.backlog()
+
+    def _enter(self, new: Sequence[NewUrl]) -> None:
+        if new:
+            effects = self.store.discover(new, now=self._now())
+            self._discovered({(one.site, one.queue) for one in new}, effects)
+            self.site_failures.found(new)
+            self._fetch_again(effects)
+
+    def _fetch_again(self, effects: Effects) -> None:
+        """Have what came nearer to a start URL fetched in this run, as far as the limit of the link depth kept it, or its links, out."""
+        changes, revised = fetch_again(
+            effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+        )
+        self._discovered([(one.state.site, one.state.queue) for one in changes], revised)
+        for change in changes:
+            if change.state.next_fetch is not None:
+                self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
+
+    def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
+        self.progress.discovered += effects.discovered
+        self.progress.pushes += effects.pushes
+        self.progress.deletes += effects.deletes
+        if effects.pending_sites:
+            self.frontier.discovered(where)
+        for site, queue, at in effects.due:
+            self.frontier.due(site, queue, at)
+
+    def _take(self, outcome: Outcome) -> None:
+        """Turn an outcome into the change it makes."""
+        self._run.look_at_clock()
+        state = self._leased.pop(outcome.id)
+        new, keys = self.admission.of_page(state, outcome)
+        canonical = self.admission.canonical_key(state, outcome)
+        transition = self.brakes.follow(state, outcome, policy=self.policy, canonical=canonical)
+        after = transition.state
+        if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
+            after.rules = self.generation
+        wanted = transition.order is not None or after.canonical != state.canonical
+        if outcome.document is not None and after.checksum is not None and after.held is None:
+            after.fields_mark = document_mark(outcome)
+            wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
+        elif after.status == Status.NOINDEX and outcome.kind is OutcomeKind.EXCLUDED:
+            after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type has it fetched whole
+        document = outcome.document if wanted and after.checksum is not None else None
+        if outcome.kind is OutcomeKind.UNCHANGED:
+            self._commits.batch.unchanged.append(state.id)
+        change = Change(
+            after,
+            document=document,
+            links=keys,
+            discovered=new,
+            forget=transition.forget,
+            keep_in_index=outcome.status == Status.EXCLUDED_HERE,
+        )
+        self._commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
+        if new:
+            self._commits.batch.new.extend(new)
+        self.progress.count(state, outcome)
+
+    def _written(self) -> Effects:
+        try:
+            return self.write_commit()
+        except CrawlspaceError:
+            raise
+        except Exception:
+            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
+            return all_recorded(self.singly(), self.store, now=self._now())

@@ -1,0 +1,201 @@
+"""Brings store and index together again where they are not of the same moment: one was lost, or put back from a copy.
+
+The store keeps the texts of few documents. So those that the index may lack are fetched whole once more, at the usual pace, and sent
+whatever they are like. Nothing leaves the index for that: only what is known for sure to be no document is deleted there, and of what
+is not known its own page decides.
+
+Everything is done in portions, and how far it has come is noted: killed at any moment, the next start goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import structs
+
+from crawlspace.index.marks import Agreement, Mark, MarkedStore, agreement, note_mark, stored_mark
+from crawlspace.index.sink import Refusal
+from crawlspace.model import IndexOrder, Op, State, Status, UrlState
+from crawlspace.state.duplicates import is_left
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl
+
+RESENDING = "resending"
+"""Meta: what is being done, and how far it has come; empty when store and index agree."""
+UNSENT = -1
+"""Stands as `fields_mark` for a document that is sent when its page is fetched next, changed or not: no document has that number."""
+_URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
+_BATCH = 1_000
+
+
+class Known(MarkedStore, Protocol):
+    """The known URLs of a collection."""
+
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def counts(self) -> Counts: ...
+    def get(self, url: str) -> UrlState | None: ...
+    def revise(self, ids: Sequence[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+class Index(Protocol):
+    """An index that can be read."""
+
+    name: str
+
+    def mark(self) -> Mark | None: ...
+    def set_mark(self, mark: Mark) -> None: ...
+    def count(self, *, of: str | None = None) -> int: ...
+    def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]: ...
+    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]: ...
+
+
+@dataclass(slots=True)
+class Resent:
+    """What was done to bring store and index together."""
+
+    why: Agreement
+    documents: int = 0
+    """Known documents that are fetched and sent again."""
+    deleted: int = 0
+    """Documents of the index that the store knows to be none any more."""
+    unknown: int = 0
+    """Documents of the index whose URLs are not known; they are entered, and their pages decide."""
+
+    def sentence(self) -> str:
+        parts = [
+            f"{number:,} {what}"
+            for number, what in (
+                (self.documents, "are fetched and sent again"),
+                (self.unknown, "of the index were not known and are looked at"),
+                (self.deleted, "of the index are no documents any more and were deleted there"),
+            )
+            if number
+        ]
+        return f"{self.why.value}: of the documents {', '.join(parts) or 'none is concerned'}"
+
+
+class Resending:
+    """Compares the index of the collection `owner` with its store, and does what follows from a difference."""
+
+    def __init__(self, store: Known, index: Index, *, owner: str, now: int) -> None:
+        self._store = store
+        self._index = index
+        self._owner = owner
+        self._now = now
+        self._resent: Resent | None = None
+
+    def begin(self) -> Resent | None:
+        """Have what the index may lack fetched again; return what that is, None where store and index agree.
+
+        Before the crawl begins. `finish` does the rest.
+        """
+        kind, why, after = self._noted()
+        if kind == _EXTRAS:
+            self._delete_extras()
+        elif kind == _SENDING and not self.lacks_documents():
+            self._store.set_meta(RESENDING, "")
+        if kind not in (_URLS, _DOCUMENTS):
+            why = self.compared()
+            if why is Agreement.SAME:
+                return None
+            kind, after = _URLS, ""
+            self._note(kind, why, after)
+        self._resent = Resent(why)
+        if kind == _URLS:
+            self._resend(self._resent, int(after or 0))
+            self._note(_DOCUMENTS, why, "")
+        return self._resent
+
+    def finish(self, enter: Callable[[Sequence[str]], object]) -> None:
+        """Deal with the documents of the index; `enter` takes URLs that are not known. After that store and index agree."""
+        if self._resent is None:
+            return
+        resent, (_, why, after) = self._resent, self._noted()
+        while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
+            unknown, known = [], []
+            for url in urls:
+                state = self._store.get(url)
+                if state is None:
+                    unknown.append(url)
+                elif not state.indexed:
+                    known.append(state)
+            if why is Agreement.INDEX_BEHIND:
+                gone = [*unknown, *(state.url for state in known if not is_left(state))]
+                self._delete(gone)
+                resent.deleted += len(gone)
+            else:
+                enter(unknown)
+                resent.unknown += len(unknown)
+                self._revise([state.id for state in known])
+            after = urls[-1]
+            self._note(_DOCUMENTS, why, after)
+        self._agree()
+        self._store.set_meta(RESENDING, _SENDING if why is Agreement.INDEX_BEHIND else _EXTRAS)
+
+    def lacks_documents(self) -> bool:
+        """Whether the index has fewer documents than are known, and they are being sent again."""
+        is_resending = bool(self._store.get_meta(RESENDING))
+        return is_resending and self._index.count(of=self._owner) < self._store.counts().indexed
+
+    def compared(self) -> Agreement:
+        """Return how the index stands to the store, by their marks."""
+        found = self._index.mark()
+        why = agreement(self._store, self._index.name, found, now=self._now)
+        if why is Agreement.SAME and found is None:  # neither has a mark: nothing was sent yet, or by an older version
+            there = bool(self._index.urls_of(self._owner, after="", limit=1))
+            if there and not self._store.scan(0, 1):
+                return Agreement.OTHERS
+            if not there and self._store.counts().indexed and not self._store.backlog(self._index.name):
+                return Agreement.INDEX_BEHIND
+        return why
+
+    def _resend(self, resent: Resent, after: int) -> None:
+        while page := self._store.scan(after, _BATCH):
+            ids = [known.id for known in page if known.indexed and not known.asleep]
+            self._revise(ids)
+            resent.documents += len(ids)
+            after = page[-1].id
+            self._note(_URLS, resent.why, str(after))
+
+    def _revise(self, ids: Sequence[int]) -> None:
+        if ids:
+            self._store.revise(ids, self._unsent, now=self._now)
+
+    def _unsent(self, state: UrlState) -> Change | None:
+        if state.state is not State.PENDING and state.next_fetch is None:
+            return None  # it is outside the crawl space
+        due = None if state.state is State.PENDING else min(state.next_fetch or self._now, self._now)
+        return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))
+
+    def _delete_extras(self) -> None:
+        """Delete what has turned out to be no document, now that its page has been asked; what has not been, is at a later start."""
+        after, waiting = "", False
+        while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
+            states = [state for url in urls if (state := self._store.get(url)) is not None and not state.indexed]
+            waiting = waiting or any(is_left(state) and state.status != Status.EXCLUDED_HERE for state in states)
+            self._delete([state.url for state in states if not is_left(state)])
+            after = urls[-1]
+        if not waiting:
+            self._store.set_meta(RESENDING, "")
+
+    def _delete(self, urls: Sequence[str]) -> None:
+        if urls:
+            self._index.send([IndexOrder(0, Op.DELETE, url) for url in urls])
+
+    def _agree(self) -> None:
+        """Give both the same mark; that of the store is above all that the index has seen."""
+        stored, found = stored_mark(self._store, self._index.name), self._index.mark()
+        if stored is None and found is not None:
+            note_mark(self._store, self._index.name, found)
+        elif stored is not None:
+            self._index.set_mark(stored)
+
+    def _noted(self) -> tuple[str, Agreement, str]:
+        """What is being done, why, and how far it has come."""
+        kind, _, rest = (self._store.get_meta(RESENDING) or "").partition(" ")
+        name, _, after = rest.partition(" ")
+        return kind, Agreement[name] if name in Agreement.__members__ else Agreement.SAME, after
+
+    def _note(self, kind: str, why: Agreement, after: str) -> None:
+        self._store.set_meta(RESENDING, f"{kind} {why.name} {after}")

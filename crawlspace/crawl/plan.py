@@ -1,0 +1,83 @@
+"""What a change of the rules does to the known URLs, in numbers and examples: computed by `reconcile`, shown by `scrapy plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from crawlspace.model import Status
+from crawlspace.plural import counted
+
+EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned", "unindexed", "deletions"
+OTHERS = "(others)"
+"""Stands for all hosts but those with the most changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a change of the rules does, in numbers of URLs. Nothing where the rules are as they were."""
+
+    changed: bool
+    """The rules differ from those the store is in line with, or a change of them has not been finished."""
+    known: int
+    indexed: int
+    """Documents in the index before the change."""
+    excluded: int
+    """Become 760, deletions included."""
+    kept: int
+    """Become 761: what they have in the index stays there."""
+    returned: int
+    """Become pending again, or lose a hold and are due at once."""
+    deletions: int
+    """Documents that leave the index."""
+    held: int
+    """As many as `deletions` where those are too many at once; then they are held, and their URLs stay as they are."""
+    by_rule: Mapping[str, Mapping[str, int]]
+    """`crawl.rules:7`, or the reason where no rule decided, to numbers by kind. What returned has no rule."""
+    by_host: Mapping[str, Mapping[str, int]]
+    """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
+    examples: Mapping[str, Sequence[str]]
+    """The first few URLs of each kind."""
+    unindexed: int = 0
+    """Stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    pushed: int = field(default=0, compare=False)
+    """Documents sent to the index in place of equal ones that left it or are held. Known once the change is made."""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether any known URL is concerned."""
+        return bool(self.excluded or self.kept or self.returned or self.unindexed)
+
+    def sentence(self) -> str:
+        """Return what happens to the known URLs, in a line."""
+        parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
+        known = counted(self.known, "known URL")
+        return f"of {known} {', '.join(parts)}" if parts else f"none of {known} is concerned"
+
+    def _numbers(self) -> list[tuple[int, str]]:
+        one = self.deletions == 1
+        happens = "held in" if self.held else "leaves" if one else "leave"
+        return [
+            (self.excluded, f"excluded ({int(Status.EXCLUDED)})"),
+            (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
+            (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
+            (self.returned, "back in the crawl space"),
+            (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """Return all of it, fit for `json.dumps`."""
+        return {
+            "changed": self.changed,
+            "known": self.known,
+            "indexed": self.indexed,
+            EXCLUDED: self.excluded,
+            KEPT: self.kept,
+            RETURNED: self.returned,
+            UNINDEXED: self.unindexed,
+            DELETIONS: self.deletions,
+            "held": self.held,
+            "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},
+            "by_host": {host: dict(numbers) for host, numbers in self.by_host.items()},
+            "examples": {kind: list(urls) for kind, urls in self.examples.items()},
+        }

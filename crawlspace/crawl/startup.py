@@ -1,0 +1,147 @@
+"""What a start does before anything is fetched: the store is brought in line with the rules, the settings and the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from urllib.request import getproxies
+
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.config.sites import SiteLimitTable
+from crawlspace.crawl.admission import check_start_urls
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.generation import begin_generation
+from crawlspace.crawl.known_addresses import Entries, KnownAddresses
+from crawlspace.crawl.plan import Plan
+from crawlspace.crawl.rule_change import reconcile, rules_hash
+from crawlspace.crawl.run import Refused
+from crawlspace.decision import Reason
+from crawlspace.index.sink import Sink
+from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.store import Store
+
+CONTENT = "content_hash"
+HANDING = "handing_hash"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A collection ready to be crawled. `plan` is what a change of the rules did, None where they are as before."""
+
+    engine: Engine
+    refused_starts: list[Refused]
+    plan: Plan | None
+    hastened: int
+    """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
+
+
+def build_space(collection: Collection) -> CrawlSpace:
+    """Compile a collection's rules and limits."""
+    return CrawlSpace(
+        collection.rules,
+        collection.limits,
+        [start.url for start in collection.start_urls],
+        host_case_sensitive=collection.host_case_sensitive,
+        actions=collection.action_rules,
+        site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
+    )
+
+
+def build_global_space(collection: Collection) -> GlobalSpace | None:
+    """Compile the global rules, if there are any."""
+    if collection.global_rules is None:
+        return None
+    return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
+
+
+def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> Verdicts:
+    """Return what judges the URLs that a store knows, by the addresses it keeps of their hosts, too."""
+    behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # which alone sees the addresses
+    global_space = build_global_space(collection)
+    if behind_a_proxy:
+        return Verdicts(space, global_space)
+    addresses = KnownAddresses(store)
+    return Verdicts(space, global_space, addresses=addresses, read_ahead=addresses.read)
+
+
+def build_brake(collection: Collection) -> Brake:
+    return Brake(collection.max_deletions_percent, collection.max_deletions)
+
+
+def hash_of(collection: Collection, space: CrawlSpace) -> str:
+    """Differs where the rules may decide otherwise of a URL."""
+    return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
+
+
+def rules_of(collection: Collection, space: CrawlSpace) -> str:
+    """Differs where a page, or what the rules say of it, may come out otherwise: those who crawl together must agree on it."""
+    said = f"{hash_of(collection, space)} {collection.content_hash} {_handing_hash(collection)}"
+    return blake2b(said.encode(), digest_size=8).hexdigest()
+
+
+def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Opening:
+    """Bring the store in line and make the engine; the start URLs are entered.
+
+    Raises ConfigError, before anything is changed, when the rules refuse all start URLs. Killed at any point, the next start goes on.
+    """
+    space = build_space(collection)
+    check_start_urls(collection.start_urls, space)
+    global_space = build_global_space(collection)
+    plan = reconcile(
+        store,
+        build_verdicts(collection, space, store),
+        hash=hash_of(collection, space),
+        brake=build_brake(collection),
+        now=int(clock.now()),
+    )
+    _heed_content(store, collection)
+    _heed_handing(store, collection)
+    engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
+    if plan is not None:
+        _forget_sites_outside(store, space)
+        engine.progress.deletes += plan.deletions - plan.held
+        engine.progress.pushes += plan.pushed
+    return Opening(engine, engine.seed(), plan, engine.hastened)
+
+
+def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
+    """Sites that gave no answer and that the domain rules now exclude are never asked again, so they are no longer reported."""
+    for row in store.unreachable():
+        port = row.site.rpartition(":")[2]
+        _, decision = space.decide(f"{'https' if port == '443' else 'http'}://{row.site}/")
+        if decision.reason is Reason.DOMAIN:
+            store.set_unreachable(row.site, None)
+
+
+def _heed_content(store: Store, collection: Collection) -> None:
+    """What a page yields may have changed with the settings: then each is to be fetched whole once."""
+    before = store.get_meta(CONTENT)
+    if before == collection.content_hash:
+        return
+    if before is not None:
+        begin_generation(store)
+    store.set_meta(CONTENT, collection.content_hash)
+
+
+def hands_otherwise(store: Store, collection: Collection) -> bool:
+    """Whether rules.xml has other fields for documents than at the last start."""
+    return store.get_meta(HANDING) not in (None, _handing_hash(collection))
+
+
+def _heed_handing(store: Store, collection: Collection) -> None:
+    """Pages may hand on other fields than before: each is to be fetched whole once, and until then its word holds as it was."""
+    before, now = store.get_meta(HANDING), _handing_hash(collection)
+    if before == now:
+        return
+    if before is not None:
+        begin_generation(store)
+    store.set_meta(HANDING, now)
+
+
+def _handing_hash(collection: Collection) -> str:
+    fields = collection.action_rules.fields_hash if collection.action_rules is not None else ""
+    return f"{fields} {collection.metadata_along_links}" if fields else ""

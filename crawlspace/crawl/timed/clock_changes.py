@@ -1,0 +1,80 @@
+"""Notices that the clock was set back, or the longest interval made shorter: then nothing stays due later than that interval from now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.crawl.timed.steps import Steps
+from crawlspace.state.hastening import AT_ONCE, Due, Hastened
+from crawlspace.state.metadata import get_integer
+from crawlspace.state.store import Counts
+
+SEEN_AT = "seen_at"
+"""Meta: what the clock showed when it was looked at last."""
+LONGEST = "longest_interval"
+"""Meta: the longest interval then, in seconds."""
+_SET_BACK_S = 60
+"""A clock that is that far behind has been set back; less is what time servers do."""
+_LOOK_EVERY_S = 300.0
+
+
+class DueTimes(Protocol):
+    def counts(self) -> Counts: ...
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened: ...
+    def hasten_retries(self, latest: int) -> int: ...
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class ClockWatch:
+    """Looks at the clock at a start, every few minutes of a crawl, and at its end."""
+
+    def __init__(self, store: DueTimes, clock: Clock, *, longest_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._longest_s = longest_s
+        self._looked_at = clock.monotonic()
+        self._steps: Steps[Hastened] = Steps(clock)
+
+    def start(self, *, longest_retry_s: int) -> int:
+        """Look for the first time, and have no retry that an earlier run has left be due later than after the longest wait for one.
+
+        Where a site has asked for a longer wait (Retry-After), that is kept for the site.
+        """
+        if self._store.counts().retrying:
+            self._store.hasten_retries(int(self._clock.now()) + longest_retry_s)
+        return self.look()
+
+    def look(self) -> int:
+        """Have no URL be due later than the longest interval from now, if the clock or the setting has gone back; return how many were."""
+        return sum(step.number for step in self._all_steps())
+
+    @property
+    def has_steps(self) -> bool:
+        """More is to be done of what follows from a glance."""
+        return self._steps.are_left
+
+    def glance(self) -> Sequence[Due]:
+        """Look, if that was long ago, and do a part of what follows from it; return where URLs are due sooner for that."""
+        if not self._steps.are_left and self._clock.monotonic() - self._looked_at >= _LOOK_EVERY_S:
+            self._steps.begin(self._all_steps())
+        step = self._steps.next()
+        return () if step is None else step.due
+
+    def _all_steps(self) -> Iterator[Hastened]:
+        now = int(self._clock.now())
+        seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
+        set_back = seen_at is not None and now < seen_at - _SET_BACK_S
+        shortened = longest is not None and self._longest_s < longest
+        has_more, after = set_back or shortened, 0
+        while has_more:
+            step = self._store.hasten(now + self._longest_s, after=after)
+            after = step.last
+            has_more = after > 0
+            yield step
+        if longest != self._longest_s:
+            self._store.set_meta(LONGEST, str(self._longest_s))
+        self._store.set_meta(SEEN_AT, str(now))
+        self._looked_at = self._clock.monotonic()

@@ -1,0 +1,156 @@
+"""Cycles: everything known is fetched once every so often, instead of each page after an interval of its own (CRAWLSPACE_REFRESH_CYCLE).
+
+A cycle begins in many short steps, for there may be millions of URLs: at a start one after the other, in a crawl that goes on one now and
+then, while pages are fetched. It has begun once the last one is done. Killed half-way, it begins once more; where another worker has begun
+it meanwhile, that is it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection, RefreshMode
+from crawlspace.crawl.generation import begin_generation
+from crawlspace.crawl.timed.steps import Steps
+from crawlspace.model import Queue, Source, State, UrlState
+from crawlspace.state.hastening import Due
+from crawlspace.state.metadata import get_integer
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.store import Change, Store
+
+BEGAN = "cycle_began"
+"""Meta: when the present cycle began."""
+_LOOKED_AT = 2_000
+_REVISED = 250
+"""Rows that are written one by one in one step."""
+_STARTS = 100
+"""Start URLs that are looked up in one step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a step has changed for the crawl."""
+
+    is_turn: bool = False
+    """Policy and generation may be others from now on, and what was known may be forgotten."""
+    enters_starts: bool = False
+    """The start URLs are to be entered once more, for some may be known no more."""
+    due: Sequence[Due] = ()
+    """Where known URLs are due sooner."""
+
+
+class Cycles:
+    """Begins cycles. Without CRAWLSPACE_REFRESH_CYCLE there are none, and the policy is the collection's own."""
+
+    def __init__(self, collection: Collection, store: Store, clock: Clock) -> None:
+        self._collection = collection
+        self._store = store
+        self._clock = clock
+        self._began = get_integer(store, BEGAN)
+        self._steps: Steps[Step] = Steps(clock)
+
+    def policy(self) -> RecrawlPolicy:
+        """The policy as it is in the present cycle."""
+        policy = self._collection.policy
+        cycle_s = self._collection.refresh_cycle_s
+        if not cycle_s or self._began is None:
+            return policy
+        return replace(policy, next_cycle=self._began + cycle_s, cycle_s=cycle_s)
+
+    def is_time(self) -> bool:
+        """Whether the time for the next cycle has come."""
+        cycle_s = self._collection.refresh_cycle_s
+        return cycle_s > 0 and (self._began is None or not 0 <= self._clock.now() - self._began < cycle_s)
+
+    @property
+    def has_steps(self) -> bool:
+        """A cycle is beginning, and more steps are to be made."""
+        return self._steps.are_left
+
+    def start(self, *, has_work: bool) -> None:
+        """At a start: begin a cycle, if it is time. `has_work`: something is left to do of the last one."""
+        if self._may_begin(lambda: not has_work):
+            for _ in self._all_steps():
+                pass
+
+    def go_on(self, *, is_idle: Callable[[], bool]) -> Step | None:
+        """While a crawl goes on: make a step, if there is one to make; return what it has changed."""
+        if not self._steps.are_left and self._may_begin(is_idle):
+            self._steps.begin(self._all_steps(fetched_meanwhile=True))
+        return self._steps.next()
+
+    def _may_begin(self, is_idle: Callable[[], bool]) -> bool:
+        return self.is_time() and (self._collection.refresh_mode is not RefreshMode.SOFT or is_idle())
+
+    def _all_steps(self, *, fetched_meanwhile: bool = False) -> Iterator[Step]:
+        """Have everything known fetched again; what else happens is the mode's matter."""
+        if self._has_begun_elsewhere():
+            yield Step(is_turn=True, enters_starts=True)
+            return
+        was_set_back = self._began is not None and self._clock.now() < self._began
+        mode = self._collection.refresh_mode
+        forgets = mode is RefreshMode.SCRATCH and self._began is not None
+        if forgets:
+            begin_generation(self._store)  # so that what is forgotten is found again, also if this is never finished
+            yield from self._forget_pending()
+            begin_generation(self._store)  # what others have fetched meanwhile may lead to what was forgotten after that
+        now = int(self._clock.now())
+        yield Step(is_turn=True, enters_starts=True)
+        if fetched_meanwhile:  # what is fetched from now on is told by its second
+            while int(self._clock.now()) == now:
+                yield Step()
+        if mode in (RefreshMode.SCRATCH, RefreshMode.PRIORITIZED):
+            yield from self._put_starts_first(now)
+        fetched_by = now if fetched_meanwhile and not was_set_back else None
+        after = 0
+        # Another worker's cycle may have begun before something was forgotten here that it had found.
+        while forgets or not self._has_begun_elsewhere():
+            step = self._store.hasten(now, after=after, fetched_by=fetched_by)
+            after = step.last
+            if not after:
+                self._store.set_meta(BEGAN, str(now))
+                self._began = now
+            yield Step(is_turn=not after, due=step.due)
+            if not after:
+                return
+        yield Step(is_turn=True)
+
+    def _has_begun_elsewhere(self) -> bool:
+        """Another worker has begun the cycle."""
+        began = get_integer(self._store, BEGAN)
+        if began is None or began == self._began:
+            return False
+        self._began = began
+        return not self.is_time()
+
+    def _forget_pending(self) -> Iterator[Step]:
+        now, last = int(self._clock.now()), 0
+        while page := self._store.scan(last, _LOOKED_AT):
+            ids = [known.id for known in page if known.state == State.PENDING]
+            for first in range(0, len(ids), _REVISED):
+                self._store.revise(ids[first : first + _REVISED], _forgotten, now=now)
+                yield Step()
+            last = page[-1].id
+            yield Step()
+
+    def _put_starts_first(self, now: int) -> Iterator[Step]:
+        all_starts = self._collection.start_urls
+        for first in range(0, len(all_starts), _STARTS):
+            starts = all_starts[first : first + _STARTS]
+            states = [state for start in starts if (state := self._store.get(start.url.text)) is not None]
+            self._store.revise([state.id for state in states], lambda state: _first(state, now), now=now)
+            yield Step(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))
+
+
+def _first(state: UrlState, now: int) -> Change | None:
+    if state.next_fetch is None or state.lease_until is not None:
+        return None
+    return Change(structs.replace(state, asked=True, next_fetch=min(state.next_fetch, now)))
+
+
+def _forgotten(state: UrlState) -> Change | None:
+    return Change(state, forget=True) if state.state is State.PENDING else None

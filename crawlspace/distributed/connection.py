@@ -1,0 +1,135 @@
+"""Connects to the Redis server of a collection, with the settings of scrapy-redis: REDIS_URL, REDIS_HOST, REDIS_PORT, REDIS_DB, REDIS_PARAMS."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from crawlspace.config.store_url import NAME, read_store_url
+from crawlspace.errors import SettingError, StoreAway, StoreError
+from crawlspace.printable import HIDDEN, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import redis
+    from redis.retry import Retry
+    from scrapy.settings import Settings
+
+OLDEST = (7, 0)
+ANSWER_S = 10
+"""So long a server may take to answer a worker."""
+
+
+def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.Redis:
+    """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises SettingError, StoreAway or StoreError.
+
+    `crawls`: it is a worker's, which repeats by itself what got no answer, tells people so, and can be stopped meanwhile.
+    """
+    from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
+
+    from crawlspace.state.redis.scripts import said  # noqa: PLC0415
+
+    url = read_store_url(settings[NAME])
+    own = Settings(dict(settings))
+    if url.partition("://")[2]:
+        own.set("REDIS_URL", url)
+    own.setdict({"REDIS_DECODE_RESPONSES": None, "REDIS_ENCODING": None})
+    if crawls:
+        own.set("REDIS_PARAMS", {**_impatience(own), **own.getdict("REDIS_PARAMS")})
+    try:
+        client = _by_sentinels(url, own) if url.startswith("sentinel://") else _by_settings(own)
+    except (ValueError, TypeError, AttributeError, ImportError) as error:
+        raise _wrong_settings(_without_parts_of_the_url(error)) from None
+    try:
+        with said():
+            _check(client.info("server"))
+    except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client looks at when it connects
+        client.close()
+        raise _wrong_settings(_wrong_option(error)) from None
+    except StoreAway as error:
+        client.close()
+        raise StoreAway(f"{str(error).rstrip('.')}: start it, or set CRAWLSPACE_STORE_URL to where it is") from error
+    except BaseException:
+        client.close()
+        raise
+    return client
+
+
+def _wrong_settings(fault: str) -> SettingError:
+    return SettingError(
+        f"Redis cannot be connected to with these settings: {fault}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+    )
+
+
+def _wrong_option(error: Exception) -> str:
+    """What is wrong with an option; its value, which may be a secret, is not shown."""
+    named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    if named:
+        return f"there is no option {printable(named[1])!r}"
+    return f"an option has a value that is not of its kind ({printable(error)})"
+
+
+def _without_parts_of_the_url(error: Exception) -> str:
+    """What a client says of settings, less what it cites: of a password with a slash in it, it takes the beginning for a port."""
+    cited = re.compile(r"""'[^']*'|"[^"]*"|Port could not be cast.*""")
+    return cited.sub(HIDDEN, str(error)) if isinstance(error, ValueError) else str(error)
+
+
+def _impatience(settings: Settings) -> dict[str, object]:
+    """What a worker asks of the client where REDIS_PARAMS says nothing else: that it does not repeat what got no answer."""
+    asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
+    if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
+        asked["retry"] = _once_more()
+    return asked
+
+
+def _once_more() -> Retry:
+    """Have a call repeated once, at once, where the connection is closed: it may have been idle for too long."""
+    import redis  # noqa: PLC0415 - as above
+    from redis.backoff import NoBackoff  # noqa: PLC0415
+    from redis.retry import Retry  # noqa: PLC0415
+
+    return Retry(NoBackoff(), 1, (redis.ConnectionError,))
+
+
+def _by_settings(settings: Settings) -> redis.Redis:
+    from scrapy_redis.connection import get_redis_from_settings  # noqa: PLC0415 - as above
+
+    client: redis.Redis = get_redis_from_settings(settings)
+    return client
+
+
+def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
+    """Return a client for the server that Sentinels call the master of a service. Raises ValueError.
+
+    The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's, all but hosts and service may be
+    left out. Those of the Sentinels stand in REDIS_PARAMS, under `sentinel_kwargs`.
+    """
+    from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
+    from scrapy_redis.defaults import REDIS_PARAMS  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    who, _, places = parts.netloc.rpartition("@")
+    service, _, db = parts.path.strip("/").partition("/")
+    named = [place.rpartition(":") if ":" in place else (place, "", "26379") for place in places.split(",")]
+    if not (service and all(host and port.isdigit() for host, _, port in named) and (db or "0").isdigit()):
+        raise ValueError("the URL is to name Sentinels and a service, as in sentinel://one:26379,two:26379/mymaster/0")
+    sentinels = [(host, int(port)) for host, _, port in named]
+    params = {**REDIS_PARAMS, **settings.getdict("REDIS_PARAMS"), "db": int(db or 0)}
+    if who:
+        user, _, password = map(unquote, who.partition(":"))
+        params |= {"username": user or None, "password": password}
+    asked = {name: value for name, value in params.items() if name.startswith("socket_")}
+    of_sentinels = {**asked, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
+    client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
+    return client
+
+
+def _check(server: Mapping[str, object]) -> None:
+    version = str(server.get("valkey_version") or server.get("redis_version") or "0")
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        raise StoreError(
+            f"the server is Redis {version}; a shared collection needs {'.'.join(map(str, OLDEST))} or newer, or Valkey"
+        )

@@ -1,0 +1,80 @@
+"""Which source is picked from next: in proportion to weight, among those that have a URL ready to fetch.
+
+Start-time fair queueing (Goyal, Vin and Cheng, 1996): each pick moves its source on by the inverse of its weight, and the source that is
+farthest back goes first. So a source with a hundredth of the weight is picked a hundredth as often, evenly spread, and none starves. One
+that had nothing ready goes on from where the last pick was made: it catches up on nothing that it missed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from crawlspace.errors import SettingError
+from crawlspace.model import Source
+from crawlspace.parsing import table
+from crawlspace.printable import quoted
+
+NAME = "CRAWLSPACE_SOURCE_WEIGHTS"
+
+DEFAULT_WEIGHTS: Mapping[Source, int] = {
+    Source.USER: 10_000,
+    Source.REDIR: 2_000,
+    Source.INDEX: 1_000,
+    Source.INDEX_FOLLOW: 100,
+    Source.FOLLOW: 10,
+    Source.REFRESH: 1,
+}
+
+_HEAVIEST = 1_000_000
+
+
+def read_weights(value: object) -> Mapping[Source, int]:
+    """Read CRAWLSPACE_SOURCE_WEIGHTS over the default weights. Raises SettingError."""
+    weights = dict(DEFAULT_WEIGHTS)
+    by_label = {source.label: source for source in Source}
+    for label, weight in table(NAME, value, example='{"refresh": 10, "follow": 0}').items():
+        source = by_label.get(str(label))
+        if source is None:
+            near = get_close_matches(str(label), by_label, 1)
+            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_label)}"
+            raise SettingError(f"{NAME} names an unknown source {quoted(label)}: {meant}")
+        if isinstance(weight, bool) or not isinstance(weight, int) or not 0 <= weight <= _HEAVIEST:
+            raise SettingError(
+                f"{NAME}[{quoted(label)}] is {quoted(weight)}; a weight is a whole number from 0 (paused) to {_HEAVIEST:,}"
+            )
+        weights[source] = weight
+    if not any(weights.values()):
+        raise SettingError(f"{NAME} pauses every source, so that nothing would be crawled; give one of them a weight above 0")
+    return weights
+
+
+class WeightedSources:
+    """Says in which order the sources are to be tried, and is told which one was picked. A weight of 0 pauses a source."""
+
+    def __init__(self, weights: Mapping[Source, int]) -> None:
+        self._strides = {source: 1 / weight for source, weight in weights.items() if weight > 0}
+        self._places = {source: stride / 2 for source, stride in self._strides.items()}
+        self._now = 0.0
+        """Where the last pick was made; a source that has had something ready all the time is not farther back."""
+
+    @property
+    def running(self) -> frozenset[Source]:
+        """The sources that are not paused."""
+        return frozenset(self._strides)
+
+    def order(self) -> list[Source]:
+        """Return the sources that are not paused, the one whose turn it is first."""
+        return sorted(self._places, key=self._place_of)
+
+    def picked(self, source: Source) -> None:
+        place = self._place_of(source)
+        self._now = max(self._now, place)
+        self._places[source] = place + self._strides[source]
+
+    def not_picked(self, source: Source) -> None:
+        """Take the last pick of a source back: nothing came of it."""
+        self._places[source] -= self._strides[source]
+
+    def _place_of(self, source: Source) -> float:
+        return max(self._places[source], self._now)

@@ -1,0 +1,328 @@
+"""What loads but is suspicious: rules that can't do what their writer meant.
+
+Findings of level `error` keep a crawl from starting or from finding anything; a `warning` is for a person to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Literal
+
+from crawlspace.decision import RuleRef
+from crawlspace.errors import MOST_SHOWN
+from crawlspace.printable import escaped, printable, printable_message, quoted
+from crawlspace.rules.address import AddressMatcher
+from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, DomainRule, PrefixRule, Rule
+from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.rules.patterns import Budget
+from crawlspace.rules.prefix import PrefixMatcher
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.comparisons import text_of
+from crawlspace.rules.xml.conditions import Conditions
+from crawlspace.rules.xml.model import ActionRuleSet, Atom, Field, Kind, Norm, Range
+from crawlspace.rules.xml.required_texts import required_texts
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+START_URLS = "start URLs"
+"""The file of findings about start URLs of which no place is known."""
+
+_COMPARED, _COMPARED_EACH = 1_000_000, 20
+"""So many patterns, and so many more for each rule, are compared one by one in search of those that cover others: thousands of patterns
+made of the same few literals would take minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`line` and `column` count from 1; 0 where there is no place to point at. `code` is stable, `message` is not."""
+
+    file: str
+    line: int
+    column: int
+    level: Literal["error", "warning"]
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+        return f"{escaped(place)}: {self.level}: {printable_message(self.message)} [{self.code}]"
+
+    def as_json(self) -> dict[str, object]:
+        return {**asdict(self), "message": printable_message(self.message)}
+
+
+def bounded(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the first MOST_SHOWN findings of each file, and behind those of a file one (`more`) that says how many it has beyond."""
+    by_file: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_file.setdefault(finding.file, []).append(finding)
+    shown: list[Finding] = []
+    for file, found in by_file.items():
+        shown += found[:MOST_SHOWN]
+        if beyond := found[MOST_SHOWN:]:
+            level = max((one.level for one in beyond), key=("warning", "error").index)
+            shown.append(Finding(file, 0, 0, level, "more", f"and {len(beyond):,} more"))
+    return shown
+
+
+def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxy: bool = False) -> list[Finding]:
+    """Return what is suspicious in a crawl.rules, by file and line; `proxy` says that requests go through one."""
+    domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
+    findings = [
+        *_never_applying(rules, domain),
+        *_no_domain_rules(rules, limits),
+        *_open_ends(rules, limits),
+        *_prefix_hosts(rules),
+        *_hosts_of_anybody(rules),
+        *_addresses_behind_proxy(rules, proxy=proxy),
+    ]
+    if host_case_sensitive:
+        findings += _capitals(rules)
+    return sorted(findings, key=lambda finding: (finding.file, finding.line, finding.column, finding.code))
+
+
+def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence[RuleRef] = ()) -> Iterator[Finding]:
+    """Yield the start URLs that are outside of the collection's crawl space: errors if none is left, for then there is nothing to crawl.
+
+    `refs` are their places, in their order, if they are known.
+    """
+    decisions = [(number, url, space.decide_url(url, depth=0)) for number, url in enumerate(start_urls)]
+    refused = [found for found in decisions if not found[2].admitted]
+    level: Literal["error", "warning"] = "error" if len(refused) == len(decisions) else "warning"
+    for number, url, decision in refused:
+        by = f" by {decision.rule} ({printable(decision.rule.text)})" if decision.rule else ""
+        message = f"the start URL {printable(url.text)} is refused{by}: {decision.reason.sentence}"
+        ref = refs[number] if number < len(refs) else RuleRef(START_URLS, 0, "")
+        yield Finding(ref.file, ref.line, 1 if ref.line else 0, level, "start-url-refused", message)
+
+
+def lint_values(rules: ActionRuleSet) -> Iterator[Finding]:
+    """Yield the values of a rules.xml that hold for no URL, because no URL in normal form has such a text there."""
+    conditions = Conditions()
+    roots = [conditions.add(rule.condition) for rule in rules.rules]
+    wrong = {number: reason for number, atom in conditions.atoms.items() if (reason := _never_holding(atom)) is not None}
+    for rule, root in zip(rules.rules, roots, strict=True):
+        atoms = {number: conditions.atoms[number] for number in sorted(conditions.atoms_of(root))}
+        holding = {atom for number, atom in atoms.items() if number not in wrong}
+        told = (wrong[number] for number, atom in atoms.items() if number in wrong and _below(atom) not in holding)
+        for reason in dict.fromkeys(told):
+            message = f"{reason}, in {quoted(rule.ref.text)}"
+            yield Finding(rule.ref.file, rule.ref.line, 1, "warning", "xml-never-matches", message)
+
+
+def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Finding]:
+    """A rule that one earlier rule of its list covers. One that only several earlier rules cover together is not found."""
+    prefix = PrefixMatcher(rules.prefix)
+    address = AddressMatcher(rules.address)
+    budget = Budget(_COMPARED + _COMPARED_EACH * (len(rules.domain) + len(rules.prefix)))
+    pairs: Iterator[tuple[Rule, Rule | None]] = chain(
+        ((rule, domain.covering(rule, budget)) for rule in rules.domain),
+        ((rule, prefix.covering(rule, budget)) for rule in rules.prefix),
+        ((rule, address.covering(rule)) for rule in rules.address),
+    )
+    for rule, covering in pairs:
+        if covering is None or covering is rule:
+            continue
+        if covering.action is rule.action:
+            advice = "it changes nothing and can go"
+        else:
+            advice = f"to have an effect it must stand before line {covering.ref.line}"
+        message = f"{quoted(rule.ref.text)} never applies, because {quoted(covering.ref.text)} in line {covering.ref.line} covers it; {advice}"
+        yield _finding(rule, "never-applies", message)
+
+
+def _no_domain_rules(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
+    if not rules.domain and _leaves_its_hosts(limits):
+        message = "no domain rule keeps the crawl to your hosts, so it may spread over the whole Internet; end them in 'forbid domain *'"
+        yield Finding("crawl.rules", 1, 1, "warning", "no-domain-rules", message)
+
+
+def _leaves_its_hosts(limits: Limits) -> bool:
+    """Whether the limits let a crawl follow links to hosts that no start URL has."""
+    return limits.follow_offsite_links and not limits.index_entire_site
+
+
+def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
+    """A domain or address list that doesn't end in a rule that forbids the rest."""
+    forbidden = any(rule.catch_all and rule.action is Action.FORBID for rule in rules.domain)
+    if rules.domain and not forbidden and _leaves_its_hosts(limits):
+        message = "the domain rules do not end in 'forbid domain *', so the crawl may spread over the whole Internet"
+        yield _finding(rules.domain[-1], "no-final-forbid", message)
+    if not rules.address:
+        return
+    for version, everything in ((4, "0.0.0.0 0.0.0.0"), (6, ":: ::")):
+        of_version = [rule for rule in rules.address if rule.version == version]
+        if any(rule.catch_all and rule.action is Action.FORBID for rule in of_version):
+            continue
+        message = f"the address rules do not end in 'forbid address {everything}', so every other IPv{version} address is open"
+        yield _finding((of_version or rules.address)[-1], "no-final-forbid", message)
+
+
+def _capitals(rules: CrawlRules) -> Iterator[Finding]:
+    for rule in rules.domain:
+        if rule.host != rule.host.lower():
+            message = f"{quoted(rule.host)} has capitals: hosts are compared as written in the link, and most links have none"
+            yield _finding(rule, "capitals-in-host", message)
+
+
+def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
+    """Prefix rules that depend on the host in a way that is easily missed."""
+    domain = DomainMatcher(rules.domain, case_sensitive=False)
+    for rule in rules.prefix:
+        if "*" in rule.host:
+            if rule.action is Action.ALLOW and rule.host.strip("*"):
+                message = f"the * in {quoted(rule.host)} also stands for slashes, so the rule allows other hosts too; use domain rules for hosts"
+                yield _finding(rule, "open-host", message)
+            continue
+        authority = rule.pattern.partition("://")[2].partition("/")[0]
+        port = authority[len(rule.host) + 1 :] or str(DEFAULT_PORTS[rule.pattern.partition(":")[0]])
+        forbidding = None if "*" in port else domain.match(rule.host, int(port))
+        if forbidding is not None and forbidding.action is Action.FORBID:
+            message = (
+                f"the rule has no effect, because {quoted(forbidding.ref.text)} in line {forbidding.ref.line} forbids its host"
+            )
+            yield _finding(rule, "host-forbidden", message)
+
+
+def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
+    """Allow rules that name no site, and so open no private addresses."""
+    listed: tuple[DomainRule | PrefixRule, ...] = (*rules.domain, *rules.prefix)
+    for rule in listed:
+        if rule.action is Action.ALLOW and names_no_site(rule.host):
+            message = (
+                f"{quoted(rule.host)} matches hosts that anybody can have, so it opens no private addresses; end it in a domain of yours, "
+                "as in *.example.com"
+            )
+            yield _finding(rule, "hosts-of-anybody", message)
+
+
+def _addresses_behind_proxy(rules: CrawlRules, *, proxy: bool) -> Iterator[Finding]:
+    if proxy and rules.address:
+        message = "address rules are not applied to requests that go through a proxy, which resolves the names itself"
+        yield _finding(rules.address[0], "addresses-with-proxy", message)
+
+
+_MADE: Mapping[tuple[Field, Kind], Sequence[tuple[str, str]]] = {
+    (Field.HOST, Kind.EXACT): (("http://", "/"),),
+    (Field.HOST, Kind.PREFIX): (("http://", "z/"),),
+    # In the end of an IPv4 address, what is before it decides how it is written.
+    (Field.HOST, Kind.SUFFIX): tuple((f"http://{before}", "/") for before in ("z", "", "1", "1.", "1.1", "1.1.", "1.1.1")),
+    (Field.HOST, Kind.INSIDE): (("http://z", "z/"),),
+    (Field.PATH, Kind.EXACT): (("http://h", ""),),
+    (Field.PATH, Kind.PREFIX): (("http://h", "z"),),
+    (Field.PATH, Kind.SUFFIX): (("http://h/z", ""),),
+    (Field.PATH, Kind.INSIDE): (("http://h/z", "z"),),
+    (Field.QUERY, Kind.EXACT): (("http://h/?", ""),),
+    (Field.QUERY, Kind.PREFIX): (("http://h/?", "z"),),
+    (Field.QUERY, Kind.SUFFIX): (("http://h/?z", ""),),
+    (Field.QUERY, Kind.INSIDE): (("http://h/?z", "z"),),
+    (Field.URL, Kind.EXACT): (("", ""),),
+    (Field.URL, Kind.PREFIX): (("", ""), ("", "z"), ("", "1/")),
+    (Field.URL, Kind.SUFFIX): (("", ""), ("http://z", ""), ("http://h/z", ""), ("http://h/?z", "")),
+    (Field.URL, Kind.INSIDE): (("", "z"), ("http://z", "z"), ("http://h/z", "z"), ("http://h/?z", "z")),
+}
+"""What is put around a text to have a URL with it; a `z` beside it keeps it from being read as a whole segment."""
+_SHORTEST = {Field.URL: len("http://h/"), Field.SCHEME: len("http"), Field.HOST: 1, Field.PATH: 1}
+_STARTS = tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)
+_OF_IPV6 = frozenset("0123456789abcdef:[]")
+
+
+def _below(atom: Atom) -> Atom | None:
+    """What a Domain compares beside its own name: the hosts below it, which there may be though there is no host of that name."""
+    if atom.field is Field.HOST and atom.kind is Kind.EXACT and isinstance(atom.value, str):
+        return Atom(Field.HOST, Kind.SUFFIX, f".{atom.value}", atom.norm)
+    return None
+
+
+def _never_holding(atom: Atom) -> str | None:
+    """Return why a comparison holds for no URL, as far as that is seen from its text; fragments are another matter."""
+    field, value = atom.field, atom.value
+    if isinstance(value, Range):
+        if value.high is None or value.high >= _SHORTEST.get(field, 0):
+            return None
+        return f"a length of {value.high} or less never matches: the {field} of a URL is longer"
+    if field is Field.HOST and isinstance(value, str) and (reason := _no_host(value, atom.kind)):
+        return reason
+    kind, choices = (atom.kind, [frozenset({value})]) if isinstance(value, str) else (Kind.INSIDE, required_texts(value.source))
+    for texts in choices:
+        if texts and not any(_may_stand(text, field, kind, norm=atom.norm) for text in texts):
+            text = min(texts)
+            shown = text.removeprefix(".") if field is Field.HOST else text
+            return f"{quoted(shown)} never matches: {_why_not(shown, field, kind)}"
+    return None
+
+
+def _no_host(value: str, kind: Kind) -> str:
+    """Return why a value with a star, or a dot before a whole name, is in no host; empty if it has neither."""
+    name = value.lstrip("*.")
+    meant = f"; <Domain val={name!r}/> means {name} and every host below it" if name and "*" not in name else ""
+    if "*" in value:
+        return f"{value.lstrip('.')!r} never matches: a * stands for itself, and no host has one{meant}"
+    if value.startswith("." if kind in {Kind.EXACT, Kind.PREFIX} else ".."):
+        return f"{'.' + name!r} never matches: no host begins with a dot{meant}"
+    return ""
+
+
+def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
+    """Whether a URL may have a text in some part. If any has, then so has a URL that is made of the text."""
+    if field is Field.FRAGMENT or (kind is not Kind.EXACT and _may_be_cut_out(text.lower(), field)):
+        return True
+    as_written = norm is Norm.NONE
+    part = text_of(field, as_written=as_written)
+    wanted = text if as_written else text.lower()
+    for before, after in _MADE.get((field, kind), ()):
+        with suppress(MalformedUrl):
+            url = parse(f"{before}{text}{after}")
+            if url.scheme in DEFAULT_PORTS and _stands(wanted, part(url), kind):
+                return True
+    return field is Field.SCHEME and any(_stands(wanted, scheme, kind) for scheme in DEFAULT_PORTS)
+
+
+def _may_be_cut_out(text: str, field: Field) -> bool:
+    """Whether a text looks like a piece of what is written as a whole only: an IPv6 address, an xn-- label, the beginning of a URL."""
+    if field is Field.HOST:
+        return "xn--" in text or (not set(":[]").isdisjoint(text) and set(text) <= _OF_IPV6)
+    if field is not Field.URL:
+        return False
+    authority = text.partition("://")[2]
+    unfinished = "/" not in authority and ("xn--" in authority or authority.startswith("["))
+    return any(start.startswith(text) or (unfinished and text.startswith(start)) for start in _STARTS)
+
+
+def _stands(text: str, part: str, kind: Kind) -> bool:
+    if kind is Kind.EXACT:
+        return part == text
+    if kind is Kind.PREFIX:
+        return part.startswith(text)
+    return part.endswith(text) if kind is Kind.SUFFIX else text in part
+
+
+def _why_not(text: str, field: Field, kind: Kind) -> str:
+    anchored = kind in {Kind.EXACT, Kind.PREFIX}
+    if field is Field.SCHEME:
+        return f"only {' and '.join(DEFAULT_PORTS)} are crawled"
+    if "#" in text:
+        return "a URL that is crawled has no fragment"
+    if field is Field.HOST and not text.startswith("[") and (set(text) & set("/:?@\\") or text.endswith(".")):
+        return "a host has no scheme, port, path or final dot"
+    if field is Field.PATH and anchored and not text.startswith("/"):
+        return "a path begins with /"
+    if field is Field.PATH and "?" in text:
+        return "the query is no part of the path"
+    if field is Field.PATH and "\\" in text:
+        return "a backslash in a path is / in URLs"
+    if field is Field.URL and anchored and not text.lower().startswith(_STARTS):
+        return "a URL begins with http:// or https://"
+    with suppress(MalformedUrl):
+        before, after = _MADE[field, Kind.EXACT][0]
+        if anchored:
+            return f"URLs have {quoted(text_of(field, as_written=True)(parse(f'{before}{text}{after}')))} there"
+    return "no URL in normal form has this there"
+
+
+def _finding(rule: DomainRule | PrefixRule | AddressRule, code: str, message: str) -> Finding:
+    return Finding(rule.ref.file, rule.ref.line, rule.column, "warning", code, message)

@@ -1,0 +1,289 @@
+"""Which of thousands of comparisons hold for a URL, in a few look-ups for each part of it rather than one for each comparison.
+
+The comparisons of one part of the URL, with capitals or without, are matched together:
+
+* a plain text for the whole part, in a dict;
+* plain texts at the beginning, the end or inside, by one Aho-Corasick automaton; what is found counts by where it stands;
+* lengths, in a table that is remembered for each length;
+* regular expressions by RE2, which takes time in proportion to the text whatever the expression. Most can match only where some plain
+  text stands (`/old\\.\\*report` only where `/old` and `report` do); these are asked when the automaton has found the rarest of these
+  texts. Expressions that are asked together are one `re2.Set`: small sets, so that their automata stay small too.
+
+A `re2.Set` that lacks memory finds nothing, and its Python interface can't tell that from a text that doesn't match (google/re2 issue
+136). So each set holds one more expression that always matches; when it is missing, the expressions are asked one by one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import ahocorasick
+import re2
+
+from crawlspace.cache import RecentByWeight
+from crawlspace.rules.xml.model import Atom, Expression, Field, Kind, Norm, Range
+from crawlspace.rules.xml.required_texts import required_texts, shortest
+from crawlspace.urls import Url
+
+SET_MEMORY = 64 << 20
+"""Bytes that one set of expressions, or one expression, may take; a bound, and far more than ordinary ones do."""
+
+_SET_SIZE = 200
+"""So many expressions are asked in one call. More would make the states of the set's automaton large, and these slow to build."""
+
+_LEAST_TEXT = 3
+"""A shorter text stands in nearly every URL, so that it is of no use to look for it first."""
+
+_REMEMBERED = 50_000
+"""So many numbers of atoms are kept in mind at a time, twice over, for hosts and for lengths."""
+
+
+class AtomMatcher:
+    """Compiled once; what it remembers changes no answer. Raises `re2.error` for an expression that RE2 doesn't take."""
+
+    def __init__(self, atoms: Mapping[int, Atom], *, set_memory: int = SET_MEMORY) -> None:
+        parts: dict[tuple[Field, bool], dict[int, Atom]] = {}
+        for number, atom in atoms.items():
+            parts.setdefault((atom.field, atom.norm is Norm.NONE), {})[number] = atom
+        self._parts = [
+            (text_of(field, as_written=as_written), _Part(own, in_few_values=field in _IN_FEW_VALUES, set_memory=set_memory))
+            for (field, as_written), own in parts.items()
+        ]
+
+    def matching(self, url: Url) -> frozenset[int]:
+        """Return the numbers of the atoms that hold for a URL."""
+        found: list[int] = []
+        for text, part in self._parts:
+            found += part.matching(text(url))
+        return frozenset(found)
+
+
+_IN_FEW_VALUES = frozenset({Field.SCHEME, Field.HOST, Field.FRAGMENT})
+"""A crawl meets few different ones, so that what matches them is remembered."""
+
+
+def text_of(field: Field, *, as_written: bool) -> Callable[[Url], str]:
+    """Return how the text of a field is read from a URL: as it was written, or in lower case."""
+    if as_written:
+        return _AS_WRITTEN[field]
+    if field in {Field.SCHEME, Field.HOST, Field.FRAGMENT}:  # the normal form has no capitals there
+        return _NORMAL[field]
+    normal = _NORMAL[field]
+    return lambda url: normal(url).lower()
+
+
+def _url_as_written(url: Url) -> str:
+    if url.host_as_written == url.host:
+        return url.text
+    start = len(url.scheme) + len("://")
+    return f"{url.text[:start]}{url.host_as_written}{url.text[start + len(url.host) :]}"
+
+
+_NORMAL: Mapping[Field, Callable[[Url], str]] = {
+    Field.URL: lambda url: url.text,
+    Field.SCHEME: lambda url: url.scheme,
+    Field.HOST: lambda url: url.host,
+    Field.PATH: lambda url: url.path,
+    Field.QUERY: lambda url: url.query or "",
+    Field.FRAGMENT: lambda _: "",
+}
+_AS_WRITTEN: Mapping[Field, Callable[[Url], str]] = {
+    **_NORMAL,
+    Field.URL: _url_as_written,
+    Field.HOST: lambda url: url.host_as_written,
+}
+
+
+class ExpressionSet:
+    """Expressions that are asked together; each is a number and an expression with its anchors and case, in RE2's syntax."""
+
+    __slots__ = ("_expressions", "_memory", "_numbers", "_one_by_one", "_set", "_witness")
+
+    def __init__(self, expressions: Sequence[tuple[int, str]], *, memory: int = SET_MEMORY) -> None:
+        self._expressions = expressions
+        self._memory = memory
+        self._numbers = [number for number, _ in expressions]
+        self._witness = len(expressions)
+        self._one_by_one: list[tuple[int, re2._Regexp]] | None = None
+        self._set: re2.Set | None = re2.Set.SearchSet(_options(memory))
+        for _, expression in expressions:
+            self._set.Add(expression)
+        self._set.Add(r"\z")
+        try:
+            self._set.Compile()
+        except re2.error:  # a set that did not compile must not be asked: it brings the process down
+            self._set = None
+            self._singly()
+
+    @property
+    def compiled(self) -> bool:
+        """Whether they are one set; if not, memory did not do for it, and they are asked one by one."""
+        return self._set is not None
+
+    def matching(self, text: bytes) -> Sequence[int]:
+        """Return the numbers of the expressions that match a text in UTF-8."""
+        found = None if self._set is None else self._set.Match(text)
+        if found is None or self._witness not in found:
+            return [number for number, expression in self._singly() if expression.search(text) is not None]
+        if len(found) == 1:
+            return ()
+        return [self._numbers[place] for place in found if place != self._witness]
+
+    def _singly(self) -> list[tuple[int, re2._Regexp]]:
+        """Slow, and right: a single expression that lacks memory for its automaton is matched without one."""
+        if self._one_by_one is None:
+            options = _options(max(self._memory, SET_MEMORY))
+            self._one_by_one = [(number, re2.compile(text.encode(), options=options)) for number, text in self._expressions]
+        return self._one_by_one
+
+
+def _options(memory: int) -> re2.Options:
+    options = re2.Options()
+    options.log_errors = False
+    options.dot_nl = True  # a URL has no lines: a dot is any character
+    options.never_capture = True
+    options.max_mem = memory
+    return options
+
+
+class _Word(NamedTuple):
+    """What it means that a plain text stands in a text."""
+
+    length: int
+    at_start: list[int]
+    at_end: list[int]
+    anywhere: list[int]
+    sets: list[ExpressionSet]
+
+
+class _Part:
+    """The atoms of one part of the URL, all with capitals as written or all in lower case."""
+
+    __slots__ = ("_always", "_automaton", "_exact", "_in_nothing", "_lengths", "_of_length", "_remembered", "_sets")
+
+    def __init__(self, atoms: Mapping[int, Atom], *, in_few_values: bool, set_memory: int) -> None:
+        self._always: list[int] = []
+        self._exact: dict[str, list[int]] = {}
+        self._lengths: list[tuple[Range, int]] = []
+        self._of_length: RecentByWeight[int, list[int]] = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
+        self._remembered: RecentByWeight[str, list[int]] | None = None
+        if in_few_values:
+            self._remembered = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
+        words: dict[str, _Word] = {}
+        expressions: dict[int, Atom] = {}
+        for number, atom in atoms.items():
+            if isinstance(atom.value, Range):
+                self._lengths.append((atom.value, number))
+            elif isinstance(atom.value, Expression):
+                expressions[number] = atom
+            else:
+                self._file(number, atom.kind, atom.value.lower() if atom.norm is Norm.NORM else atom.value, words)
+        self._sets: list[ExpressionSet] = []
+        for texts, found in _sets(expressions, set_memory):
+            for text in texts:
+                _word(words, text).sets.append(found)
+            if not texts:
+                self._sets.append(found)
+        self._automaton = _automaton(words)
+        self._in_nothing = self._found("")
+
+    def matching(self, text: str) -> list[int]:
+        if not text:
+            return self._in_nothing
+        if self._remembered is None:
+            return self._found(text)
+        found = self._remembered.get(text)
+        if found is None:
+            found = self._found(text)
+            self._remembered.put(text, found)
+        return found
+
+    def _found(self, text: str) -> list[int]:
+        found = self._always.copy()
+        found += self._exact.get(text, ())
+        if self._lengths:
+            found += self._by_length(len(text))
+        sets = self._sets
+        if self._automaton is not None and text:
+            last = len(text) - 1
+            for end, (length, at_start, at_end, anywhere, of_word) in self._automaton.iter(text):
+                if anywhere:
+                    found += anywhere
+                if at_start and end + 1 == length:
+                    found += at_start
+                if at_end and end == last:
+                    found += at_end
+                if of_word:
+                    sets = sets + of_word
+        if sets:
+            encoded = text.encode()
+            for one in sets if len(sets) == 1 else dict.fromkeys(sets):
+                found += one.matching(encoded)
+        return found
+
+    def _by_length(self, length: int) -> list[int]:
+        found = self._of_length.get(length)
+        if found is None:
+            found = [number for (low, high), number in self._lengths if low <= length and (high is None or length <= high)]
+            self._of_length.put(length, found)
+        return found
+
+    def _file(self, number: int, kind: Kind, text: str, words: dict[str, _Word]) -> None:
+        if kind is Kind.EXACT:
+            self._exact.setdefault(text, []).append(number)
+        elif not text:
+            self._always.append(number)
+        elif kind is Kind.PREFIX:
+            _word(words, text).at_start.append(number)
+        elif kind is Kind.SUFFIX:
+            _word(words, text).at_end.append(number)
+        else:
+            _word(words, text).anywhere.append(number)
+
+
+def _word(words: dict[str, _Word], text: str) -> _Word:
+    word = words.get(text)
+    if word is None:
+        word = words[text] = _Word(len(text), [], [], [], [])
+    return word
+
+
+def _automaton(words: Mapping[str, _Word]) -> ahocorasick.Automaton | None:
+    if not words:
+        return None
+    automaton = ahocorasick.Automaton()
+    for text, word in words.items():
+        automaton.add_word(text, word)
+    automaton.make_automaton()
+    return automaton
+
+
+def _sets(atoms: Mapping[int, Atom], memory: int) -> Iterable[tuple[frozenset[str], ExpressionSet]]:
+    """Sets of expressions, each with texts of which one stands wherever one of them matches; no texts: it is always to be asked."""
+    needed = {number: _needed(atom) for number, atom in atoms.items()}
+    counts = Counter(text for choices in needed.values() for texts in set(choices) for text in texts)
+    together: dict[frozenset[str], list[tuple[int, str]]] = {}
+    for number, atom in atoms.items():
+        rarest = min(needed[number], key=lambda texts: (sum(counts[t] for t in texts), -shortest(texts)), default=frozenset())
+        together.setdefault(rarest, []).append((number, _anchored(atom)))
+    for texts, expressions in together.items():
+        for place in range(0, len(expressions), _SET_SIZE):
+            yield texts, ExpressionSet(expressions[place : place + _SET_SIZE], memory=memory)
+
+
+def _anchored(atom: Atom) -> str:
+    assert isinstance(atom.value, Expression)
+    start = r"\A" if atom.kind in {Kind.EXACT, Kind.PREFIX} else ""
+    case = "(?i:" if atom.norm is Norm.NORM else "(?:"
+    end = r"\z" if atom.kind in {Kind.EXACT, Kind.SUFFIX} else ""
+    return f"{start}{case}{atom.value.source}){end}"
+
+
+def _needed(atom: Atom) -> list[frozenset[str]]:
+    assert isinstance(atom.value, Expression)
+    choices = required_texts(atom.value.source)
+    if atom.norm is Norm.NORM:
+        choices = [frozenset(text.lower() for text in texts) for texts in choices]
+    return [texts for texts in choices if shortest(texts) >= _LEAST_TEXT]

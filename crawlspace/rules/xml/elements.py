@@ -1,0 +1,350 @@
+"""One `<Rule>` of a rules.xml, read into a rule: its condition, its actions, and how it is said in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import TypeVar
+
+from crawlspace.decision import RuleRef
+from crawlspace.model import Document
+from crawlspace.printable import quoted
+from crawlspace.rules.url_spelling import BadValue
+from crawlspace.rules.xml.model import (
+    Action,
+    ActionKind,
+    ActionRule,
+    And,
+    Atom,
+    Condition,
+    Expression,
+    Field,
+    Kind,
+    Norm,
+    Not,
+    Or,
+)
+from crawlspace.rules.xml.positions import Element, Mistakes
+from crawlspace.rules.xml.values import TooLarge, program_size, read_value
+
+SHORTCUTS = {
+    "Domain": (Field.HOST, Kind.SUFFIX),
+    "Host": (Field.HOST, Kind.EXACT),
+    "Path": (Field.PATH, Kind.PREFIX),
+    "Ext": (Field.PATH, Kind.SUFFIX),
+    "Url": (Field.URL, Kind.EXACT),
+    "Scheme": (Field.SCHEME, Kind.EXACT),
+    "Query": (Field.QUERY, Kind.EXACT),
+    "InQuery": (Field.QUERY, Kind.INSIDE),
+    "Length": (Field.PATH, Kind.LENGTH),
+}
+COMBINED = ("And", "Or", "Not")
+CONDITIONS = (*COMBINED, "Atom", *SHORTCUTS)
+ACTIONS = tuple(kind.value for kind in ActionKind)
+OWN_FIELDS = tuple(field.name for field in fields(Document) if field.name != "fields")
+"""Fields of every document, which no AddMeta may set; what AddMeta sets is kept beside them."""
+LABEL = "source"
+"""The field in which a Source is kept."""
+MAX_REF = 200
+"""Characters of a rule said in one line."""
+MAX_INSTRUCTIONS = 2_000_000
+"""Instructions of the programs that RE2 makes of the large expressions of a file: about a second to read and compile them."""
+_ORDINARY = 200
+"""An expression with more instructions is large; of others, the size of the file is bound enough."""
+_LARGEST = 400_000
+"""Instructions that RE2 has made, about, when it finds that an expression is too large."""
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class RuleReader:
+    """Reads the rules of one file; what is wrong with them goes to `mistakes`."""
+
+    def __init__(self, file: str, mistakes: Mistakes) -> None:
+        self._file = file
+        self._mistakes = mistakes
+        self._instructions = 0
+
+    def rule(self, element: Element, *, group: str, key: str) -> ActionRule | None:
+        """Return the rule of an element whose children are conditions and actions, or None after telling what is wrong with it."""
+        before = self._mistakes.count
+        self._known(element, ())
+        condition: Condition | None = None
+        first: Element | None = None
+        has_condition = any(child.name in CONDITIONS for child in element.children)
+        actions: list[Action] = []
+        said: dict[tuple[ActionKind, str], Element] = {}
+        for child in element.children:
+            if child.name in ACTIONS:
+                if first is None and has_condition and not actions:
+                    self._mistakes.at(child, f"{child.name} is an action, and the condition comes before the actions")
+                action = self._action(child)
+                self._check_beside(child, action, said)
+                actions.append(action)
+            elif first is None:
+                first, condition = child, self._condition(child)
+            else:
+                self._mistakes.at(child, f"a Rule has one condition, and this one has {first.name}; put both into And or Or")
+                self._condition(child)
+        if not element.spoiled:
+            self._check_complete(element, condition=first, actions=actions)
+        if condition is None or self._mistakes.count > before:
+            return None
+        text = f"{_said(element.children)}: {', '.join(_said_action(action) for action in actions)}"
+        ref = RuleRef(self._file, element.line, _one_line(text))
+        return ActionRule(ref, condition, tuple(actions), group, key)
+
+    # --- conditions ------------------------------------------------------------------------------------------------
+
+    def _condition(self, element: Element) -> Condition | None:
+        if element.name in COMBINED:
+            return self._combined(element)
+        if element.name == "Atom":
+            return self._atom(element)
+        return self._shortcut(element)
+
+    def _combined(self, element: Element) -> Condition | None:
+        self._known(element, ())
+        parts = [part for child in element.children if (part := self._condition(child)) is not None]
+        if not element.children and not element.spoiled:
+            self._mistakes.at(
+                element, f"{element.name} is empty; it holds {'a condition' if element.name == 'Not' else 'conditions'}"
+            )
+        if element.name == "Not":
+            for child in element.children[1:]:
+                self._mistakes.at(child, "Not holds one condition; put several into And or Or inside it")
+        if not parts:
+            return None
+        if element.name == "Not":
+            return Not(parts[0])
+        return And(tuple(parts)) if element.name == "And" else Or(tuple(parts))
+
+    def _atom(self, element: Element) -> Condition | None:
+        self._known(element, ("field", "kind", "norm", "value", "literal", "litteral"))
+        field = self._one_of(element, "field", Field)
+        kind = self._one_of(element, "kind", Kind, Kind.EXACT)
+        return self._compared(element, "value" if self._needs(element, "value") else "", field, kind)
+
+    def _shortcut(self, element: Element) -> Condition | None:
+        field: Field | None
+        field, kind = SHORTCUTS[element.name]
+        known: tuple[str, ...] = ("val", "value", "norm", "literal", "litteral")
+        if element.name == "Length":
+            known = ("field", *known)
+            field = self._one_of(element, "field", Field, field)
+        self._known(element, known)
+        return self._compared(element, self._either(element, "val", "value"), field, kind)
+
+    def _compared(self, element: Element, attribute: str, field: Field | None, kind: Kind | None) -> Condition | None:
+        """Return the comparison with the value of an attribute, of which the element may have told already that it has none."""
+        norm = self._one_of(element, "norm", Norm, Norm.NORM)
+        literal = self._literal(element)
+        if field is None or kind is None or norm is None or not attribute:
+            return None
+        try:
+            found, value = read_value(element.attributes[attribute], field, kind=kind, norm=norm, literal=literal)
+            if isinstance(value, Expression):
+                self._take_instructions(program_size(value), element, attribute)
+            if element.name != "Domain":
+                return Atom(field, found, value, norm)
+            if found is not kind:
+                raise BadValue(r"Domain is of whole host names; leave \^ off")
+        except BadValue as error:
+            self._mistakes.at_value(element, attribute, str(error), index=error.at)
+            if isinstance(error, TooLarge):
+                self._take_instructions(_LARGEST, element, attribute)
+            return None
+        below = Expression(rf"\.(?:{value.source})") if isinstance(value, Expression) else f".{value}"
+        return Or((Atom(field, Kind.SUFFIX, below, norm), Atom(field, Kind.EXACT, value, norm)))
+
+    def _take_instructions(self, instructions: int, element: Element, attribute: str) -> None:
+        """Raise RuleFileError when the expressions of the file are too much for RE2 together; each may be small in the file."""
+        self._instructions += instructions if instructions > _ORDINARY else 0
+        if self._instructions > MAX_INSTRUCTIONS:
+            message = (
+                f"the large expressions up to here make more than {MAX_INSTRUCTIONS:,} instructions in RE2, which is the most of a file; "
+                r"a count such as \{1000\} makes thousands of them, and \+ only a few"
+            )
+            raise self._mistakes.end_at_value(element, attribute, message)
+
+    def _literal(self, element: Element) -> bool:
+        attribute = self._either(element, "literal", "litteral", needed=False)
+        if not attribute:
+            return False
+        value = element.attributes[attribute]
+        if value not in {"true", "false"}:
+            self._mistakes.at_value(element, attribute, f"{attribute} is true or false, not {quoted(value)}")
+        return value == "true"
+
+    # --- actions ---------------------------------------------------------------------------------------------------
+
+    def _action(self, element: Element) -> Action:
+        """Return the action, with what could be read of it."""
+        kind = ActionKind(element.name)
+        name = value = ""
+        shift = 0
+        if kind is ActionKind.SOURCE:
+            self._known(element, ("name",))
+            name = self._name(element)
+        elif kind is ActionKind.ADD_META:
+            self._known(element, ("name", "value"))
+            name = self._name(element)
+            if name in OWN_FIELDS:
+                message = f"{quoted(name)} is a field that every document has; AddMeta adds others than {', '.join(OWN_FIELDS)}"
+                self._mistakes.at_value(element, "name", message)
+            elif name == LABEL:
+                message = (
+                    f'{quoted(name)} is the field that Source sets; write <Source name="…"/>, or give the field another name'
+                )
+                self._mistakes.at_value(element, "name", message)
+            if self._needs(element, "value"):
+                value = element.attributes["value"]
+        elif kind is ActionKind.PRIORITY:
+            self._known(element, ("shift",))
+            shift = self._shift(element)
+        else:
+            self._known(element, ())
+        return Action(kind, name, value, shift, line=element.line, column=element.column)
+
+    def _name(self, element: Element) -> str:
+        if not self._needs(element, "name"):
+            return ""
+        name = element.attributes["name"]
+        if not name.strip():
+            self._mistakes.at_value(element, "name", f"the name of {element.name} is empty")
+        return name
+
+    def _shift(self, element: Element) -> int:
+        if not self._needs(element, "shift"):
+            return 0
+        value = element.attributes["shift"]
+        if not _SHIFT.fullmatch(value):
+            message = f"the shift is a whole number from -2 (first) to 2 (last), not {quoted(value)}"
+            self._mistakes.at_value(element, "shift", message)
+            return 0
+        return int(value)
+
+    def _check_beside(self, element: Element, action: Action, others: dict[tuple[ActionKind, str], Element]) -> None:
+        """`others` are the actions before, by what no two of a rule may share; the action is added to them."""
+        kind, name = action.kind, ""
+        if kind is ActionKind.ADD_META:
+            name = action.name
+            if not name:
+                return
+        opposite = others.get((_OPPOSITES[kind], "")) if kind in _OPPOSITES else None
+        if (kind, name) in others:
+            self._mistakes.at(
+                element, f"{kind} {quoted(name)} stands twice in this rule" if name else f"{kind} stands twice in this rule"
+            )
+        elif opposite is not None:
+            self._mistakes.at(element, f"{kind} contradicts {opposite.name} of line {opposite.line}; a rule does one of them")
+        others.setdefault((kind, name), element)
+
+    def _check_complete(self, element: Element, *, condition: Element | None, actions: list[Action]) -> None:
+        if condition is None and not actions:
+            self._mistakes.at(element, "this Rule is empty; it holds a condition, then actions")
+        elif condition is None:
+            self._mistakes.at(element, f"this Rule has no condition; known are {', '.join(CONDITIONS)}")
+        elif not actions:
+            self._mistakes.at(element, f"this Rule has no action; known are {', '.join(ACTIONS)}")
+
+    # --- attributes ------------------------------------------------------------------------------------------------
+
+    def _known(self, element: Element, known: tuple[str, ...]) -> None:
+        check_attributes(element, known, self._mistakes)
+
+    def _needs(self, element: Element, attribute: str) -> bool:
+        if attribute in element.attributes:
+            return True
+        self._mistakes.at(element, f'{element.name} needs {attribute}="…"')
+        return False
+
+    def _either(self, element: Element, name: str, other: str, *, needed: bool = True) -> str:
+        """Return the one of two spellings of an attribute that is there, or nothing."""
+        if name in element.attributes and other in element.attributes:
+            self._mistakes.at_name(element, other, f"{other} is another word for {name}; {element.name} has one of them")
+            return ""
+        if name in element.attributes or other in element.attributes:
+            return name if name in element.attributes else other
+        if needed:
+            self._needs(element, name)
+        return ""
+
+    def _one_of(self, element: Element, attribute: str, choices: type[Choice], default: Choice | None = None) -> Choice | None:
+        if attribute not in element.attributes and default is not None:
+            return default
+        if not self._needs(element, attribute):
+            return None
+        value = element.attributes[attribute]
+        try:
+            return choices(value)
+        except ValueError:
+            names = [choice.value for choice in choices]
+            message = f"{attribute} {quoted(value)} is not known; it is {', '.join(names[:-1])} or {names[-1]}{did_you_mean(value, names)}"
+            self._mistakes.at_value(element, attribute, message)
+            return None
+
+
+def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistakes) -> None:
+    """Tell of attributes other than those known."""
+    for attribute in element.attributes:
+        if attribute not in known:
+            name = attribute.rpartition(" ")[2]
+            has = f"has {', '.join(known)}" if known else "has none"
+            near = "" if mistakes.full else did_you_mean(name, known)
+            mistakes.at_name(element, attribute, f"attribute {quoted(name)} is not known; {element.name} {has}{near}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question after the known word that is most like a word, if one is; capitals count for nothing."""
+    by_lower = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), by_lower, 1, 0.7)
+    return f"; did you mean {by_lower[near[0]]}?" if near else ""
+
+
+_SHIFT = re.compile(r"[+-]?[012]")
+_OPPOSITES = {
+    ActionKind.ACCEPT: ActionKind.IGNORE,
+    ActionKind.IGNORE: ActionKind.ACCEPT,
+    ActionKind.INDEX: ActionKind.NO_INDEX,
+    ActionKind.NO_INDEX: ActionKind.INDEX,
+    ActionKind.FOLLOW: ActionKind.NO_FOLLOW,
+    ActionKind.NO_FOLLOW: ActionKind.FOLLOW,
+}
+
+
+def _said(elements: Iterable[Element]) -> str:
+    """Conditions in one line; actions are passed over."""
+    return ", ".join(_said_condition(element) for element in elements if element.name not in ACTIONS)
+
+
+def _said_condition(element: Element) -> str:
+    if element.name in COMBINED:
+        return f"{element.name}({_said(element.children)})"
+    said = element.attributes
+    words = [element.name, said.get("field", "")]
+    if element.name == "Atom":
+        words.append(said.get("kind", Kind.EXACT))
+    words.append(said.get("val") or said.get("value") or "''")
+    norm = said.get("norm", Norm.NORM)
+    words += [norm] * (norm != Norm.NORM)
+    words += ["literal"] * ("true" in {said.get("literal"), said.get("litteral")})
+    return " ".join(word for word in words if word)
+
+
+def _said_action(action: Action) -> str:
+    if action.kind is ActionKind.SOURCE:
+        return f"Source {action.name}"
+    if action.kind is ActionKind.ADD_META:
+        return f"AddMeta {action.name}={action.value}"
+    if action.kind is ActionKind.PRIORITY:
+        return f"Priority {action.shift}"
+    return action.kind.value
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text[: 10 * MAX_REF].split())
+    return text if len(text) <= MAX_REF else f"{text[: MAX_REF - 1]}…"

@@ -1,0 +1,262 @@
+"""`rules.xml`: the file of action rules, after Exalead CloudView's.
+
+    <Rules group="…" key="…">
+      <Rule> a condition, then actions </Rule>
+    </Rules>
+
+Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in a configuration exported from
+there, Rules and actions are in that of the configuration. It is read as it is: what leads to its Rules is looked through, and the
+rest of it passed over. A file with mistakes gives no rules at all, but all its mistakes.
+
+Nothing in a file can make reading it costly: it has no DOCTYPE and so no entities of its own, and its size and depth are limited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from xml.parsers.expat import ExpatError, ParserCreate
+
+from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.printable import quoted
+from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, did_you_mean
+from crawlspace.rules.xml.model import ActionRule, ActionRuleSet, PassedOver
+from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode
+from crawlspace.rules.xml.syntax_errors import NAMESPACE, not_well_formed
+
+MAX_SIZE = 10 * 1024 * 1024
+"""Bytes of a file."""
+MAX_DEPTH = 100
+"""Elements inside each other."""
+WRAPPERS = ("CrawlConfig", "Crawler")
+"""Elements without a namespace that may stand around Rules."""
+
+
+def parse_rules_xml(data: bytes, *, file: str) -> ActionRuleSet:
+    """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
+    refuse_size(len(data), file=file)
+    return _Reading(XmlText(decode(data, file=file), file=file)).result()
+
+
+def refuse_size(size: int, *, file: str) -> None:
+    """Raise RuleFileError for a file of more bytes than are read."""
+    if size > MAX_SIZE:
+        has, limit = (f"{count / 1024 / 1024:,.1f} MiB" for count in (size, MAX_SIZE))
+        message = f"the file has {has}, and {limit} is the most that is read; an expression can take the place of many values"
+        raise RuleFileError([Mistake(file, 1, 1, message, "")])
+
+
+class _Place(Enum):
+    """What an element is by where it stands."""
+
+    OUTSIDE = auto()
+    RULES = auto()
+    RULE = auto()
+    COMBINED = auto()
+    """A condition that holds others."""
+    SINGLE = auto()
+    """A condition or action that holds nothing."""
+    SKIPPED = auto()
+    """A mistake, with all that is in it."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element that is not closed yet."""
+
+    element: Element
+    place: _Place
+    group: str = ""
+    key: str = ""
+    leads_to_rules: bool = False
+    passed_over: int = 0
+    """How many elements were passed over before it."""
+
+
+class _Reading:
+    """Goes through a file once, and reads each Rule where it ends."""
+
+    def __init__(self, text: XmlText) -> None:
+        self._text = text
+        self._mistakes = Mistakes(text)
+        self._rule_reader = RuleReader(text.file, self._mistakes)
+        self._parser = ParserCreate(namespace_separator=" ")
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._end
+        self._parser.CharacterDataHandler = self._characters
+        self._open: list[_Open] = []
+        self._rules: list[ActionRule] = []
+        self._passed_over: list[PassedOver] = []
+        self._crawlers: list[Element] = []
+        self._found_rules = False
+        self._almost_rules: Element | None = None
+
+    def result(self) -> ActionRuleSet:
+        try:
+            self._parser.Parse(self._text.text, True)  # noqa: FBT003 - the parser's own signature
+        except ExpatError as error:
+            mistake = not_well_formed(error, self._text, [one.element for one in self._open])
+            raise RuleFileError([mistake]) from error
+        self._check_crawlers()
+        if self._mistakes:
+            raise self._mistakes.error()
+        return ActionRuleSet(tuple(self._rules), tuple(self._passed_over))
+
+    # --- what the parser tells ---------------------------------------------------------------------------------------
+
+    def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
+        at = self._text.offset(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
+        begin = max(self._text.text.rfind("<!DOCTYPE", 0, at + len("<!DOCTYPE")), 0)
+        raise RuleFileError(
+            [self._text.mistake_at(begin, "a rules.xml has no DOCTYPE, and so no entities of its own; remove it")]
+        )
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        namespace, _, local = name.rpartition(" ")
+        if attributes:
+            attributes = {key: value for key, value in attributes.items() if not key.startswith(_XML)}
+        element = Element(local, namespace, attributes, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
+        if len(self._open) == MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} elements stand inside each other here; write the conditions flatter"
+            raise RuleFileError([self._text.mistake(element.line, element.column, message)])
+        above = self._open[-1] if self._open else None
+        if above is None or above.place is _Place.OUTSIDE:
+            self._open.append(self._outside(element))
+        elif above.place is _Place.SKIPPED:
+            self._open.append(_Open(element, _Place.SKIPPED))
+        else:
+            self._open.append(self._inside(element, above))
+
+    def _end(self, name: str) -> None:
+        ended = self._open.pop()
+        element = ended.element
+        if ended.place is _Place.RULE:
+            above = self._open[-1]
+            rule = self._rule_reader.rule(element, group=above.group, key=above.key)
+            if rule is not None:
+                self._rules.append(rule)
+        elif ended.place is _Place.OUTSIDE and not ended.leads_to_rules:
+            del self._passed_over[ended.passed_over :]
+            self._passed_over.append(PassedOver(element.line, element.column, element.name))
+        if not self._open and not self._found_rules and ended.place is _Place.OUTSIDE:
+            self._mistakes.at(element, _WITHOUT_RULES if element.name in _OF_RULES else _no_rules(self._almost_rules))
+
+    def _characters(self, text: str) -> None:
+        above = self._open[-1]
+        if above.place in {_Place.OUTSIDE, _Place.SKIPPED} or not text.strip():
+            return
+        if not above.element.spoiled:
+            column = self._parser.CurrentColumnNumber + 1 + len(text) - len(text.lstrip())
+            message = f"text cannot stand in {above.element.name}; values are attributes, and comments stand in <!-- -->"
+            self._mistakes.at_place(self._parser.CurrentLineNumber, column, message)
+            above.element.spoiled = True
+
+    # --- where elements stand ----------------------------------------------------------------------------------------
+
+    def _outside(self, element: Element) -> _Open:
+        """An element in nothing, or in what is passed over."""
+        if element.name == "Rules" and _is_ours(element):
+            self._found_rules = True
+            for one in self._open:
+                one.leads_to_rules = True
+            crawler = next((one.element for one in reversed(self._open) if one.element.name == "Crawler"), None)
+            if crawler is not None and (not self._crawlers or self._crawlers[-1] is not crawler):
+                self._crawlers.append(crawler)
+            return self._rules_element(element, group="", key="")
+        if not self._open and not _is_wrapper(element):
+            self._mistakes.at(element, _not_outermost(element))
+            return _Open(element, _Place.SKIPPED)
+        if element.name.lower() == "rules":
+            self._almost_rules = element
+        return _Open(element, _Place.OUTSIDE, passed_over=len(self._passed_over))
+
+    def _inside(self, element: Element, above: _Open) -> _Open:
+        """An element inside Rules."""
+        if not _is_ours(element):
+            self._mistakes.at(element, _foreign(element))
+        elif above.place is _Place.RULES and element.name == "Rules":
+            return self._rules_element(element, group=above.group, key=above.key)
+        elif above.place is _Place.RULES and element.name == "Rule":
+            return _Open(element, _Place.RULE)
+        elif element.name in _HELD.get(above.place, ()):
+            above.element.children.append(element)
+            return _Open(element, _Place.COMBINED if element.name in COMBINED else _Place.SINGLE)
+        else:
+            self._mistakes.at(element, "" if self._mistakes.full else _misplaced(element.name, above))
+        above.element.spoiled = True
+        return _Open(element, _Place.SKIPPED)
+
+    def _rules_element(self, element: Element, *, group: str, key: str) -> _Open:
+        check_attributes(element, ("group", "key"), self._mistakes)
+        attributes = element.attributes
+        return _Open(element, _Place.RULES, group=attributes.get("group", group), key=attributes.get("key", key))
+
+    def _check_crawlers(self) -> None:
+        if len(self._crawlers) > 1:
+            names = [repr(crawler.attributes.get("name", "")) for crawler in self._crawlers[:10]]
+            more = ["…"] * (len(self._crawlers) > len(names))
+            message = (
+                f"the file has rules of {len(self._crawlers):,} crawlers, {', '.join(names + more)}; "
+                "a collection has the rules of one, so leave the others out"
+            )
+            self._mistakes.at(self._crawlers[1], message)
+
+
+_XML = "http://www.w3.org/XML/1998/namespace "
+_NAMESPACES = f"elements of rules are in {NAMESPACE} or another namespace of exa:, or in none"
+_OF_RULES = frozenset({"Rule", *CONDITIONS, *ACTIONS})
+_WITHOUT_RULES = "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"
+_HELD = {_Place.RULES: ("Rule", "Rules"), _Place.RULE: (*CONDITIONS, *ACTIONS), _Place.COMBINED: CONDITIONS}
+
+
+def _is_ours(element: Element) -> bool:
+    """An export has rules and actions in a namespace of its own."""
+    return not element.namespace or element.namespace.startswith("exa:")
+
+
+def _is_wrapper(element: Element) -> bool:
+    return element.namespace.startswith("exa:") or (not element.namespace and element.name in WRAPPERS)
+
+
+def _not_outermost(element: Element) -> str:
+    """What is wrong with an outermost element that neither is Rules nor leads there."""
+    name = element.name
+    if not _is_ours(element) and name in {"Rules", *WRAPPERS, *_OF_RULES}:
+        return _foreign(element)
+    if name in _OF_RULES:
+        return _WITHOUT_RULES
+    return f"the outermost element of a rules.xml is Rules, not {name}{did_you_mean(name, ['Rules'])}"
+
+
+def _no_rules(near: Element | None) -> str:
+    meant = ""
+    if near is not None and near.name == "Rules":
+        meant = f"; that of line {near.line} is in the namespace {near.namespace!r}, and {_NAMESPACES}"
+    elif near is not None:
+        meant = f"; {near.name} of line {near.line} is another name, for capitals count"
+    return f"there is no Rules element in this file{meant}; without rules it holds <Rules/>"
+
+
+def _foreign(element: Element) -> str:
+    return f"{element.name} is in the namespace {quoted(element.namespace)}; {_NAMESPACES}"
+
+
+def _misplaced(name: str, above: _Open) -> str:
+    """What is wrong with an element that can't stand where it does."""
+    holder = above.element.name
+    held = _HELD.get(above.place, ())
+    if not held:
+        return f"{holder} holds no elements; is it meant to end before {name}, as in <{holder} …/>?"
+    if name in ACTIONS:
+        where = (
+            "stands in a Rule, behind the condition"
+            if above.place is _Place.RULES
+            else "is an action and stands behind the condition, not in it"
+        )
+        return f"{name} {where}"
+    if name in CONDITIONS:
+        return f"{name} is a condition and stands in a Rule"
+    if name in {"Rule", "Rules"}:
+        return f"{name} cannot stand in {holder}; is a </{holder}> missing before it?"
+    return f"{name} is not known; {holder} holds {', '.join(held)}{did_you_mean(name, held)}"

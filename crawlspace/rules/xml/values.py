@@ -1,0 +1,322 @@
+"""The values of a rules.xml, read into what is compared.
+
+A value is text. A backslash before one of `^$.*+?[](){}|` gives that character its meaning in a regular expression; everywhere else these
+characters stand for themselves. A backslash itself is written twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import re2
+
+from crawlspace.printable import quoted
+from crawlspace.rules.url_spelling import AS_IT_IS, BadValue, Piece, as_in_urls, is_escaped, joined
+from crawlspace.rules.xml.model import Expression, Field, Kind, Norm, Range
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
+
+SPECIAL = "^$.*+?[](){}|"
+"""The characters that a backslash gives a meaning."""
+MAX_LENGTH = 10_000
+"""Characters of a value. URLs are shorter, and reading a much longer expression would take RE2 minutes and gigabytes."""
+MAX_COUNT = 1000
+"""RE2 repeats nothing more often."""
+
+
+class TooLarge(BadValue):
+    """An expression for which RE2 lacks memory."""
+
+
+def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool) -> tuple[Kind, str | Expression | Range]:
+    """Return the kind of comparison and what is compared. Raises BadValue, and TooLarge, which is one.
+
+    `\\^` at the beginning and `\\$` at the end don't come into an expression. They say that the comparison begins or ends there, which
+    another kind says as well.
+    """
+    if len(text) > MAX_LENGTH:
+        raise BadValue(f"the value has {len(text):,} characters, and {MAX_LENGTH:,} is the most; put several conditions into Or")
+    if kind is Kind.LENGTH:
+        return kind, read_range(text)
+    if literal or "\\" not in text:
+        if not AS_IT_IS.fullmatch(text):
+            text = joined(as_in_urls([Piece(text, 0)], field, norm=norm))
+        return kind, _plain(text, field, kind=kind, norm=norm)
+    pieces = list(_pieces(text, field))
+    begins = pieces[0].mark == "^"
+    ends = pieces[-1].mark == "$"
+    if begins or ends:
+        kind = _anchored(pieces, kind, begins=begins, ends=ends)
+        pieces = pieces[begins : len(pieces) - ends]
+    pieces = list(_compared(pieces, field, norm=norm))
+    if any(piece.mark or piece.choice for piece in pieces):
+        return kind, _Writer(pieces).expression()
+    return kind, _plain(joined(pieces), field, kind=kind, norm=norm)
+
+
+def program_size(expression: Expression) -> int:
+    """Return of how many instructions the program is that RE2 makes of an expression which was read just before."""
+    return int(re2.compile(expression.source, _OPTIONS).programsize)
+
+
+def read_range(text: str) -> Range:
+    """Return the lengths that `[3:9]`, `[:9]`, `[3:]` or `[9]` mean; blanks count for nothing. Raises BadValue."""
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        if negative := re.search(r"-\s*[0-9]", text):
+            raise BadValue("a length is never negative", negative.start())
+        begun = _RANGE_BEGUN.match(text)
+        raise BadValue(f"{quoted(text)} is no range of lengths; {_RANGES}", begun.end() if begun else 0)
+    low, high = found["low"], found["high"]
+    if not low and not high:
+        raise BadValue(f"a number is missing; {_RANGES}", found.start("low"))
+    if high is None:
+        return Range(int(low), int(low))
+    if low and high and int(low) > int(high):
+        raise BadValue(f"{low} is above {high}, so no length is in this range", found.start("low"))
+    return Range(int(low or 0), int(high) if high else None)
+
+
+class _Writer:
+    """Writes pieces as one expression; what RE2 would refuse is found here, where its place is known."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self._pieces = [*pieces, Piece("", -1)]  # so that there always is a next one
+        self._written: list[str] = []
+        self._origins: list[int] = []
+        self._groups: list[int] = []
+        self._before = ""
+        """What a repetition would repeat: nothing, `one` thing, something that is `repeated`, or as `seldom` as can be."""
+
+    def expression(self) -> Expression:
+        index = 0
+        while index < len(self._pieces) - 1:
+            index += self._write(index)
+        if self._groups:
+            raise BadValue(r"\( is not closed by \)", self._groups[-1])
+        source = "".join(self._written)
+        try:
+            re2.compile(source, _OPTIONS)
+        except re2.error as error:
+            raise self._refused(source, error.args[0]) from error
+        return Expression(source)
+
+    def _write(self, index: int) -> int:
+        """Write one thing, and return how many pieces it was."""
+        piece, following = self._pieces[index], self._pieces[index + 1]
+        if piece.choice or piece.mark == ".":
+            return self._put(piece, piece.choice or ".")
+        if not piece.mark:
+            self._text(piece, repeated=following.mark in _REPETITIONS)
+            return 1
+        if piece.mark == "{":
+            return self._count(index)
+        if piece.mark in _REPETITIONS:
+            self._repeat(piece, piece.mark)
+            return 1
+        if piece.mark == "(":
+            pieces = self._group(index)
+            self._groups.append(piece.at)
+            self._put(piece, "(?:", before="")  # what a group matched is of no use here
+            return pieces
+        if piece.mark == ")" and self._groups:
+            self._groups.pop()
+            return self._put(piece, ")")
+        if piece.mark == "|":
+            return self._put(piece, "|", before="")
+        raise BadValue(_MISPLACED[piece.mark], piece.at)
+
+    def _text(self, piece: Piece, *, repeated: bool) -> None:
+        """What is repeated is one character, as it stands in the file."""
+        text = _SPECIAL.sub(r"\\\g<0>", piece.text)
+        if text:
+            self._put(piece, f"(?:{text})" if repeated and piece.whole else text)
+
+    def _put(self, piece: Piece, text: str, *, before: str = "one") -> int:
+        self._written.append(text)
+        self._origins.append(piece.at)
+        self._before = before
+        return 1
+
+    def _repeat(self, piece: Piece, text: str) -> None:
+        if not self._before:
+            raise BadValue(f"there is nothing before \\{piece.mark} that it could repeat", piece.at)
+        if self._before == "repeated" and piece.mark == "?":
+            self._put(piece, text, before="seldom")
+        elif self._before == "one":
+            self._put(piece, text, before="repeated")
+        else:
+            raise BadValue(rf"\{piece.mark} stands behind another repetition; put what it is to repeat in \( \)", piece.at)
+
+    def _count(self, index: int) -> int:
+        end = index + 1
+        while self._pieces[end].text:
+            end += 1
+        text = joined(self._pieces[index + 1 : end])
+        found = _COUNT.fullmatch(text)
+        if found is None or self._pieces[end].mark != "}":
+            raise BadValue(r"behind \{ stand one or two numbers and \}, as in \{3\}, \{3,\} or \{3,9\}", self._pieces[index].at)
+        low, high = int(found["low"]), int(found["high"] or found["low"])
+        if low > high or high > MAX_COUNT:
+            why = f"{low} is above {high}" if low > high else f"RE2 repeats nothing more than {MAX_COUNT:,} times"
+            raise BadValue(why, self._pieces[index + 1].at)
+        self._repeat(self._pieces[index], f"{{{text}}}")
+        return end + 1 - index
+
+    def _group(self, index: int) -> int:
+        r"""Return how many pieces open a group; of `\(\?:` the colon is taken off the text behind."""
+        if self._pieces[index + 1].mark != "?":
+            return 1
+        sort = joined(self._pieces[index + 2 : index + 4])
+        if sort.startswith(":"):
+            colon = self._pieces[index + 2]
+            self._pieces[index + 2] = colon._replace(text=colon.text[1:], at=colon.at + 1)
+            return 2
+        if sort.startswith(("=", "!", "<=", "<!", "%3C=", "%3C!", "%3c=", "%3c!")):
+            raise BadValue("looking ahead or behind is not supported, because it can hold a crawl up", self._pieces[index].at)
+        raise BadValue(r"groups are written \( \) or \(\?: \); they have no names and no flags", self._pieces[index].at)
+
+    def _refused(self, source: str, reason: bytes | str) -> BadValue:
+        said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        place = max(source.rfind(said.partition(": ")[2]), 0)
+        at, length = 0, 0
+        for text, origin in zip(self._written, self._origins, strict=True):
+            if length > place:
+                break
+            at, length = origin, length + len(text)
+        if said.startswith("invalid repetition size"):
+            return BadValue(f"repetitions inside each other make more than {MAX_COUNT:,}, which is more than RE2 takes", at)
+        kind = TooLarge if said.startswith("pattern too large") else BadValue
+        return kind(f"RE2 cannot use this expression: {said.partition(': ')[0]}", at)
+
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+_REPETITIONS = tuple("*+?{")
+_SPECIAL = re.compile(r"[\\^$.*+?\[\](){}|]")
+_MISPLACED = {
+    ")": r"there is no \( before this \)",
+    "]": r"there is no \[ before this \]",
+    "}": r"there is no \{ before this \}",
+    "^": r"\^ stands only at the beginning of a value, and behind \[",
+    "$": r"\$ stands only at the end of a value",
+}
+_COUNT = re.compile(r"(?P<low>[0-9]{1,9})(?:,(?P<high>[0-9]{0,9}))?")
+_RANGE = re.compile(r"\s*\[\s*(?P<low>[0-9]{0,9})\s*(?::\s*(?P<high>[0-9]{0,9})\s*)?\]\s*")
+_RANGE_BEGUN = re.compile(r"\s*(?:\[\s*[0-9]{0,9}\s*(?::\s*[0-9]{0,9}\s*)?(?:\]\s*)?)?")
+_RANGES = "ranges are written [3:9], [:9], [3:] or [9]"
+
+
+def _pieces(text: str, field: Field) -> Iterator[Piece]:
+    at = 0
+    while at < len(text):
+        mark = text[at + 1 : at + 2]
+        if text[at] != "\\":
+            end = text.find("\\", at)
+            run = text[at:end] if end >= 0 else text[at:]
+            yield Piece(run, at)
+            at += len(run)
+        elif mark == "[":
+            choice, end = _choice(text, at, field)
+            yield Piece("", at, choice=choice)
+            at = end
+        else:
+            _check_mark(mark, at)
+            yield Piece("\\", at) if mark == "\\" else Piece("", at, mark=mark)
+            at += 2
+
+
+def _check_mark(mark: str, at: int) -> None:
+    if mark and mark in f"{SPECIAL}\\":
+        return
+    if mark.isdigit():
+        raise BadValue("back references are not supported, because they can hold a crawl up", at)
+    instead = r"; a digit is \[0-9\]" if mark == "d" else ""
+    raise BadValue(
+        rf"a backslash stands before one of {SPECIAL} to give it its meaning; a plain backslash is written \\{instead}", at
+    )
+
+
+def _choice(text: str, start: int, field: Field) -> tuple[str, int]:
+    r"""Return what stands from `\[` to `\]` as RE2 writes it, and where it ends."""
+    at = start + 2
+    negated = text.startswith(r"\^", at)
+    at += 2 * negated
+    characters: list[tuple[str, int]] = []
+    while not text.startswith(r"\]", at):
+        if at >= len(text):
+            raise BadValue(r"\[ is not closed by \]", start)
+        begin, character = at, text[at]
+        if character == "\\":
+            _check_mark(text[at + 1 : at + 2], at)
+            at, character = at + 1, text[at + 1]
+        elif is_escaped(character, field) or (field is Field.HOST and not character.isascii()):
+            if character == "^" and not characters and not negated:
+                raise BadValue(r"'none of these characters' is written \[\^ \]; a plain ^ is %5E in URLs", at)
+            spelled = quote(character, safe="") if field is not Field.HOST else "xn--…"
+            raise BadValue(rf"{character!r} is {spelled} in URLs and so cannot stand between \[ and \]; use \( \| \)", at)
+        characters.append((character, begin))
+        at += 1
+    if not characters:
+        raise BadValue(r"there is no character between \[ and \]", start)
+    written = []
+    index = 0
+    while index < len(characters):
+        low, begin = characters[index]
+        written.append(_in_choice(low))
+        index += 1
+        if index + 1 < len(characters) and text[characters[index][1]] == "-":
+            high = characters[index + 1][0]
+            if low > high:
+                raise BadValue(f"{low}-{high} runs backwards", begin)
+            written.append(f"-{_in_choice(high)}")
+            index += 2
+    return f"[{'^' * negated}{''.join(written)}]", at + 2
+
+
+def _in_choice(character: str) -> str:
+    return f"\\{character}" if character in r"\[]^-" else character
+
+
+def _anchored(pieces: list[Piece], kind: Kind, *, begins: bool, ends: bool) -> Kind:
+    """Return the kind of comparison that begins or ends where the value does."""
+    depth = 0
+    for piece in pieces:
+        depth += (piece.mark == "(") - (piece.mark == ")")
+        if piece.mark == "|" and depth == 0:
+            raise BadValue(r"\^ and \$ are of the whole value, which \| divides here; put the alternatives in \( \)", piece.at)
+    if begins:
+        kind = {Kind.INSIDE: Kind.PREFIX, Kind.SUFFIX: Kind.EXACT}.get(kind, kind)
+    if ends:
+        kind = {Kind.INSIDE: Kind.SUFFIX, Kind.PREFIX: Kind.EXACT}.get(kind, kind)
+    return kind
+
+
+def _compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piece]:
+    """The pieces, with text in the spelling of URLs."""
+    start = 0
+    while start < len(pieces):
+        end = start
+        while end < len(pieces) and pieces[end].text:
+            end += 1
+        yield from as_in_urls(pieces[start:end], field, norm=norm, begins=start == 0, ends=end == len(pieces))
+        yield from pieces[end : end + 1]
+        start = end + 1
+
+
+def _plain(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
+    """Return a value that is no expression."""
+    if not text and kind is not Kind.EXACT:
+        raise BadValue("the value is empty, so this holds for every URL; leave it out, or use kind exact")
+    if kind is not Kind.EXACT:
+        return text
+    if field is Field.SCHEME and (text.lower() if norm is Norm.NORM else text) not in DEFAULT_PORTS:
+        raise BadValue(f"{quoted(text)} is no scheme that is crawled; expected {' or '.join(DEFAULT_PORTS)}")
+    if field is Field.URL and norm is Norm.NORM:
+        try:
+            url = parse(text)
+        except MalformedUrl:
+            return text
+        return url.text if url.scheme in DEFAULT_PORTS else text
+    return text

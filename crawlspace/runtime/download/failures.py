@@ -1,0 +1,151 @@
+"""What a failed download means: one exception, one status code and one kind of outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from scrapy.core.downloader.handlers.http11 import TunnelError
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+from twisted.internet import error as tx
+from twisted.web._newclient import ParseError, RequestGenerationFailed, ResponseFailed
+
+from crawlspace.decision import Reason
+from crawlspace.model import OutcomeKind, Status
+from crawlspace.urls import DEFAULT_PORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from crawlspace.runtime.download.resolver import GuardedResolver
+
+
+class NotAsked(Exception):
+    """A request was not sent after all, through no fault of its site: it is as if its URL had never been handed out."""
+
+    def __init__(self) -> None:
+        super().__init__("others may have the site")
+
+
+class KeptConnectionClosed(DownloadFailedError):
+    """A connection that was kept from an earlier request was closed before a byte of the answer came."""
+
+    def __init__(self) -> None:
+        super().__init__("the server closed a kept connection without an answer")
+
+
+class UndecodableBody(Exception):
+    """A body is not compressed as its headers say."""
+
+
+class HeadersTooLarge(Exception):
+    """The headers of an answer are over the bounds."""
+
+    def __init__(self) -> None:
+        super().__init__("more than 1,000 header lines, or 256 KiB of headers")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """`host_failure`: the failure may be the host's and not the page's."""
+
+    kind: OutcomeKind
+    status: Status
+    host_failure: bool = False
+    reason: Reason | None = None
+
+
+TOO_LARGE = Meaning(OutcomeKind.GONE, Status.CUT_SHORT)
+CUT_SHORT = Meaning(OutcomeKind.GONE, Status.CUT_SHORT, host_failure=True)
+TIMEOUT = Meaning(OutcomeKind.FAILED, Status.TIMEOUT, host_failure=True)
+CONNECT = Meaning(OutcomeKind.FAILED, Status.CONNECT_ERROR, host_failure=True)
+OTHER_CONNECT = Meaning(OutcomeKind.GONE, Status.CONNECT_ERROR, host_failure=True)
+TLS = Meaning(OutcomeKind.GONE, Status.TLS_FAILED, host_failure=True)
+READ = Meaning(OutcomeKind.GONE, Status.READ_ERROR, host_failure=True)
+NO_SUCH_HOST = Meaning(OutcomeKind.GONE, Status.NO_SUCH_HOST, host_failure=True)
+NO_DNS_ANSWER = Meaning(OutcomeKind.FAILED, Status.NO_DNS_ANSWER, host_failure=True)
+NOT_FETCHED = Meaning(OutcomeKind.EXCLUDED, Status.PORT_OR_SCHEME, reason=Reason.SCHEME)
+IGNORED = Meaning(OutcomeKind.EXCLUDED, Status.UNEXPECTED)
+UNEXPECTED = Meaning(OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
+
+
+def meaning_of(error: BaseException, *, url: str, resolver: GuardedResolver | None) -> Meaning:
+    """Return what a download's exception means."""
+    if isinstance(error, CannotResolveHostError):
+        return _unresolved(url, resolver)
+    if isinstance(error, IgnoreRequest):  # the decompression names the limit it met; other middlewares just leave a URL out
+        return TOO_LARGE if "DOWNLOAD_MAXSIZE" in str(error) else IGNORED
+    if any(isinstance(cause, HeadersTooLarge) for cause in _causes(error)):
+        return TOO_LARGE
+    for kind, meaning in _MEANINGS:
+        if isinstance(error, kind):
+            return meaning
+    if isinstance(error, DownloadFailedError | ResponseFailed):
+        return _failed(error)
+    if isinstance(error, tx.ConnectError | tx.ConnectionDone):
+        return OTHER_CONNECT
+    return UNEXPECTED
+
+
+_MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
+    (DownloadTimeoutError, TIMEOUT),
+    (DownloadConnectionRefusedError, CONNECT),
+    (KeptConnectionClosed, CONNECT),
+    (DownloadCancelledError, TOO_LARGE),
+    (ResponseDataLossError, CUT_SHORT),
+    (UndecodableBody, READ),
+    (UnsupportedURLSchemeError, NOT_FETCHED),
+    (TunnelError, CONNECT),
+    (tx.TimeoutError, TIMEOUT),
+    (tx.TCPTimedOutError, TIMEOUT),
+    (tx.ConnectionRefusedError, CONNECT),
+    (tx.ConnectionLost, CONNECT),
+)
+
+
+def _unresolved(url: str, resolver: GuardedResolver | None) -> Meaning:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    if resolver is not None:
+        refused = resolver.why_refused(host, port)
+        if refused is not None:
+            return Meaning(OutcomeKind.EXCLUDED, Status.EXCLUDED, reason=refused.reason)
+        if resolver.does_not_exist(host):
+            return NO_SUCH_HOST
+    return NO_DNS_ANSWER
+
+
+def _failed(error: BaseException) -> Meaning:
+    for cause in _causes(error):
+        module = type(cause).__module__
+        if module.startswith(("OpenSSL", "service_identity")) or "VerificationError" in type(cause).__name__:
+            return TLS
+        if isinstance(cause, tx.TimeoutError):
+            return TIMEOUT
+        if isinstance(cause, tx.ConnectionLost | tx.ConnectionDone | ConnectionResetError):
+            return CONNECT
+        if isinstance(cause, ParseError | RequestGenerationFailed):
+            return READ
+    return READ
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions below a failed download, as Twisted wraps them."""
+    todo: list[BaseException] = [error]
+    while todo:
+        one = todo.pop(0)
+        yield one
+        if one.__cause__ is not None:
+            todo.append(one.__cause__)
+        todo.extend(reason.value for reason in getattr(one, "reasons", ()))

@@ -1,0 +1,245 @@
+"""Scrapy's HTTP handler, which also notes when a request has really gone out, and says for which crawl a connection is made.
+
+Politeness is counted from the sending. In a busy process tenths of a second can lie between handing out a URL, getting a connection
+for it and writing the request.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from math import ceil, inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from twisted.internet.defer import fail
+from twisted.internet.endpoints import HostnameEndpoint
+from twisted.internet.main import CONNECTION_LOST
+from twisted.python.failure import Failure
+from twisted.web.client import URI
+
+from crawlspace.cache import Recent
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
+from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.logformat import make_libraries_printable
+from crawlspace.runtime.requests import request_id
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.web.client import HTTPConnectionPool
+
+SITES = 50_000
+HOST_NAMES = 5_000
+USUAL_LENGTH = 300
+"""Scheme, host and port of a request; longer ones are not kept."""
+TRIES_FOR: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
+"""The option that bounds for how many milliseconds the system sends again what is not acknowledged; Linux has it."""
+LONGEST_MS = 2**31 - 1
+MOST_IDLE = 2_000
+"""Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
+
+
+class SendingTimes:
+    """When the last request to each site was written to its connection."""
+
+    def __init__(self) -> None:
+        self._sent: Recent[str, float] = Recent(SITES)
+
+    def sent(self, site: str) -> None:
+        """A request to the site, or the last part of it so far, has just been written."""
+        self._sent.put(site, monotonic())
+
+    def ago_s(self, site: str) -> float:
+        """Seconds since the last request to the site was written; 0 where that is not known."""
+        sent = self._sent.get(site)
+        return 0.0 if sent is None else monotonic() - sent
+
+
+class TimingHandler(HTTP11DownloadHandler):
+    """Notes the sending of each request in the session's `sending`, and has connections checked by the session's rules."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        use_bundled_suffixes()
+        make_libraries_printable()
+        self._pool._factory = LimitedFactory
+        session = self._session = getattr(crawler.spider, "session", None)
+        if session is None:
+            return
+        self._take_new_connection = no_second_sending(self._pool)
+        remember_host_names()
+        bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
+        watch_connections(
+            self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, life=session.life
+        )
+
+    async def download_request(self, request: Request) -> Response:
+        """Download what is asked for; on a new connection, where a kept one was closed before."""
+        if self._session is not None and self._session.second_turns.begins(request_id(request)):
+            self._take_new_connection()  # the connection is taken before anything is waited for
+        return await super().download_request(request)
+
+
+def watch_connections(
+    pool: HTTPConnectionPool,
+    sending: SendingTimes,
+    *,
+    connecting: Callable[[], AbstractContextManager[None]],
+    holds_for_s: Callable[[str], float] = lambda _: inf,
+    life: Callable[[], int] = lambda: 0,
+) -> None:
+    """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
+
+    A request on a kept connection that is closed before an answer fails with KeptConnectionClosed.
+
+    `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
+    is one that was begun in an earlier `life`, before others were given what is held here.
+    """
+    connect = pool._newConnection
+
+    def connect_and_watch(key: Any, endpoint: Any) -> Any:
+        began = life()
+
+        def watch(connection: Any) -> Any:
+            Watch(connection, holds_for_s, sending.sent, life, began)
+            if hasattr(connection.transport, "transport"):  # TLS
+                end_in_time(connection.transport, pool._reactor)
+            return connection
+
+        limit_connect_answer(endpoint)
+        with connecting():  # the endpoint asks for the addresses before it returns
+            connected = connect(key, endpoint)
+        return connected.addCallback(watch)
+
+    # The pool is where connections are made; Scrapy has no setting for it.
+    pool._newConnection = connect_and_watch  # type: ignore[method-assign]
+
+
+class Watch:
+    """Asks `holds_for_s` right before anything is handed to the operating system, and tells `sent` of each part of a request right after.
+
+    Between a request and its being written lie the rest of the loop's turn and, with TLS, the handshake. A process can be suspended
+    for hours in between, and what was allowed before may not be any more. Nor is the system to go on sending it after that time: where
+    the network is cut, it tries again and again, and the site would be asked when the network is back (Linux: RFC 5482 in tcp(7)).
+    """
+
+    def __init__(
+        self,
+        connection: Any,
+        holds_for_s: Callable[[str], float],
+        sent: Callable[[str], None],
+        life: Callable[[], int],
+        began: int,
+    ) -> None:
+        """`began`: the life in which the connection was begun, for its first request."""
+        self._connection, self._holds_for_s, self._sent, self._life = connection, holds_for_s, sent, life
+        self._began: int | None = began
+        self._life_asked = began
+        wire = connection.transport
+        while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
+            wire = below
+        self._wire, self._write, self._send = wire, wire.writeSomeData, connection.request
+        connection.request, wire.writeSomeData = self.request, self.write
+        self._site: str | None = None
+        """What was asked last on this connection; through a proxy that is not what it is connected with."""
+        self._awaits_answer = self._is_unwritten = self._refused = self._is_kept = False
+
+    def request(self, request: Any) -> Any:
+        """Send a request, as HTTP11ClientProtocol does."""
+        self._site = site_of(request.absoluteURI)
+        self._is_kept = self._began is None
+        self._life_asked, self._began = self._life() if self._began is None else self._began, None
+        if not self._may_ask_for_s(self._site):
+            self._connection.transport.abortConnection()  # nobody else would close it
+            return fail(NotAsked())
+        self._awaits_answer = self._is_unwritten = True
+        return self._send(request).addBoth(self._over)
+
+    def write(self, data: bytes) -> Any:
+        """Write to the socket, as FileDescriptor.writeSomeData does: an exception means that the connection is lost."""
+        site = self._site
+        if site is None:
+            return self._write(data)
+        holds_for_s = self._may_ask_for_s(site)
+        if not holds_for_s:
+            self._refused = True
+            return CONNECTION_LOST
+        if holds_for_s < inf and TRIES_FOR is not None:  # not by getHandle: inside a tunnel that is TLS's
+            self._wire.socket.setsockopt(socket.IPPROTO_TCP, TRIES_FOR, min(ceil(holds_for_s * 1000), LONGEST_MS))
+        written = self._write(data)
+        if self._awaits_answer or self._is_unwritten:  # not what TLS says at the end of a connection
+            self._is_unwritten = False
+            self._sent(site)
+        return written
+
+    def _may_ask_for_s(self, site: str) -> float:
+        return self._holds_for_s(site) if self._life() == self._life_asked else 0.0
+
+    def _over(self, answer: Any) -> Any:
+        self._awaits_answer = False
+        if self._refused:
+            return Failure(NotAsked())
+        if self._is_kept and isinstance(answer, Failure) and ended_before_answer(answer):
+            return Failure(KeptConnectionClosed())
+        return answer
+
+
+def site_of(url: bytes) -> str:
+    """Return the site of a request, as the frontier calls it: host and port."""
+    origin = url[: url.find(b"/", len(b"https://"))]
+    return _site_of_usual(origin) if len(origin) <= USUAL_LENGTH else _site_of(url)
+
+
+def _site_of(url: bytes) -> str:
+    parts = URI.fromBytes(url)
+    host = parts.host.decode("ascii", "replace")
+    return f"[{host}]:{parts.port}" if ":" in host else f"{host}:{parts.port}"
+
+
+_site_of_usual = lru_cache(HOST_NAMES)(_site_of)
+
+
+def remember_host_names() -> None:
+    """Have Twisted remember the two forms of a host, which it makes for each request anew, even on a connection that was kept."""
+    forms_of = HostnameEndpoint._hostAsBytesAndText
+    if not hasattr(forms_of, "cache_info"):
+        HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(HOST_NAMES)(forms_of))  # type: ignore[method-assign]
+
+
+def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
+    """Have the pool close the connection that has been idle longest, once there are more.
+
+    Twisted bounds them by site, and by four minutes. In four minutes a crawl can ask more sites than a process may have files open:
+    then nothing could be opened any more, and every further page would be an error.
+    """
+    put = pool._putConnection
+
+    def put_and_bound(key: Any, connection: Any) -> None:
+        put(key, connection)
+        while len(pool._timeouts) > most:
+            ending = next(iter(pool._timeouts.values()))  # they stand in the order in which they became idle
+            site, idle = ending.args
+            ending.cancel()
+            pool._removeConnection(site, idle)
+            if not pool._connections[site]:
+                del pool._connections[site]
+
+    pool._putConnection = put_and_bound  # type: ignore[method-assign]
+
+
+def _most_files() -> int:
+    """How many files this process may have open."""
+    if sys.platform == "win32":
+        return 2 * MOST_IDLE
+    import resource  # noqa: PLC0415 - there is none on Windows
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft if soft != resource.RLIM_INFINITY else 2 * MOST_IDLE

@@ -1,0 +1,93 @@
+"""A kept connection that its server closes at the moment when a request is written to it: no failure, once.
+
+Servers close a connection after some time or some number of requests, often without saying so beforehand. Twisted would send such a
+request again at once, on a new connection and without the site's delay; here it goes back to the frontier for another turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.defer import CancelledError
+from twisted.python.failure import Failure
+from twisted.web._newclient import RequestNotSent, RequestTransmissionFailed, ResponseNeverReceived
+
+from crawlspace.cache import Recent
+from crawlspace.runtime.download.failures import KeptConnectionClosed
+
+if TYPE_CHECKING:
+    from twisted.web.client import HTTPConnectionPool
+
+REMEMBERED = 10_000
+"""Requests that wait for their second turn, at least; only some hundred are in flight at a time."""
+
+TLS_END_S = 5.0
+"""So long the other side has to agree to the end of a TLS connection."""
+
+
+def ended_before_answer(failure: Failure) -> bool:
+    """Whether the connection of a request was closed before the first byte of an answer, and not by us."""
+    if not failure.check(RequestNotSent, RequestTransmissionFailed, ResponseNeverReceived):
+        return False
+    reasons = getattr(failure.value, "reasons", ())
+    return not any(reason.check(CancelledError) for reason in reasons)
+
+
+class SecondTurns:
+    """Which requests have had their one retry. A request is known by the id of its URL, or by the site whose robots.txt it asks for."""
+
+    def __init__(self) -> None:
+        self._waiting: Recent[int | str, int] = Recent(REMEMBERED)
+
+    def may_retry(self, request: int | str, error: BaseException | None) -> bool:
+        """Whether a failed request is to have another turn, as if it had not been sent."""
+        if not isinstance(error, KeptConnectionClosed):
+            return False
+        self._waiting.put(request, 1)
+        return True
+
+    def begins(self, request: int | str) -> bool:
+        """Whether this is the second turn of a request. It needs a new connection: a kept one might be closed just so."""
+        if self._waiting.get(request) is None:
+            return False
+        self._waiting.drop(request)
+        return True
+
+
+def end_in_time(transport: Any, clock: Any) -> None:
+    """Have a TLS connection that is being closed be gone after some seconds, whether or not the other side agrees.
+
+    Twisted waits for the other side's end without limit, and a crawl can run out of files to open.
+    """
+    lose = transport.loseConnection
+
+    def abort() -> None:
+        if transport.connected:
+            transport.abortConnection()
+
+    def lose_in_time() -> None:
+        if transport.connected and not transport.disconnecting:
+            clock.callLater(TLS_END_S, abort)
+        lose()
+
+    transport.loseConnection = lose_in_time
+
+
+def no_second_sending(pool: HTTPConnectionPool) -> Callable[[], None]:
+    """Have the pool send no request twice. Returns what makes it take a new connection for the next request."""
+    pool.retryAutomatically = False
+    get = pool.getConnection
+    needs_new = False
+
+    def new_for_the_next() -> None:
+        nonlocal needs_new
+        needs_new = True
+
+    def get_connection(key: Any, endpoint: Any) -> Any:
+        nonlocal needs_new
+        take_new, needs_new = needs_new, False
+        return pool._newConnection(key, endpoint) if take_new else get(key, endpoint)
+
+    pool.getConnection = get_connection  # type: ignore[method-assign]
+    return new_for_the_next

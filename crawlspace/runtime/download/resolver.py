@@ -1,0 +1,276 @@
+"""Looks hosts up, and lets a connection be made only to an address that the crawl space allows.
+
+The check is made on the very addresses that are then connected to, so a second look-up cannot slip past it. A process has one
+resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not get there because
+another one may, and must not lose its pages because another one may not. So a crawl says when it is the one that asks.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IHostnameResolver, IHostResolution
+from twisted.internet.threads import deferToThreadPool
+from zope.interface import implementer
+
+from crawlspace.cache import Recent
+from crawlspace.crawl.known_addresses import LookUps
+from crawlspace.decision import Decision, Reason
+from crawlspace.urls import MalformedUrl, parse
+
+if TYPE_CHECKING:
+    from twisted.internet.base import ReactorBase
+    from twisted.python.failure import Failure
+
+Guard = Callable[[str, int, str], Decision]
+"""(host, port, address) -> decision."""
+Found = list[tuple[int, str]]
+"""(family, address)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a look-up has found, or why it found nothing: an EAI_ number of getaddrinfo."""
+
+    found: Found
+    error: int | None = None
+
+
+NO_ANSWER = Answer([], socket.EAI_AGAIN)
+
+
+class HostNames:
+    """Looks names up in the reactor's threads, and remembers the answers unless `cache_size` is 0.
+
+    Who asks for a name that is being looked up waits for the same answer, but for no longer than `timeout_s` from its own question.
+    """
+
+    ttl_s = 300.0
+    no_answer_ttl_s = 10.0
+
+    def __init__(self, reactor: ReactorBase, *, cache_size: int, timeout_s: float) -> None:
+        self.reactor: Any = reactor
+        self._timeout_s = timeout_s
+        self._answers: Recent[str, tuple[float, Answer]] | None = Recent(cache_size) if cache_size else None
+        self._under_way: dict[str, list[Deferred[Answer]]] = {}
+        """For each name that is being looked up, the questions that wait for the answer."""
+
+    def ask(self, host: str, tell: Callable[[Answer], None]) -> None:
+        """Have `tell` called with the answer: at once if it is remembered."""
+        now = self.reactor.seconds()
+        known = self._answers.get(host) if self._answers is not None else None
+        if known is not None and known[0] > now:
+            tell(known[1])
+            return
+        waiting = self._under_way.get(host)
+        begins = waiting is None
+        if waiting is None:
+            waiting = self._under_way[host] = []
+        question: Deferred[Answer] = Deferred()
+        waiting.append(question)
+
+        def timed_out(_: Failure) -> Answer:
+            waiting.remove(question)
+            if not waiting:
+                del self._under_way[host]  # who asks next is not to wait for a thread that hangs
+            self._keep(host, NO_ANSWER, since=now)
+            return NO_ANSWER
+
+        question.addTimeout(self._timeout_s, self.reactor)
+        question.addErrback(timed_out).addCallback(tell)
+        if begins:
+            looked_up = deferToThreadPool(self.reactor, self.reactor.getThreadPool(), _look_up, host)
+            looked_up.addCallbacks(Answer, _why_nothing).addCallback(self._answered, host, waiting, now)
+
+    def _answered(self, answer: Answer, host: str, waiting: list[Deferred[Answer]], since: float) -> None:
+        if not waiting:
+            return  # too late for all: what a later look-up has found is not to be replaced by it
+        del self._under_way[host]
+        self._keep(host, answer, since=since)
+        for question in waiting:
+            question.callback(answer)
+
+    def _keep(self, host: str, answer: Answer, *, since: float) -> None:
+        if self._answers is not None:
+            self._answers.put(host, (since + (self.ttl_s if answer.error is None else self.no_answer_ttl_s), answer))
+
+
+def as_in_urls(host: str) -> str | None:
+    """Return a host as URLs in normal form and rules have it, an IPv6 address without brackets; None for what no URL has as its host.
+
+    A client asks for a host as it is spelt in a link: `127.1`, `0x7f.1`, `LOCALHOST`, `localhost.` or `0:0:0:0:0:0:0:1`.
+    """
+    if _PLAIN.fullmatch(host):
+        return host
+    if not host.isascii():
+        # Twisted hands over an `xn--` name in its own letters. Each label is turned back as it is: in normal form such letters can be
+        # those of another host, `straße` those of `strasse`, and digits in boxes those of an address.
+        host = ".".join(label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in host.split("."))
+    bare = host.strip("[]")
+    try:
+        parsed = parse(f"http://[{bare}]/" if ":" in bare else f"http://{host}/").host
+    except MalformedUrl:
+        return None
+    if parsed.startswith("["):
+        return parsed.strip("[]")
+    # What ends a host in a URL is no part of it, and a name has no empty label: `a.example..` is not `a.example`.
+    return None if _ENDS_A_HOST.search(host) or not all(parsed.split(".")) else parsed
+
+
+@implementer(IHostResolution)
+class _Resolution:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def cancel(self) -> None:
+        """A look-up in a thread can't be cancelled; its answer is not waited for."""
+
+
+@implementer(IHostnameResolver)
+class GuardedResolver:
+    """Twisted's name resolver. Where it is not known who asks, an address is told only if every guard allows it."""
+
+    def __init__(self, names: HostNames, *, of_process: GuardedResolver | None = None) -> None:
+        """`of_process`: which one is asked by those that know no other."""
+        self._names = names
+        self._of_process = of_process
+        self._guards: list[Guard] = []
+        self._asker: GuardedResolver | None = None
+        self.look_ups = LookUps()
+        """What was found, for the crawl to keep."""
+        self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
+        self._errors: Recent[str, int] = Recent(10_000)
+        """Why the last look-up of a host failed."""
+        proxies = filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values()))
+        self._proxies = frozenset(as_in_urls(host) or host for host in proxies)
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, reactor: ReactorBase) -> GuardedResolver:
+        settings = crawler.settings
+        size = max(0, settings.getint("DNSCACHE_SIZE")) if settings.getbool("DNSCACHE_ENABLED") else 0
+        return cls(HostNames(reactor, cache_size=size, timeout_s=settings.getfloat("DNS_TIMEOUT")))
+
+    def install_on_reactor(self) -> None:
+        self._names.reactor.installNameResolver(self)
+
+    # --- whose rules hold -----------------------------------------------------------------------------------------
+
+    def add(self, guard: Guard) -> None:
+        """Check each address with `guard` too, from now on."""
+        self._guards.append(guard)
+
+    def remove(self, guard: Guard) -> None:
+        if guard in self._guards:
+            self._guards.remove(guard)
+
+    def for_one(self, guard: Guard) -> GuardedResolver:
+        """Return a resolver with that guard alone. What was looked up is shared."""
+        own = GuardedResolver(self._names, of_process=self)
+        own.add(guard)
+        return own
+
+    @contextmanager
+    def asked_by(self, own: GuardedResolver) -> Iterator[None]:
+        """Have `own` answer the question asked within the block, by a client that knows only the reactor's resolver."""
+        self._asker = own
+        try:
+            yield
+        finally:
+            self._asker = None
+
+    def decide(self, host: str, port: int, address: str) -> Decision:
+        """Return whether a connection may be made, as all guards together say."""
+        decisions = (guard(host, port, address) for guard in self._guards)
+        return next((decision for decision in decisions if not decision.admitted), _ADMITTED)
+
+    # --- what is known of the last look-up ------------------------------------------------------------------------
+
+    def why_refused(self, host: str, port: int) -> Decision | None:
+        """Why no address of the host was allowed at the last look-up, if that was so."""
+        refused = self._refused.get((host, port))
+        if refused is None and self._errors.get(host) is None and self._of_process is not None:
+            return self._of_process.why_refused(host, port)  # asked by a download handler in the place of ours
+        return refused
+
+    def does_not_exist(self, host: str) -> bool:
+        """Whether the last look-up of the host was answered "no such host"."""
+        error = self._errors.get(host)
+        if error is None and self._of_process is not None:
+            return self._of_process.does_not_exist(host)
+        return error in _NO_SUCH_HOST
+
+    def gave_no_answer(self, host: str) -> bool:
+        """Whether the last look-up of the host said neither where it is nor that there is none, so that another may."""
+        error = self._errors.get(host)
+        return error is not None and error not in _NO_SUCH_HOST
+
+    # --- looking up -----------------------------------------------------------------------------------------------
+
+    def resolveHostName(  # noqa: N802
+        self,
+        resolutionReceiver: Any,  # noqa: N803
+        hostName: str,  # noqa: N803
+        portNumber: int = 0,  # noqa: N803
+        addressTypes: Sequence[type] | None = None,  # noqa: N803
+        transportSemantics: str = "TCP",  # noqa: N803
+    ) -> Any:
+        own, self._asker = self._asker or self, None  # what an answer leads to is a question of its own
+        hostName = as_in_urls(hostName) or hostName  # noqa: N806
+        resolution = _Resolution(hostName)
+        resolutionReceiver.resolutionBegan(resolution)
+        self._names.ask(hostName, lambda answer: own._tell(resolutionReceiver, hostName, portNumber, answer))
+        return resolution
+
+    def _tell(self, receiver: Any, host: str, port: int, answer: Answer) -> None:
+        refused: Decision | None = None
+        allowed = 0
+        if self._of_process is not None and host not in self._proxies:
+            self.look_ups.note(host, [address for _, address in answer.found])
+        for family, address in answer.found:
+            decision = _ADMITTED if host in self._proxies else self.decide(host, port, address)
+            if not decision.admitted:
+                refused = refused or decision
+                continue
+            allowed += 1
+            kind = IPv6Address if family == socket.AF_INET6 else IPv4Address
+            receiver.addressResolved(kind("TCP", address, port))
+        if not allowed and refused is not None:
+            self._refused.put((host, port), refused)
+        else:
+            self._refused.drop((host, port))
+        if answer.error is not None:
+            self._errors.put(host, answer.error)
+        else:
+            self._errors.drop(host)
+        receiver.resolutionComplete()
+
+
+_PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*")
+"""Names that are in normal form for certain: nearly all."""
+_ENDS_A_HOST = re.compile(r"[/\\?#@\s]")
+_ADMITTED = Decision(Reason.ADMITTED, None, ())
+_NO_SUCH_HOST: frozenset[object] = frozenset(
+    {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME), socket.EAI_FAIL}
+)
+
+
+def _look_up(host: str) -> Found:
+    """Runs in a thread. Raises socket.gaierror; UnicodeError for what can be no name, as with a label of 64 letters or an empty one."""
+    answers = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in answers))
+
+
+def _why_nothing(failure: Failure) -> Answer:
+    error = failure.value
+    if isinstance(error, UnicodeError):
+        return Answer([], socket.EAI_NONAME)
+    return Answer([], error.errno) if isinstance(error, socket.gaierror) and error.errno is not None else NO_ANSWER

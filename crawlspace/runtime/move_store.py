@@ -1,0 +1,115 @@
+"""Opens the two stores between which a collection is moved, by the words of the command line, and shows how far the move has come."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from crawlspace import private_files
+from crawlspace.admin.url_changes import bring_up_to_date
+from crawlspace.config.secrets import is_elsewhere
+from crawlspace.config.store_url import is_server, shown
+from crawlspace.distributed.connection import connected
+from crawlspace.errors import ConfigError, StoreError, UsageError
+from crawlspace.parsing import duration
+from crawlspace.plural import counted
+from crawlspace.printable import quoted
+from crawlspace.state.move.sqlite import SqliteSide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from crawlspace.clock import Clock
+    from crawlspace.runtime.command import Place
+    from crawlspace.state.move.redis import RedisSide
+
+FILE = "file"
+_FILES = (FILE, "sqlite")
+
+
+def read_place(word: str) -> str:
+    """Return where a store is, as `file`, `redis` or the URL of a server. Raises UsageError."""
+    if word in _FILES:
+        return FILE
+    if is_server(word) or is_elsewhere(word):
+        return word
+    raise UsageError(
+        f"{quoted(shown(word))} is no store: write file, redis, or the URL of a Redis server, as in redis://localhost:6379/0"
+    )
+
+
+@contextmanager
+def opened(place: Place, where: str, *, writes: bool = False) -> Iterator[SqliteSide | RedisSide]:
+    """Open one of the stores of a collection, to read it or to copy it there. Nobody may crawl the collection there.
+
+    Raises StoreError and its kinds, and ConfigError.
+    """
+    if where == FILE:
+        with closing(_file(place, writes=writes)) as file:
+            yield file
+        return
+    from crawlspace.state.move.redis import RedisSide  # noqa: PLC0415 - with the client half a second
+
+    timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", place.settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
+    client = connected({**place.settings, "CRAWLSPACE_STORE_URL": where})
+    try:
+        yield RedisSide(client, place.name, timeout_s=timeout_s)
+    finally:
+        client.close()
+
+
+def _file(place: Place, *, writes: bool) -> SqliteSide:
+    file = place.state_file
+    if not writes:
+        if not file.exists():
+            raise StoreError(f"{place.name} has never been crawled with a file: there is no {file}")
+        bring_up_to_date(file)
+        return SqliteSide(file)
+    try:
+        private_files.make_folder(file.parent)
+    except OSError as error:
+        raise ConfigError(
+            f"{file.parent} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
+        ) from error
+    return SqliteSide(file, writes=True)
+
+
+class Bar:
+    """Shows how far a move has come: a bar on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._next = clock.monotonic() + 2.0
+
+    def __call__(self, doing: str, done: int, total: int) -> None:
+        if self._stream.isatty():
+            self._show(doing, done, total)
+        elif self._clock.monotonic() >= self._next:
+            self._next = self._clock.monotonic() + 10.0
+            self._stream.write(f"{doing}: {done:,} of {counted(total, 'URL')}\n")
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _show(self, doing: str, done: int, total: int) -> None:
+        if self._bar is None:
+            self._bar = _bar(self._stream)
+            self._bar.start()
+        if doing not in self._tasks:
+            self._tasks[doing] = self._bar.add_task(doing, total=total)
+        self._bar.update(self._tasks[doing], completed=done)
+
+
+def _bar(stream: TextIO) -> Any:
+    from rich.console import Console  # noqa: PLC0415 - a tenth of a second that only a terminal has to pay
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    numbers = TextColumn("{task.completed:,} of {task.total:,} URLs")
+    columns = (TextColumn("{task.description}"), BarColumn(), numbers, TimeRemainingColumn())
+    return Progress(*columns, console=Console(file=stream), transient=True)

@@ -1,0 +1,155 @@
+"""The store of a collection on a Redis server, opened beside the workers that crawl it, if any do."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from crawlspace.admin.url_changes import CRAWL_TELLS, deliver
+from crawlspace.config.store_url import read_store_url
+from crawlspace.crawl.engine import SINK
+from crawlspace.distributed.connection import connected
+from crawlspace.errors import StoreLocked
+from crawlspace.parsing import duration
+from crawlspace.plural import counted
+from crawlspace.runtime.stores import index_place
+from crawlspace.state.redis.scripts import said
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import TakenForDead, Worker, WorkerSeen, workers
+from crawlspace.state.who_crawls import Crawler, Share
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from crawlspace.clock import Clock
+    from crawlspace.index.owners import Has
+
+
+class RedisPlace:
+    """A collection that the server does not know was never crawled."""
+
+    is_shared = True
+
+    def __init__(self, collection: str, settings: Mapping[str, object]) -> None:
+        self._collection = collection
+        self._settings = settings
+
+    @contextmanager
+    def reading(self, *, upgrade: bool = False) -> Iterator[OnServer | None]:
+        with self.changing() as opened:
+            yield opened
+
+    @contextmanager
+    def changing(self) -> Iterator[OnServer | None]:
+        read_store_url(self._settings["CRAWLSPACE_STORE_URL"])
+        timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
+        with closing(RedisStore(connected(self._settings), self._collection, sinks=(SINK,))) as store:
+            yield OnServer(store, self._collection, timeout_s) if _is_known(store) else None
+
+    def is_older(self) -> bool:
+        """Never: each record there says which version has written it."""
+        return False
+
+    def bring_up_to_date(self) -> None:
+        """Nothing has to be."""
+
+    @contextmanager
+    def having(self) -> Iterator[Has | None]:
+        with self.reading() as opened:
+            yield None if opened is None else opened.has
+
+
+@dataclass(frozen=True, slots=True)
+class OnServer:
+    store: RedisStore
+    collection: str
+    timeout_s: float
+
+    def crawlers(self) -> Sequence[Crawler]:
+        now = self._now_ms() / 1000
+        return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
+
+    def index_place(self) -> str:
+        place = self.store.scripts.command("HGET", "index", SINK)
+        return "" if place is None else place.decode(errors="replace")
+
+    def deliver(self, index_file: Path, clock: Clock) -> str:
+        waiting = self.store.backlog(SINK)
+        if not waiting:
+            return ""
+        drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in ("drain", "index"))
+        if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
+            return CRAWL_TELLS
+        here = index_place(index_file)
+        if place is None:
+            return f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl"
+        if (there := place.decode(errors="replace")) != here:
+            return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is at {there}: the next crawl there sends them"
+
+        @contextmanager
+        def alone() -> Iterator[Callable[[], object]]:
+            """Be among the workers without crawling, as the one that sends. Raises StoreLocked where a worker does."""
+            sender = Worker(self.store, timeout_s=self.timeout_s)
+            self.store.scripts.command("ZADD", "workers", self._now_ms(), sender.name)
+            try:
+                sender.beat()  # one that was silent for too long is found dead
+                if not sender.drains(SINK, here)[0]:
+                    raise StoreLocked(CRAWL_TELLS)
+                yield sender.beat
+            except TakenForDead as error:
+                raise StoreLocked("it took so long to tell the index that others do it now") from error
+            finally:
+                sender.leave()
+
+        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=alone)
+
+    def has(self, urls: Collection[str]) -> set[str]:
+        """Return those of the URLs whose documents the collection has in its index, or has on the way to it."""
+        return {url for url in urls if (state := self.store.get(url)) is not None and state.indexed}
+
+    def _alive(self) -> list[WorkerSeen]:
+        return [one for one in workers(self.store) if one.silent_s < self.timeout_s]
+
+    def _now_ms(self) -> int:
+        """The server's time, by which it measures."""
+        with said():
+            seconds, microseconds = self.store.scripts.client.time()
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+class _Told(msgspec.Struct):
+    """What a worker says of itself."""
+
+    ran_s: float = 0.0
+    """In all: one that was taken for dead and has come back is known for a shorter time."""
+    fetched: int = 0
+    errors: int = 0
+    documents: int = 0
+
+
+def _is_known(store: RedisStore) -> bool:
+    command = store.scripts.command
+    return bool(command("EXISTS", "meta") or command("HEXISTS", "n", "urls"))
+
+
+def _crawler(one: WorkerSeen, now: float) -> Crawler:
+    try:
+        told = msgspec.json.decode(one.told, type=_Told)
+    except msgspec.MsgspecError:
+        told = _Told()  # it has said nothing yet, or nothing that can be understood
+    ran_s = told.ran_s or now - one.silent_s - one.since
+    share = Share(
+        host=one.host,
+        silent_s=one.silent_s,
+        sites=one.sites,
+        urls=one.urls,
+        fetched=told.fetched,
+        errors=told.errors,
+        documents=told.documents,
+        per_second=told.fetched / max(ran_s, 1.0),
+    )
+    return Crawler(one.process, one.since, share)

@@ -1,0 +1,206 @@
+"""The documents of the store in memory: who stands for each group, and what the index is told when that changes.
+
+All groups are found anew from all rows after every change, so that nothing can be forgotten here that SQLite has to follow up.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from crawlspace.model import Document, Held, UrlState
+from crawlspace.state.duplicates import (
+    NO_PAGE,
+    NOBODY,
+    Settlement,
+    Standing,
+    canonical_page,
+    held_apart,
+    is_left,
+    settle,
+    standing,
+)
+from crawlspace.state.memory.outbox import MemoryOutbox
+from crawlspace.state.store import Change, Effects
+
+
+@dataclass(slots=True)
+class Before:
+    """How the URLs that a transaction concerns stood before it, and what it has said of their documents so far."""
+
+    urls: dict[int, str] = field(default_factory=dict)
+    documents: dict[int, Document] = field(default_factory=dict)
+    new_texts: dict[int, str] = field(default_factory=dict)
+    """The texts of new documents by id."""
+    taken_back: set[int] = field(default_factory=set)
+    """Ids of URLs that had left a document in the index, and of which this collection has a say again."""
+    held_apart: set[int] = field(default_factory=set)
+    """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
+
+
+class MemoryGroups:
+    """`rows` are the store's own by id, `with_key` finds those with a key."""
+
+    def __init__(
+        self, rows: Mapping[int, UrlState], with_key: Callable[[int], Iterable[UrlState]], *, outbox: MemoryOutbox
+    ) -> None:
+        self._rows = rows
+        self._with_key = with_key
+        self._outbox = outbox
+        self._group: dict[int, bytes] = {}
+        self._standings: dict[bytes, Standing] = {}
+        self._documents: dict[int, Document] = {}
+        self._texts: dict[bytes, str] = {}
+        self._left: set[int] = set()
+        """URLs that left the collection and not the index."""
+
+    @property
+    def indexed(self) -> int:
+        return len(self._standings)
+
+    def standing_of(self, row: UrlState) -> Standing:
+        """How the group stands that a URL is in; nobody stands for one without a document."""
+        return NOBODY if row.checksum is None else self._before(row.id)
+
+    def is_indexed(self, row: UrlState) -> bool:
+        return self.standing_of(row).winner == row.id
+
+    def has_left(self, id: int) -> bool:
+        """Whether a URL has left the collection and not the index."""
+        return id in self._left
+
+    def is_in_index(self, row: UrlState) -> bool:
+        """Whether the index has a document of a URL, be it left there for another collection."""
+        return row.id in self._left or self.is_indexed(row)
+
+    def has_other(self, checksum: bytes, id: int) -> bool:
+        """Whether another URL has a document with this checksum, in the group of that name."""
+        now = self._standings.get(checksum, NOBODY)
+        return bool({now.winner, *now.noted} - {None, id})
+
+    def document(self, id: int) -> Document | None:
+        """What is pushed for a URL, as it is now."""
+        row = self._rows[id]
+        stored = self._documents.get(id)
+        if stored is None or row.checksum is None or row.checksum not in self._texts:
+            return None
+        noted = [self._rows[other].url for other in self.standing_of(row).noted]
+        return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=noted)
+
+    def before(self, rows: Iterable[UrlState]) -> Before:
+        before = Before()
+        for row in rows:
+            before.urls[row.id] = row.url
+            document = self.document(row.id) if self._outbox.has(row.url) else None
+            if document is not None:
+                before.documents[row.id] = document
+        return before
+
+    def change(self, old: UrlState, change: Change, before: Before) -> tuple[bytes | None, int | None, Held | None]:
+        """Take the document that a change brings, or drop the one that it takes out; return the row's checksum, canonical and `held`."""
+        checksum, canonical = None if change.forget else change.state.checksum, change.state.canonical
+        held = change.state.held
+        if checksum is not None and change.document is None:
+            checksum, canonical = old.checksum, old.canonical
+        apart = held_apart(
+            change.state,
+            checksum,
+            indexed=self._before(old.id).winner == old.id,
+            new=change.document is not None,
+        )
+        if apart != checksum:
+            checksum, canonical = apart, NO_PAGE
+            if apart is not None:
+                before.held_apart.add(old.id)
+            elif held is Held.MANY:
+                held = None  # a duplicate: it has nothing in the index
+        if checksum is None:
+            self._part(old, change, before)
+            self._documents.pop(old.id, None)
+            before.new_texts.pop(old.id, None)
+        elif change.document is not None:
+            self._documents[old.id] = replace(_copy_of(change.document), text="")
+            before.new_texts[old.id] = change.document.text
+        return checksum, canonical, held
+
+    def settle(self, before: Before, effects: Effects) -> None:
+        """Find the groups anew and give the orders that follow."""
+        then = self._standings
+        self._regroup()
+        now = self._standings
+        checksums = then.keys() | now.keys()
+        pushes, deletes, _ = settle(
+            {checksum: then.get(checksum, NOBODY) for checksum in checksums},
+            {checksum: now.get(checksum, NOBODY) for checksum in checksums},
+            before.new_texts.keys(),
+        )
+        before.taken_back |= {id for id in self._left if self._rows[id].checksum is not None}
+        self._left -= before.taken_back
+        wins = {group.winner for group in now.values()}
+        displaced = sum(id in self._rows and self._rows[id].checksum is not None for id in set(deletes) - self._left)
+        deletes = sorted((set(deletes) - self._left) | (before.taken_back - wins))
+        self._keep_texts(before.new_texts)
+        pushes = [
+            id for id in pushes if self._rows[id].checksum in self._texts
+        ]  # one that is held apart is in the index as it is
+        for id in (self._left | before.held_apart) & before.documents.keys():
+            self._outbox.keep(before.urls[id], before.documents[id])
+        urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
+        self._outbox.give(Settlement(pushes, deletes), urls)
+        self.drop_texts(pushes)
+        effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
+
+    def drop_texts(self, ids: Iterable[int]) -> None:
+        """Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent."""
+        for id in ids:
+            row = self._rows.get(id)
+            if row is None or row.checksum is None or row.canonical is not None or self._outbox.has(row.url):
+                continue
+            if sum(other.checksum == row.checksum for other in self._rows.values()) == 1:
+                self._texts.pop(row.checksum, None)
+
+    def _before(self, id: int) -> Standing:
+        """How the group stood that a URL was in when the groups were last found."""
+        return self._standings[self._group[id]] if id in self._group else NOBODY
+
+    def _part(self, old: UrlState, change: Change, before: Before) -> None:
+        """Note whether the index keeps the document of a URL that has none any more."""
+        if old.checksum is not None and change.keep_in_index and not change.forget:
+            if self._before(old.id).winner == old.id or old.id in self._left | before.taken_back:
+                self._left.add(old.id)
+                before.taken_back.discard(old.id)
+        elif old.id in self._left and (change.forget or not (change.keep_in_index or is_left(change.state))):
+            self._left.discard(old.id)
+            before.taken_back.add(old.id)
+
+    def _regroup(self) -> None:
+        members: defaultdict[bytes, list[UrlState]] = defaultdict(list)
+        aside = set()
+        self._group = {}
+        for row in self._rows.values():
+            if row.checksum is None:
+                continue
+            group = row.checksum
+            page = None if row.canonical is None else canonical_page(self._with_key(row.canonical))
+            if page is not None and page.checksum is not None:
+                group = page.checksum
+                aside.add(row.id)
+            self._group[row.id] = group
+            members[group].append(row)
+        self._standings = {
+            group: standing(rows, aside, incumbent=self._standings.get(group, NOBODY).winner) for group, rows in members.items()
+        }
+
+    def _keep_texts(self, new: Mapping[int, str]) -> None:
+        """Keep one text a checksum: the winner's own where it came, else the first."""
+        for id in sorted(new):
+            row = self._rows[id]
+            if row.checksum is not None and (self.is_indexed(row) or row.checksum not in self._texts):
+                self._texts[row.checksum] = new[id]
+        needed = {row.checksum for row in self._rows.values()}
+        self._texts = {checksum: text for checksum, text in self._texts.items() if checksum in needed}
+
+
+def _copy_of(document: Document) -> Document:
+    return replace(document, headings=list(document.headings), fields=dict(document.fields), duplicates=[])

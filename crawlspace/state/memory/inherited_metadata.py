@@ -1,0 +1,131 @@
+"""Handing fields along links in the store in memory: found anew from all rows after every change; see `handed`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crawlspace.model import OUT_OF_SPACE, State, UrlState
+from crawlspace.state.inherited_metadata import Word, due_at, repeats, shows_other, word_of
+from crawlspace.state.store import Change, Effects
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the changes of one page come to."""
+
+    key: int
+    word: Word | None = None
+    repeats: bool = False
+    rules: int = 0
+    fetched_with: str | None = None
+    """What had been handed to it when it was handed out for fetching."""
+
+
+class MemoryHanding:
+    """`rows` are the store's own by id, `with_key` finds those with a key, `links` the keys that a page leads to."""
+
+    def __init__(
+        self,
+        rows: Mapping[int, UrlState],
+        with_key: Callable[[int], Iterable[UrlState]],
+        links: Mapping[int, Sequence[int]],
+    ) -> None:
+        self._rows = rows
+        self._with_key = with_key
+        self._links = links
+        self._hands: dict[int, str] = {}
+        self._by: dict[int, int] = {}
+        """For a URL the page whose word it is that has been handed to it."""
+        self._marks: dict[int, int] = {}
+        self._fields: dict[int, Mapping[str, str]] = {}
+        """Of the document that came last, by id."""
+
+    def settle(self, keys: Mapping[int, int], changes: Sequence[Change], effects: Effects, *, now: int) -> None:
+        """Have changes that have been made follow with what pages hand; `keys` are those of the URLs as they were, by id."""
+        pages: dict[int, _Told] = {}
+        gone: set[int] = set()
+        for change in changes:
+            id = change.state.id
+            if id not in keys or id in gone:
+                continue
+            told = pages.setdefault(id, _Told(keys[id]))
+            told.word, told.repeats = word_of(change) or told.word, repeats(change)
+            told.rules, told.fetched_with = change.state.rules, change.state.handed
+            if change.document is not None:
+                self._fields[id] = dict(change.document.fields)
+            if change.forget:
+                gone.add(id)
+        before = {id: row.handed for id, row in self._rows.items()}
+        said: dict[int, int] = {}
+        """For a URL that something else is handed to the generation of rules under which that was said."""
+        self._take_back(pages, said)
+        self._give(pages, said)
+        for id, handed in before.items():
+            if id in pages and pages[id].fetched_with != handed:
+                self._hasten(self._rows[id], pages[id].fetched_with, pages[id].rules, effects, now)
+            elif id in said:
+                self._hasten(self._rows[id], handed, said[id], effects, now)
+        for id in gone:
+            for kept in (self._hands, self._by, self._marks, self._fields):
+                kept.pop(id, None)
+
+    def drop(self) -> None:
+        """Take back the word of nobody, and that of pages that the rules keep out."""
+        for row in self._rows.values():
+            page = self._rows.get(self._by.get(row.id, 0))
+            if row.handed is None or (row.id in self._by and (page is None or page.status not in OUT_OF_SPACE)):
+                continue
+            row.handed = None
+            self._by.pop(row.id, None)
+            if _may_be_hastened(row) and row.fetched_at is not None and row.next_fetch is not None:
+                row.next_fetch = min(row.next_fetch, row.fetched_at)
+
+    def _take_back(self, pages: Mapping[int, _Told], said: dict[int, int]) -> None:
+        for row in self._rows.values():
+            page = pages.get(self._by.get(row.id, 0))
+            if page is None or page.word is None:
+                continue
+            hands = page.word.hands if row.key in page.word.links else None
+            if hands != row.handed:
+                row.handed = hands
+                said[row.id] = page.rules
+            if hands is None:
+                del self._by[row.id]
+
+    def _give(self, pages: Mapping[int, _Told], said: dict[int, int]) -> None:
+        for id, page in pages.items():
+            if page.word is not None:
+                self._hands.pop(id, None)
+                if page.word.hands is not None:
+                    self._hands[id] = page.word.hands
+            elif not page.repeats:
+                continue
+            if id not in self._hands:
+                continue
+            for key in self._links.get(id, ()) if page.word is None else page.word.links:
+                for row in self._with_key(key):
+                    if key != page.key and row.id not in self._by:
+                        if row.handed != self._hands[id]:
+                            row.handed = self._hands[id]
+                            said[row.id] = page.rules
+                        self._by[row.id] = id
+
+    def _hasten(self, row: UrlState, before: str | None, rules: int, effects: Effects, now: int) -> None:
+        """Have a document be due that was made before what is handed to its URL changed, or a redirect that hands it on."""
+        if not _may_be_hastened(row) or row.next_fetch is None:
+            return
+        if row.state is State.REDIRECTED:
+            differs = before != row.handed
+        else:
+            differs = shows_other(self._fields.get(row.id, {}) if row.checksum is not None else {}, before, row.handed)
+        at, mark = due_at(now, rules, self._marks.get(row.id), row.fetched_at)
+        if differs and at < row.next_fetch:
+            row.next_fetch = at
+            if mark is not None:
+                self._marks[row.id] = mark
+            effects.due.append((row.site, row.queue, at))
+
+
+def _may_be_hastened(row: UrlState) -> bool:
+    return row.state in (State.DONE, State.REDIRECTED) and row.lease_until is None and row.next_fetch is not None

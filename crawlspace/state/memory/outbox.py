@@ -1,0 +1,85 @@
+"""The outbox of the store in memory: at most one order a URL and sink, in the order in which they are to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.state.duplicates import Settlement
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An order in the outbox of one sink; `reason` is set when it is parked."""
+
+    sequence: int
+    op: Op
+    id: int
+    url: str
+    reason: str | None = None
+    kept: Document | None = None
+    """The document as it was when it left the collection and not the index."""
+
+
+class MemoryOutbox:
+    def __init__(self, sinks: Sequence[str]) -> None:
+        self._sinks: dict[str, dict[str, _Waiting]] = {sink: {} for sink in sinks}
+        self._last_sequence = 0
+
+    def give(self, settlement: Settlement, urls: Mapping[int, str]) -> None:
+        """Put orders in the place of older ones of the same URLs."""
+        for op, ids in ((Op.DELETE, settlement.delete), (Op.PUSH, settlement.push)):
+            for id in ids:
+                self._last_sequence += 1
+                for waiting in self._sinks.values():
+                    waiting[urls[id]] = _Waiting(self._last_sequence, op, id, urls[id])
+
+    def keep(self, url: str, document: Document) -> None:
+        """Have the pushes of a URL that wait be sent with this document, whatever becomes of the URL."""
+        for waiting in self._sinks.values():
+            order = waiting.get(url)
+            if order is not None and order.op is Op.PUSH:
+                order.kept = document
+
+    def next(self, sink: str, limit: int, document_of: Callable[[int], Document | None]) -> list[IndexOrder]:
+        waiting = [order for order in self._of(sink).values() if order.reason is None]
+        waiting.sort(key=lambda order: (order.op is Op.PUSH, order.sequence))
+        return [
+            IndexOrder(order.sequence, order.op, order.url, order.kept or document_of(order.id) if order.op is Op.PUSH else None)
+            for order in waiting[:limit]
+        ]
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> list[int]:
+        """Take orders out; return the ids they concern."""
+        waiting = self._of(sink)
+        return [waiting.pop(order.url).id for order in orders if self._has(waiting, order)]
+
+    def has(self, url: str) -> bool:
+        return any(url in waiting for waiting in self._sinks.values())
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        waiting = self._of(sink)
+        if self._has(waiting, order):
+            waiting[order.url].reason = reason
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        orders = sorted(self._of(sink).values(), key=lambda order: order.sequence)
+        return [(order.op, order.url, order.reason) for order in orders if order.reason is not None]
+
+    def backlog(self, sink: str) -> int:
+        return sum(1 for order in self._of(sink).values() if order.reason is None)
+
+    def counts(self) -> tuple[int, int]:
+        """How many orders wait, and how many are parked, of all sinks."""
+        orders = [order for waiting in self._sinks.values() for order in waiting.values()]
+        parked = sum(1 for order in orders if order.reason is not None)
+        return len(orders) - parked, parked
+
+    def _of(self, sink: str) -> dict[str, _Waiting]:
+        return self._sinks.get(sink, {})
+
+    @staticmethod
+    def _has(waiting: Mapping[str, _Waiting], order: IndexOrder) -> bool:
+        """Whether it is still the one that waits, and not a newer one of its URL."""
+        return order.url in waiting and waiting[order.url].sequence == order.sequence

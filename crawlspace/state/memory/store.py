@@ -1,0 +1,398 @@
+"""A store in memory: the reference of what the contract means, and the double for tests.
+
+It is written to be obviously right. The SQLite store does the same with indexes, and a random walk in the contract
+suite compares the two after every step.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.state.duplicates import canonical_page
+from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
+from crawlspace.state.lifecycle import excluded, unindexed
+from crawlspace.state.memory.duplicates import Before, MemoryGroups
+from crawlspace.state.memory.inherited_metadata import MemoryHanding
+from crawlspace.state.memory.outbox import MemoryOutbox
+from crawlspace.state.memory.sites import MemorySites
+from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
+from crawlspace.state.site_health import Health
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, Site
+from crawlspace.state.unreachable import ALL_SCHEMES
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one transaction has met so far."""
+
+    before: Before = field(default_factory=Before)
+    effects: Effects = field(default_factory=Effects)
+    nearer: dict[int, int] = field(default_factory=dict)
+    """Ids whose depth went down, with the depth they had."""
+
+
+class MemoryStore(MemorySites):
+    """A Store that forgets everything when the process ends."""
+
+    def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
+        super().__init__()
+        self._urls: dict[int, UrlState] = {}
+        self._ids: dict[str, int] = {}
+        self._keys: defaultdict[int, set[int]] = defaultdict(set)
+        self._sites: defaultdict[str, set[int]] = defaultdict(set)
+        self._links: dict[int, tuple[int, ...]] = {}
+        self._outbox = MemoryOutbox(sinks)
+        self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
+        self._handing = MemoryHanding(self._urls, self._with_key, self._links)
+        self._last_id = 0
+        self._set_aside = SetAside()
+
+    # discovery
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
+        batch = _Batch()
+        self._discover(urls, batch, now)
+        self._carry(batch)
+        for new in urls:
+            row = self._urls[self._ids[new.url]]
+            row.handed = row.handed or new.handed
+        return batch.effects
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        for site in sorted(self._sites.keys() | self._waits.keys()):
+            free = [row for row in self._rows(site) if row.lease_until is None]
+            pending = {row.queue for row in free if row.state is State.PENDING}
+            due, wait = self.due(site), self._waits.get(site)
+            if pending or due or wait is not None:
+                yield Site(site, tuple(sorted(pending)), tuple(due), *(wait or ()))
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
+        self._set_aside.put(ready)
+        ready = [row for row in ready if row not in self._set_aside]
+        ready.sort(key=queue_place)
+        for row in ready[:limit]:
+            row.lease_until = until
+        return [self._copy(row) for row in ready[:limit]]
+
+    def release(self, ids: Iterable[int]) -> None:
+        for id in ids:
+            if id in self._urls:
+                self._urls[id].lease_until = None
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        ended: Counter[str] = Counter()
+        for row in self._urls.values():
+            if row.lease_until is not None and row.lease_until <= now and row.id not in keep:
+                row.lease_until = None
+                ended[row.site] += 1
+        return dict(ended)
+
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        self._set_aside.begin(at, goes_on=goes_on)
+        for row in () if goes_on else self.unreachable():
+            self.wait_site(row.site, None)
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        first: dict[Queue, int] = {}
+        for row in self._rows(site):
+            if row.next_fetch is not None and may_be_due(row) and row not in self._set_aside:
+                first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
+        return sorted(first.items())
+
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        batch = _Batch(self._groups.before(self._stored(change.state.id for change in changes)))
+        discovered: list[NewUrl] = []
+        keys = {row.id: row.key for row in self._stored(change.state.id for change in changes)}
+        for change in changes:
+            if change.state.id in self._urls:
+                discovered.extend(change.discovered)
+                self._apply(change, batch)
+        self._discover(discovered, batch, now)
+        self._carry(batch)
+        self._groups.settle(batch.before, batch.effects)
+        self._handing.settle(keys, changes, batch.effects, now=now)
+        self._health.update(health or {})
+        return batch.effects
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        states = [state for id in dict.fromkeys(ids) if (state := self.get_by_id(id)) is not None]
+        return self.record([made for state in states if (made := change(state)) is not None], now=now)
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.held, *found.held_unindexed)
+        batch = _Batch(self._groups.before(self._stored(leaving)))
+        for row in self._stored(found.excluded):
+            self._apply(Change(excluded(row, Status.EXCLUDED)), batch)
+        for row in self._stored(found.given_up):
+            self._apply(Change(excluded(row, Status.EXCLUDED_HERE), keep_in_index=True), batch)
+        for row in self._stored(found.unindexed):
+            self._apply(Change(unindexed(row, now)), batch)
+        others = [
+            structs.replace(row, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            for mark, ids in enumerate((found.held, found.held_unindexed))
+            for row in self._stored(ids)
+        ]
+        for row in self._stored(found.returned):
+            if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
+                new = structs.replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0)
+                others.append(structs.replace(new, held=None, held_mark=0))
+            elif row.state is not State.PENDING:
+                others.append(structs.replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
+        for row in others:  # what they have in the index stays, whatever that is
+            self._apply(Change(row, keep_in_index=True), batch)
+        for id, queue in found.moved:
+            if id in self._urls:
+                self._urls[id].source, self._urls[id].shift = queue
+        self._groups.settle(batch.before, batch.effects)
+        return batch.effects
+
+    def _behind(self, after: int) -> list[UrlState]:
+        return [self._urls[id] for id in sorted(self._urls) if id > after]
+
+    def drop_handed(self) -> None:
+        self._handing.drop()
+
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        return hasten_some(self._behind(after), latest, limit=limit, fetched_by=fetched_by)
+
+    def hasten_retries(self, latest: int) -> int:
+        waiting = [row for row in self._urls.values() if row.queue.source is not Source.REFRESH and row.lease_until is None]
+        return hasten_some(waiting, latest, limit=len(waiting), fetched_by=None).number
+
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        if canonical is not None and canonical_page(self._with_key(canonical)) is not None:
+            return True
+        return self._groups.has_other(checksum, id)
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}
+
+    # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        rows = [self._copy(row) for row in self._behind(after)][:limit]
+        return [
+            KnownUrl(
+                row.id,
+                row.url,
+                row.site,
+                int(row.state),
+                row.status,
+                row.depth,
+                row.host_as_written,
+                has_document=row.checksum is not None,
+                indexed=row.indexed,
+                held=row.held,
+                asleep=row.state is not State.PENDING and row.next_fetch is None,
+                source=row.source,
+                shift=row.shift,
+                left_to_others=self._groups.has_left(row.id),
+            )
+            for row in rows
+        ]
+
+    def version(self) -> int:
+        return 0
+
+    def get(self, url: str) -> UrlState | None:
+        return self.get_by_id(self._ids.get(url, 0))
+
+    def get_by_id(self, id: int) -> UrlState | None:
+        row = self._urls.get(id)
+        return self._copy(row) if row else None
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        return {id for id in ids if self._groups.has_left(id)}
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
+    ) -> Iterator[UrlState]:
+        for id in sorted(self._urls):
+            row = self._urls.get(id)
+            if (
+                row
+                and (not held or (row.held is not None and self._groups.is_in_index(row)))
+                and (state is None or row.state is state)
+                and (not leased or row.lease_until is not None)
+                and (status is None or row.status == status)
+                and (host is None or _host(row.site) == host)
+            ):
+                yield self._copy(row)
+
+    def counts(self) -> Counts:
+        rows = self._urls.values()
+        waiting, parked = self._outbox.counts()
+        return Counts(
+            by_state=Counter("leased" if row.lease_until is not None else row.state.label for row in rows),
+            by_status=Counter(row.status for row in rows if row.status is not None),
+            indexed=self._groups.indexed,
+            outbox=waiting,
+            parked=parked,
+            hosts=len({_host(row.site) for row in rows}),
+            retrying=sum(1 for row in rows if row.retries),
+            held=sum(1 for row in rows if row.held is not None and self._groups.is_in_index(row)),
+            left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
+        )
+
+    def known_of_host(self, host: str) -> int:
+        return sum(len(ids) for site, ids in self._sites.items() if _host(site) == host)
+
+    def host_count(self, host: str) -> int:
+        sites = [site for site in self._sites if _host(site) == host]
+        return sum(row.status not in UNCOUNTED for site in sites for row in self._rows(site))
+
+    # sites that cannot be reached
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        return {site: sum(self._groups.is_indexed(row) for row in self._rows(site)) for site in sites}
+
+    def schemes(self, site: str) -> frozenset[str]:
+        return frozenset(row.url.partition(":")[0] for row in self._rows(site)) or ALL_SCHEMES
+
+    # the outbox
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        return self._outbox.next(sink, limit, self._groups.document)
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+        self._groups.drop_texts(self._outbox.acknowledge(sink, orders))
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        self._outbox.park(sink, order, reason)
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        return self._outbox.parked(sink)
+
+    def backlog(self, sink: str) -> int:
+        return self._outbox.backlog(sink)
+
+    def check(self) -> None:
+        """Nothing outside the process can damage this store."""
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    # private
+    def _rows(self, site: str) -> list[UrlState]:
+        return [self._urls[id] for id in sorted(self._sites.get(site, ()))]
+
+    def _with_key(self, key: int) -> list[UrlState]:
+        return self._stored(self._keys.get(key, ()))
+
+    def _stored(self, ids: Iterable[int]) -> list[UrlState]:
+        return [self._urls[id] for id in ids if id in self._urls]
+
+    def _copy(self, row: UrlState) -> UrlState:
+        winner = self._groups.standing_of(row).winner
+        return structs.replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
+
+    def _discover(self, urls: Iterable[NewUrl], batch: _Batch, now: int) -> None:
+        effects = batch.effects
+        for new in urls:
+            row = self._urls.get(self._ids.get(new.url, 0))
+            if row is None:
+                self._insert(new, now)
+                effects.discovered += 1
+                effects.pending_sites[new.site] = effects.pending_sites.get(new.site, 0) + 1
+                continue
+            if row.state is State.PENDING and new.source < row.source:
+                row.source = new.source
+                effects.pending_sites.setdefault(row.site, 0)
+            if new.depth < row.depth:
+                batch.nearer.setdefault(row.id, row.depth)
+                row.depth = new.depth
+
+    def _insert(self, new: NewUrl, now: int) -> None:
+        self._last_id += 1
+        self._urls[self._last_id] = UrlState(
+            id=self._last_id,
+            key=new.key,
+            url=new.url,
+            site=new.site,
+            source=new.source,
+            shift=new.shift,
+            depth=new.depth,
+            redirects=new.redirects,
+            path_length=new.path_length,
+            host_as_written=new.host_as_written,
+            discovered_at=now,
+        )
+        self._ids[new.url] = self._last_id
+        self._keys[new.key].add(self._last_id)
+        self._sites[new.site].add(self._last_id)
+
+    def _apply(self, change: Change, batch: _Batch) -> None:
+        old = self._urls[change.state.id]
+        checksum, canonical, held = self._groups.change(old, change, batch.before)
+        if change.forget:
+            self._forget(old)
+            batch.nearer.pop(old.id, None)
+            return
+        new = structs.replace(
+            change.state,
+            key=old.key,
+            url=old.url,
+            site=old.site,
+            path_length=old.path_length,
+            host_as_written=old.host_as_written,
+            discovered_at=old.discovered_at,
+            handed=old.handed,
+            depth=min(old.depth, change.state.depth),
+            lease_until=None,
+            checksum=checksum,
+            canonical=canonical,
+            held=held,
+        )
+        self._urls[new.id] = new
+        if change.links is not None:
+            self._links[new.id] = tuple(change.links)
+        if old.depth != change.state.depth:
+            batch.nearer.setdefault(new.id, max(old.depth, change.state.depth))
+        if new.state is State.PENDING and not (old.state is State.PENDING and old.lease_until is None):
+            pending = batch.effects.pending_sites
+            pending[new.site] = pending.get(new.site, 0) + 1
+
+    def _forget(self, row: UrlState) -> None:
+        del self._urls[row.id]
+        del self._ids[row.url]
+        self._keys[row.key].discard(row.id)
+        self._sites[row.site].discard(row.id)
+        self._links.pop(row.id, None)
+
+    def _carry(self, batch: _Batch) -> None:
+        """Lower what the nearer URLs lead to, until nothing gets nearer any more; report what was crawled already."""
+        nearer = batch.nearer
+        queue = list(nearer)
+        while queue:
+            row = self._urls[queue.pop()]
+            depth = row.depth + (row.state is not State.REDIRECTED)
+            for key in self._links.get(row.id, ()):
+                for id in self._keys.get(key, ()):
+                    target = self._urls[id]
+                    if depth < target.depth:
+                        nearer.setdefault(id, target.depth)
+                        target.depth = depth
+                        queue.append(id)
+        for id, depth in sorted(nearer.items()):
+            if self._urls[id].state is not State.PENDING:
+                batch.effects.lowered.append((id, depth, self._urls[id].depth))
+
+
+def _host(site: str) -> str:
+    return site.rpartition(":")[0]

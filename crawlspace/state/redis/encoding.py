@@ -1,0 +1,375 @@
+"""How values travel between Python and the scripts in `lua/`: MessagePack, and nothing in it that could be executed.
+
+A record is an array, its first element the version of its format; `lua/records.lua` names the elements in the same order. 64-bit numbers
+travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, for
+the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `bytes_of`).
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+from msgspec.structs import astuple
+
+from crawlspace.errors import StoreDamaged
+from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.state.inherited_metadata import repeats, word_of
+from crawlspace.state.store import Change, KnownUrl
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 1
+PART = 65_536
+"""So many ids have their records in one hash, as in `lua/records.lua`."""
+NOTHING = msgspec.Raw(b"\xc0")
+
+
+class Row(msgspec.Struct, array_like=True, gc=False):
+    """A record as it is stored. Elements are only ever appended."""
+
+    version: int
+    url: str
+    key: msgspec.Raw
+    site: int
+    state: State
+    status: int | None
+    source: Source
+    shift: int
+    depth: int
+    redirects: int
+    path_length: int
+    discovered_at: int
+    host_as_written: str | None = None
+    next_fetch: int | None = None
+    retries: int = 0
+    lease_until: int | None = None
+    fetched_at: int | None = None
+    interval_s: int | None = None
+    errors: int = 0
+    rules: int = 0
+    checksum: msgspec.Raw = NOTHING
+    canonical: msgspec.Raw = NOTHING
+    etag: str | None = None
+    last_modified: str | None = None
+    held: Held | None = None
+    held_mark: int = 0
+    asked: bool = False
+    fields_mark: msgspec.Raw = NOTHING
+
+
+_read_row = msgspec.msgpack.Decoder(Row).decode
+_read_document = msgspec.msgpack.Decoder(Document).decode
+_write = msgspec.msgpack.Encoder().encode
+written = _write
+
+
+def raw(value: bytes) -> msgspec.Raw:
+    """Return bytes as MessagePack, as a string."""
+    size = len(value)
+    if size < 32:
+        return msgspec.Raw(bytes((0xA0 | size,)) + value)
+    return msgspec.Raw(b"\xdb" + size.to_bytes(4, "big") + value)
+
+
+def bytes_of(value: msgspec.Raw) -> bytes | None:
+    """Return what a string in MessagePack, or its null, stands for."""
+    if value is NOTHING:
+        return None
+    found = bytes(value)
+    kind = found[0]
+    if 0xA0 <= kind < 0xC0:
+        return found[1:]
+    return None if kind == 0xC0 else found[_HEADS.get(kind, 1) :]
+
+
+_HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
+"""How long the head of a string is, by its first byte, where it is not one byte."""
+
+
+_key_of = struct.Struct("<xq").unpack
+"""Reads the key in a record, which is a string of 8 bytes behind a head of one."""
+
+
+def _key(value: int) -> bytes:
+    return value.to_bytes(8, "little", signed=True)
+
+
+def number(value: int) -> msgspec.Raw:
+    """Return a 64-bit number as the scripts take it."""
+    return raw(_key(value))
+
+
+def _number_of(value: msgspec.Raw) -> int | None:
+    found = bytes_of(value)
+    return None if found is None else int.from_bytes(found, "little", signed=True)
+
+
+class Told(msgspec.Struct, array_like=True):
+    """What a script tells of a URL, its record in one piece; `winner` stands for its group (0: nobody), `handed` is False where nothing is."""
+
+    id: int
+    row: msgspec.Raw
+    site: str
+    winner: int
+    handed: str | Literal[False]
+
+
+_read_all_told = msgspec.msgpack.Decoder(list[Told]).decode
+
+
+def all_told(told: bytes) -> list[Told]:
+    """Return what a script tells of several URLs. Raises StoreDamaged."""
+    try:
+        return _read_all_told(told)
+    except UNREADABLE as error:
+        raise damaged(f"what it tells of URLs: {error}") from error
+
+
+def states_of(told: bytes) -> list[UrlState]:
+    """Raises StoreDamaged, as `knowns_of` and `document_of`."""
+    return list(map(state_told, all_told(told)))
+
+
+class Batch(msgspec.Struct, array_like=True):
+    """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`, which have commas between.
+
+    The others name ids, each followed by who stands for its group, or by what has been handed to it.
+    """
+
+    ids: str
+    rows: msgspec.Raw
+    winners: list[str]
+    handed: list[str]
+
+
+_read_batch = msgspec.msgpack.Decoder(Batch).decode
+_read_rows = msgspec.msgpack.Decoder(list[Row]).decode
+
+
+def ids_of(told: str) -> list[int]:
+    return list(map(int, told.split(","))) if told else []
+
+
+def batch_of(told: bytes) -> Batch:
+    """Raises StoreDamaged."""
+    with understood("what it tells of leased URLs"):
+        return _read_batch(told)
+
+
+def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
+    """Return URLs as they are now, which their records do not say; None where one of the records is damaged: then none can be told apart."""
+    winners = dict(zip(map(int, batch.winners[::2]), map(int, batch.winners[1::2]), strict=True))
+    handed = dict(zip(map(int, batch.handed[::2]), batch.handed[1::2], strict=True))
+    try:
+        rows = _read_rows(bytes_of(batch.rows) or b"")
+        return [
+            _state_of(id, row, site, winners.get(id, 0), handed.get(id), until)
+            for id, row in zip(ids_of(batch.ids), rows, strict=True)
+        ]
+    except UNREADABLE:
+        return None
+
+
+def leased_one_by_one(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
+    """Return URLs that are leased, and the ids of those whose records are damaged."""
+    states, broken = [], []
+    for one in all_told(told):
+        try:
+            states.append(state_told(one, until))
+        except StoreDamaged:
+            broken.append(one.id)
+    return states, broken
+
+
+def state_told(told: Told, lease_until: int | None = None) -> UrlState:
+    """Raises StoreDamaged."""
+    try:
+        return _state_of(told.id, _row_of(told), told.site, told.winner, told.handed or None, lease_until)
+    except UNREADABLE as error:
+        raise damaged(f"URL {told.id}: {error}") from error
+
+
+def _row_of(told: Told) -> Row:
+    return _read_row(bytes_of(told.row) or b"")
+
+
+def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, leased_until: int | None) -> UrlState:
+    """`winner` stands for its group, 0: nobody. By place and not by name, which takes half as long."""
+    (
+        _, url, key, _, state, status, source, shift, depth, redirects, path_length, discovered_at,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
+        etag, last_modified, held, held_mark, asked, fields_mark,
+    ) = astuple(row)  # fmt: skip
+    if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
+        raise ValueError(f"{url[:80]!r} is no URL")
+    if handed is not None and not _is_table(handed):
+        logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
+        handed = None
+    return UrlState(
+        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
+        discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
+        None if checksum is NOTHING else bytes_of(checksum),
+        None if canonical is NOTHING else _number_of(canonical),
+        winner == id, winner if winner not in (0, id) else None,
+        held, held_mark, asked, handed,
+        0 if fields_mark is NOTHING else _number_of(fields_mark) or 0,
+    )  # fmt: skip
+
+
+def _is_table(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.MsgspecError:
+        return False
+
+
+def knowns_of(told: bytes) -> list[KnownUrl]:
+    return list(map(_known_of, all_told(told)))
+
+
+def _known_of(told: Told) -> KnownUrl:
+    try:
+        row = _row_of(told)
+    except UNREADABLE as error:
+        raise damaged(f"URL {told.id}: {error}") from error
+    return KnownUrl(
+        told.id,
+        row.url,
+        told.site,
+        row.state,
+        row.status,
+        row.depth,
+        row.host_as_written,
+        has_document=row.checksum != NOTHING,
+        indexed=told.winner == told.id,
+        held=row.held,
+        asleep=row.state != State.PENDING and row.next_fetch is None,
+        source=row.source,
+        shift=row.shift,
+    )
+
+
+def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
+    return [
+        (
+            number(new.key),
+            new.url,
+            new.site,
+            int(new.source),
+            new.shift,
+            new.depth,
+            new.redirects,
+            new.path_length,
+            new.host_as_written,
+            new.handed,
+        )
+        for new in urls
+    ]
+
+
+def change_of(change: Change) -> dict[str, object]:
+    """Return a change as `lua/record.lua` takes it; what it says of nothing is left out."""
+    state, document = change.state, change.document
+    links = None if change.links is None else raw(b"".join(map(_key, change.links)))
+    told: dict[str, object] = {"id": state.id, "state": _fields_of(state), "repeats": repeats(change)}
+    if change.forget:
+        told["forget"] = True
+    if change.keep_in_index:
+        told["keep"] = True
+    if document is not None:
+        told["document"] = raw(_write(replace(document, text="", duplicates=[])))
+        told["text"] = document.text
+        told["fields"] = raw(_write(document.fields) if document.fields else b"")
+    if links is not None:
+        told["links"] = links
+    if change.discovered:
+        told["discovered"] = new_urls(change.discovered)
+    word = word_of(change)
+    if word is not None:
+        leads = {"links": links if word.links is change.links and links is not None else raw(b"".join(map(_key, word.links)))}
+        told["word"] = leads if word.hands is None else {**leads, "hands": word.hands}
+    if state.handed is not None:
+        told["fetched_with"] = state.handed
+    return told
+
+
+def document_of(told: Sequence[bytes]) -> Document | None:
+    """Return what is pushed for a URL: told as its URL, its document without text, the text, and the URLs of its duplicates."""
+    if not told:
+        return None
+    with understood("a document"):
+        url, written_document, text, *duplicates = told
+        document = _read_document(written_document)
+        document.url, document.text = url.decode(), text.decode()
+        document.duplicates = [other.decode() for other in duplicates]
+        return document
+
+
+def _fields_of(state: UrlState) -> list[object]:
+    return [
+        FORMAT,
+        None,
+        None,
+        None,
+        int(state.state),
+        None if state.status is None else int(state.status),
+        int(state.source),
+        state.shift,
+        state.depth,
+        state.redirects,
+        state.path_length,
+        state.discovered_at,
+        None,
+        state.next_fetch,
+        state.retries,
+        None,
+        state.fetched_at,
+        state.interval_s,
+        state.errors,
+        state.rules,
+        None if state.checksum is None else raw(state.checksum),
+        None if state.canonical is None else number(state.canonical),
+        state.etag,
+        state.last_modified,
+        None if state.held is None else int(state.held),
+        state.held_mark,
+        state.asked,
+        number(state.fields_mark) if state.fields_mark else None,
+    ]
+
+
+def site_text(name: bytes) -> str:
+    """Return the name of a site, `host:port`. Raises StoreDamaged."""
+    with understood("the name of a site"):
+        site = name.decode()
+        host, _, port = site.rpartition(":")
+        if not (host and port.isdigit()):
+            raise ValueError(repr(site[:80]))
+        return site
+
+
+def damaged(what: str) -> StoreDamaged:
+    """Return the error for something that no version of ours has written."""
+    return StoreDamaged(
+        f"what Redis keeps of this collection is damaged ({what}): put a copy of its data back, or delete its keys, move the index away too"
+        " and crawl anew"
+    )
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Raise StoreDamaged for what cannot be read."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise damaged(f"{what}: {error}") from error
+
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error)
+"""What reading something that is not ours may raise."""

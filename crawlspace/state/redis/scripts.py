@@ -1,0 +1,129 @@
+"""Runs the scripts in `lua/` on a server, and its plain commands, for one collection; what the server refuses is said in a sentence.
+
+The scripts are one program, in the order of `_PARTS`; handing out has a smaller one. All keys of a collection begin with `{name}:`: the
+braces keep them together on one node of a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+import redis
+import redis.sentinel
+
+from crawlspace.errors import StoreAway, StoreError, StoreFull
+from crawlspace.state.redis.encoding import damaged, written
+
+_PARTS = (
+    "records",
+    "alive",
+    "rows",
+    "queue",
+    "outbox",
+    "workers",
+    "winner",
+    "incumbents",
+    "groups",
+    "handing",
+    "record",
+    "look",
+    "take",
+    "claims",
+    "orders",
+    "move",
+    "main",
+)
+_TAKING = ("records", "alive", "winner", "take", "main")
+"""What handing out needs: a server makes all functions of a program anew for each call."""
+
+_PASSING = (
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.MasterDownError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+_PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
+"""What a server answers while another takes over from it, or while it cannot write to its disk."""
+
+
+_OF_DAMAGE = ("user_script:", "is not an integer", "is not a valid float")
+"""In what a server answers where a script, or a command of it, finds something that no version of ours has written."""
+
+
+class Scripts:
+    """`client` decodes nothing."""
+
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
+        """`crawls`: this is a worker, of whose writing nobody need be told."""
+        self.client = client
+        self._who = "worker" if crawls else "command"
+        self.prefix = f"{{{collection}}}:"
+        self._sinks = json.dumps(list(sinks))
+        whole, taking = (client.register_script(_program(parts)) for parts in (_PARTS, _TAKING))
+        self._programs = {"take": taking, "lease": taking}
+        self._whole = whole
+        self.now_ms: Callable[[], int | str] = lambda: ""
+        """What the scripts take for the server's clock where a test stops it."""
+        self.runs = 0
+        """How many round trips have been made."""
+
+    def run(self, operation: str, **args: object) -> Any:
+        """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
+        self.runs += 1
+        with said():
+            program = self._programs.get(operation, self._whole)
+            return program(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
+
+    def command(self, command: str, key: str, *args: Any) -> Any:
+        """Give a plain command for a key of the collection. Raises as `run`."""
+        self.runs += 1
+        with said():
+            return self.client.execute_command(command, self.prefix + key, *args)
+
+    def hash(self, key: str) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = self.command("HGETALL", key)
+        return found
+
+    def close(self) -> None:
+        self.client.close()
+
+
+def _program(parts: Sequence[str]) -> str:
+    folder = files("crawlspace.state.redis") / "lua"
+    return "\n".join((folder / f"{part}.lua").read_text() for part in parts)
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    try:
+        yield
+    except redis.exceptions.OutOfMemoryError as error:
+        raise StoreFull(
+            "Redis is full: give it more memory (maxmemory), or make room by deleting what is no longer needed there"
+        ) from error
+    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, redis.exceptions.BusyLoadingError) as error:
+        if isinstance(error, redis.exceptions.AuthenticationError):
+            raise StoreError(
+                f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
+            ) from error
+        if isinstance(error, redis.sentinel.MasterNotFoundError):  # tells whole clients otherwise
+            found = "No master found for the service: no Sentinel can be reached, or none knows it"
+            raise StoreAway(f"Redis cannot be reached: {found}") from error
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise StoreError(
+                f"Redis shows a certificate that does not hold: {error}; if it is yours, name the authority in REDIS_PARAMS,"
+                ' as in {"ssl_ca_certs": "/etc/ssl/our-ca.pem"}'
+            ) from error
+        raise StoreAway(f"Redis cannot be reached: {error}") from error
+    except _PASSING as error:
+        raise StoreAway(f"Redis takes nothing at present: {error}") from error
+    except redis.exceptions.RedisError as error:
+        if str(error).startswith(_PASSING_CODES):
+            raise StoreAway(f"Redis takes nothing at present: {error}") from error
+        if str(error).startswith("WRONGTYPE") or any(sign in str(error) for sign in _OF_DAMAGE):
+            raise damaged(f"Redis answered: {error}") from error
+        raise StoreError(f"Redis answered: {error}") from error

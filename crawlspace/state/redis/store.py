@@ -1,0 +1,399 @@
+"""A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
+
+Each method that writes is one script, so that it is made whole or not at all, whoever else is writing and whoever is killed meanwhile.
+`redis_scripts` runs them, `redis_rows` says how values travel, `redis_workers` is for those who crawl side by side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import redis
+
+from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
+from crawlspace.state.redis import sites as redis_sites
+from crawlspace.state.redis.encoding import (
+    all_told,
+    batch_of,
+    bytes_of,
+    change_of,
+    document_of,
+    ids_of,
+    knowns_of,
+    leased,
+    leased_one_by_one,
+    new_urls,
+    number,
+    raw,
+    site_text,
+    state_told,
+    states_of,
+    understood,
+    written,
+)
+from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.site_health import NEW_SITE, Health, health_of
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.urls import url_key
+
+_PAGE = 500
+_read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
+
+
+class RedisStore:
+    """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
+
+    def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
+        self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
+        self._own_writes = 0
+
+    # discovery
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
+        return effects_of(self._write("discover", urls=new_urls(urls), now=now))
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        pending: defaultdict[str, list[Queue]] = defaultdict(list)
+        due: defaultdict[str, list[tuple[Queue, int]]] = defaultdict(list)
+        for kind in ("pending", "due"):
+            all_places = list(self._command("SMEMBERS", kind))
+            for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
+                told = self._read("first_due", places=[place.decode(errors="replace") for place in places])
+                for place, site, at in zip(places, told[::2], told[1::2], strict=True):
+                    queue = _queue_of(place)
+                    if kind == "pending":
+                        pending[site_text(site)].append(queue)
+                    elif at >= 0:
+                        due[site_text(site)].append((queue, at))
+        waits = {}
+        for site_number, wait in self.scripts.hash("wait").items():
+            waits[site_text(self._command("HGET", "site_name", site_number) or b"")] = redis_sites.wait_of(wait)
+        for name in sorted(pending.keys() | due.keys() | waits.keys()):
+            yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        if limit <= 0:
+            return []
+        lane = {} if queue is None else {"lane": queue.lane}
+        return urls_leased(self.scripts, site, self._write("lease", site=site, limit=limit, now=now, until=until, **lane), until)
+
+    def release(self, ids: Iterable[int]) -> None:
+        self._write("release", ids=list(ids))
+
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        has_more = not goes_on
+        while has_more:
+            has_more = self._write("restore_set_aside", limit=AT_ONCE) == 1
+        self._write("begin_run", began=at, joins=goes_on)
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        ended = self._write("reclaim", now=now, keep=list(keep))
+        return {site_text(site): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        told = self._read("due", site=site)
+        return [(Queue.of_lane(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
+
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        self._write("wait_site", site=site, until=until, wait_s=wait_s)
+
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        effects = self._record(changes, now, health or {})
+        assert effects is not None  # nothing was expected
+        return effects
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        wanted = list(dict.fromkeys(ids))
+        while True:
+            found = all_told(self._read("get_ids", ids=wanted))
+            seen = {told.id: bytes_of(told.row) or b"" for told in found}
+            changes = [made for told in found if (made := change(state_told(told))) is not None]
+            effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
+            if effects is not None:
+                return effects
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        return effects_of(
+            self._write(
+                "reclassify",
+                excluded=list(found.excluded),
+                given_up=list(found.given_up),
+                held=list(found.held),
+                returned=list(found.returned),
+                unindexed=list(found.unindexed),
+                held_unindexed=list(found.held_unindexed),
+                moved=[(id, int(queue.source), queue.shift) for id, queue in found.moved],
+                now=now,
+            )
+        )
+
+    def drop_handed(self) -> None:
+        cursor = None
+        while cursor != "0":
+            cursor = self._write("drop_handed", cursor=cursor or "0", limit=AT_ONCE).decode()
+
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
+        with understood("the names of its sites"):
+            return hastened(count, last, ((site.decode(), Queue.of_lane(int(lane))) for site, lane in places), latest)
+
+    def hasten_retries(self, latest: int) -> int:
+        total = 0
+        while count := self._write("hasten_retries", latest=latest):
+            total += count
+        return total
+
+    def health(self, site: str) -> Health:
+        told = self._command("HGET", "health", site)
+        with understood(f"how {site} has answered"):
+            return NEW_SITE if told is None else health_of(told)
+
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        key = None if canonical is None else number(canonical)
+        return bool(self._read("is_duplicate", id=id, checksum=raw(checksum), canonical=key))
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        return set(self._read("lost_links", ids=list(ids)))
+
+    # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        found: list[KnownUrl] = []
+        while len(found) < limit:
+            after, told = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
+            found += knowns_of(told)
+            if not after:
+                break
+        left = self.left_to_others([one.id for one in found]) if self._command("SCARD", "left") else ()
+        return [one._replace(left_to_others=True) if one.id in left else one for one in found] if left else found
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        return {id for id, left in zip(ids, self._command("SMISMEMBER", "left", *ids), strict=True) if left} if ids else set()
+
+    def version(self) -> int:
+        return int(self._command("HGET", "n", "edits") or 0) - self._own_writes
+
+    def get(self, url: str) -> UrlState | None:
+        return next(iter(states_of(self._read("get", url=url, key=number(url_key(url))))), None)
+
+    def get_by_id(self, id: int) -> UrlState | None:
+        return next(iter(states_of(self._read("get_ids", ids=[id]))), None)
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
+    ) -> Iterator[UrlState]:
+        """Read in pages, so that neither memory nor the server is held while the caller works."""
+        after = 0
+        wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
+        while True:
+            after, told = self._read("urls", after=after, limit=_PAGE, **wanted)
+            yield from states_of(told)
+            if not after:
+                return
+
+    def counts(self) -> Counts:
+        told = self._read("counts")
+        held: set[int] = set()
+        cursor = None
+        while cursor != "0":
+            next_, ids = self._read("held_some", cursor=cursor or "0", limit=AT_ONCE)
+            cursor = next_.decode()
+            held.update(ids)
+        with understood("its numbers"):
+            return counts_of(told, held=len(held))
+
+    def known_of_host(self, host: str) -> int:
+        return self._number_of("host", host)
+
+    def host_count(self, host: str) -> int:
+        return self._number_of("host", host) - self._number_of("host_uncounted", host)
+
+    def _number_of(self, key: str, host: str) -> int:
+        told = self._command("HGET", key, host)
+        with understood(f"the number of URLs of {host}"):
+            return int(told or 0)
+
+    # sites that cannot be reached
+    def unreachable(self) -> list[UnreachableSite]:
+        return redis_sites.rows_of(self.scripts.hash("unreachable"))
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        self._write("set_unreachable", site=site, row=redis_sites.row_told(row))
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        names = list(sites)
+        return dict(zip(names, self._read("documents", sites=names), strict=True))
+
+    def schemes(self, site: str) -> frozenset[str]:
+        return redis_sites.schemes_of(site, lambda noted: bool(self._command("SISMEMBER", "schemes", noted)))
+
+    # robots.txt
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        told = self._command("HGET", "robots", f"{scheme} {site}")
+        return None if told is None else robots_entry(site, scheme, told)
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self._write("save_robots", **robots_told(entry))
+
+    # refusals, counted across runs
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        if by_reason:
+            self._write("count_refusals", refused=counted(by_reason))
+
+    def refusals(self) -> Mapping[str, int]:
+        told = self.scripts.hash("refusal")
+        with understood("the links refused"):
+            return {reason.decode(): int(times) for reason, times in told.items()}
+
+    # the outbox
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        return [
+            IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document))
+            for sequence, op, url, document in self._read("orders", sink=sink, limit=limit)
+        ]
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+        self._write("acknowledge", sink=sink, orders=[(order.sequence, order.url) for order in orders])
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        self._write("park", sink=sink, number=order.sequence, url=order.url, reason=reason)
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        told = self._read("parked", sink=sink)
+        with understood("orders that were put aside"):
+            return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in told]
+
+    def backlog(self, sink: str) -> int:
+        return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
+
+    # key-value odds and ends
+    def get_meta(self, name: str) -> str | None:
+        return self.get_metas([name])[0]
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        values = self._command("HMGET", "meta", *names) if names else []
+        with understood(f"its {', '.join(names[:3])}"):
+            return [None if value is None else value.decode() for value in values]
+
+    def set_meta(self, name: str, value: str) -> None:
+        self._command("HSET", "meta", name, value)
+
+    def check(self) -> None:
+        self._command("HGET", "meta", "format")
+
+    def close(self) -> None:
+        self.scripts.close()
+
+    # private
+    def _record(
+        self, changes: Sequence[Change], now: int, health: Mapping[str, Health], expected: Mapping[int, bytes] | None = None
+    ) -> Effects | None:
+        """Record; None where one of the URLs is not any more as it is expected to be."""
+        told = self._write(
+            "record",
+            changes=list(map(change_of, changes)),
+            now=now,
+            health=[(site, how.as_text()) for site, how in health.items()],
+            expected={id: raw(seen) for id, seen in (expected or {}).items()},
+        )
+        return None if told is None else effects_of(told)
+
+    def _read(self, operation: str, **args: object) -> Any:
+        return self.scripts.run(operation, **args)
+
+    def _command(self, command: str, key: str, *args: Any) -> Any:
+        return self.scripts.command(command, key, *args)
+
+    def _write(self, operation: str, **args: object) -> Any:
+        told = self._read(operation, **args)
+        self._own_writes += 1
+        return told
+
+
+def _queue_of(place: bytes) -> Queue:
+    """Return the queue in `site number:lane`. Raises StoreDamaged."""
+    with understood("where URLs wait"):
+        return Queue.of_lane(int(place.partition(b":")[2]))
+
+
+def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], until: int) -> list[UrlState]:
+    """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
+    if isinstance(told, bytes):
+        batch = batch_of(told)
+        states = leased(batch, site, until)
+        if states is not None:
+            return states
+        ids = ids_of(batch.ids)
+    else:
+        ids = ids_of(told[0].decode())
+    states, broken = leased_one_by_one(scripts.run("get_ids", ids=ids), until)
+    if broken:
+        scripts.run("put_aside", ids=broken)
+    return states
+
+
+def robots_told(entry: RobotsEntry) -> dict[str, object]:
+    """Return a robots.txt as the scripts take it; `robots_entry` reads it again."""
+    body = raw(written((entry.status, entry.body, entry.fetched_at)))
+    return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
+
+
+def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return what was refused as the scripts take it."""
+    return [(str(reason), times) for reason, times in by_reason.items()]
+
+
+def effects_of(told: Sequence[Any]) -> Effects:
+    discovered, pending, lowered, due, pushes, deletes, displaced = told
+    return Effects(
+        discovered=discovered,
+        pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
+        lowered=[tuple(one) for one in lowered],
+        due=[(site_text(site), Queue.of_lane(lane), at) for site, lane, at in due],
+        pushes=pushes,
+        deletes=deletes,
+        displaced=displaced,
+    )
+
+
+def counts_of(told: Sequence[Any], *, held: int) -> Counts:
+    by_name, by_status, waiting, parked, hosts, left = told
+    numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
+    by_state = {}
+    for name, count in numbers.items():
+        kind, _, state = name.partition(" ")
+        if kind == "state" and count:
+            by_state["leased" if state == "leased" else State(int(state)).label] = count
+    return Counts(
+        by_state=by_state,
+        by_status={int(status): int(count) for status, count in zip(by_status[::2], by_status[1::2], strict=True)},
+        indexed=numbers.get("indexed", 0),
+        outbox=waiting,
+        parked=parked,
+        hosts=hosts,
+        retrying=numbers.get("retrying", 0),
+        held=held,
+        left_to_others=left,
+    )
+
+
+def robots_entry(site: str, scheme: str, told: bytes) -> RobotsEntry:
+    with understood(f"the robots.txt of {site}"):
+        return RobotsEntry(site, scheme, *_read_robots(told))

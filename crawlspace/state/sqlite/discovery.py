@@ -1,0 +1,208 @@
+"""Inserting what is new, and carrying on what has turned out to be nearer to a start URL."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import apsw
+
+from crawlspace.model import NewUrl, State
+from crawlspace.state.sqlite.counters import Tally, add, take
+from crawlspace.state.sqlite.inherited_metadata import hand_to_all
+from crawlspace.state.sqlite.rows import integers, unpack_keys
+from crawlspace.state.sqlite.sites import SCHEME_BITS
+from crawlspace.state.store import Effects
+
+_CACHED_SITES = 100_000
+
+
+def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
+    """Insert what is unknown and lower what is nearer, inside an open transaction."""
+    effects, tally = Effects(), Tally()
+    discovery = Discovery(db, sites, tally, effects)
+    discovery.discover(urls, now)
+    discovery.carry()
+    hand_to_all(db, urls)
+    add(db, tally)
+    return effects
+
+
+class SiteIds:
+    """Ids of sites by `host:port`, remembered across transactions; `clear` when one is rolled back."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def clear(self) -> None:
+        self._ids.clear()
+
+    def find(self, db: apsw.Connection, site: str) -> int | None:
+        id = self._ids.get(site)
+        if id is None:
+            row = db.execute("SELECT id FROM site WHERE site = ?", (site,)).fetchone()
+            if row is None:
+                return None
+            if len(self._ids) >= _CACHED_SITES:
+                self._ids.clear()
+            id = self._ids[site] = int(row[0])
+        return id
+
+    def find_or_add(self, db: apsw.Connection, site: str) -> int:
+        id = self.find(db, site)
+        if id is None:
+            db.execute("INSERT INTO site (site, host) VALUES (?, ?)", (site, site.rpartition(":")[0]))
+            id = self._ids[site] = db.last_insert_rowid()
+        return id
+
+
+@dataclass(slots=True)
+class _Known:
+    id: int
+    depth: int
+    state: int
+    source: int
+    changed: bool = False
+
+
+@dataclass(slots=True)
+class _Fresh:
+    new: NewUrl
+    depth: int
+    source: int
+
+
+class Discovery:
+    """The discoveries of one transaction. `nearer` holds ids whose depth went down, with the depth they had."""
+
+    def __init__(self, db: apsw.Connection, sites: SiteIds, tally: Tally, effects: Effects) -> None:
+        self.nearer: dict[int, int] = {}
+        self._db = db
+        self._sites = sites
+        self._tally = tally
+        self._effects = effects
+
+    def discover(self, urls: Sequence[NewUrl], now: int) -> None:
+        if not urls:
+            return
+        known = self._known(urls)
+        fresh: dict[str, _Fresh] = {}
+        for new in urls:
+            row = known.get(new.url)
+            if row is not None:
+                self._find_again(row, new)
+                continue
+            twin = fresh.get(new.url)
+            if twin is None:
+                fresh[new.url] = _Fresh(new, new.depth, new.source)
+            else:
+                twin.depth, twin.source = min(twin.depth, new.depth), min(twin.source, new.source)
+        self._db.executemany(
+            "UPDATE url SET depth = ?, source = ? WHERE id = ?",
+            [(row.depth, row.source, row.id) for row in known.values() if row.changed],
+        )
+        if fresh:
+            self._insert(fresh.values(), now)
+
+    def carry(self) -> None:
+        """Lower what the nearer URLs lead to, nearest first, until nothing gets nearer; report what was crawled already."""
+        if not self.nearer:
+            return
+        states: dict[int, int] = {}
+        depths: dict[int, int] = {}
+        for id, depth, state in self._db.execute(
+            "SELECT id, depth, state FROM url WHERE id IN (SELECT value FROM carray(?))", (integers(self.nearer),)
+        ):
+            depths[id], states[id] = depth, state
+        queue = [(depth, id) for id, depth in depths.items()]
+        heapify(queue)
+        lowered = set()
+        while queue:
+            depth, id = heappop(queue)
+            if depth > depths[id]:
+                continue
+            reach = depth if states[id] == State.REDIRECTED else depth + 1
+            for target, stored, state in self._farther(id, reach):
+                if reach < depths.setdefault(target, stored):
+                    self.nearer.setdefault(target, stored)
+                    depths[target], states[target] = reach, state
+                    lowered.add(target)
+                    heappush(queue, (reach, target))
+        self._db.executemany("UPDATE url SET depth = ? WHERE id = ?", [(depths[id], id) for id in lowered])
+        self._effects.lowered = [(id, self.nearer[id], depths[id]) for id in sorted(self.nearer) if states[id] != State.PENDING]
+
+    def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
+        rows = self._db.execute(
+            "SELECT url.url, url.id, depth, state, source FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+            " ON url.key = wanted.value",
+            (integers(sorted(new.key for new in urls)),),
+        )
+        known = {}
+        for text, id, depth, state, source in rows:
+            known[text] = _Known(id, depth, state, source)
+        return known
+
+    def _find_again(self, row: _Known, new: NewUrl) -> None:
+        if row.state == State.PENDING and new.source < row.source:
+            row.source = new.source
+            row.changed = True
+            self._effects.pending_sites.setdefault(new.site, 0)
+        if new.depth < row.depth:
+            self.nearer.setdefault(row.id, row.depth)
+            row.depth = new.depth
+            row.changed = True
+
+    def _insert(self, fresh: Iterable[_Fresh], now: int) -> None:
+        rows = list(fresh)
+        first = take(self._db, "id", len(rows))
+        by_site = Counter([row.new.site for row in rows])
+        over_https = Counter([row.new.site for row in rows if row.new.url.startswith("https:")])
+        schemes = {
+            site: (SCHEME_BITS["https"] if over_https[site] else 0) | (SCHEME_BITS["http"] if over_https[site] < count else 0)
+            for site, count in by_site.items()
+        }
+        site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
+        self._db.executemany(
+            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    id,
+                    row.new.key,
+                    row.new.url,
+                    site_ids[row.new.site],
+                    row.source,
+                    row.new.shift,
+                    row.depth,
+                    row.new.redirects,
+                    row.new.path_length,
+                    row.new.host_as_written,
+                    now,
+                )
+                for id, row in enumerate(rows, first)
+            ],
+        )
+        self._db.executemany(
+            "UPDATE site SET urls = urls + ?, schemes = schemes | ? WHERE id = ?",
+            [(count, schemes[site], site_ids[site]) for site, count in by_site.items()],
+        )
+        self._tally["state 0"] += len(rows)
+        self._effects.discovered += len(rows)
+        pending = self._effects.pending_sites
+        for site, count in by_site.items():
+            pending[site] = pending.get(site, 0) + count
+
+    def _farther(self, id: int, reach: int) -> list[tuple[int, int, int]]:
+        """Id, depth and state of what a URL leads to and that is farther away than `reach`."""
+        row = self._db.execute("SELECT targets FROM links WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            return []
+        return list(
+            self._db.execute(
+                "SELECT url.id, depth, state FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+                " ON url.key = wanted.value WHERE depth > ?",
+                (integers(unpack_keys(row[0])), reach),
+            )
+        )

@@ -1,0 +1,174 @@
+"""Groups of equal documents in SQLite: who stands for one is the first entry of an index, whatever its size."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import apsw
+
+from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ranked, settle
+from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.rows import blobs, integers
+
+_BEST = (
+    "SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ?"
+    f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
+)
+_HOST_BEST = (
+    "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
+    " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
+)
+"""Walks over pages of other hosts with a better rank, of which there may be many."""
+_HOST_BEST_OF = (
+    "SELECT url.id FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site WHERE url.id IN ("
+    "SELECT value FROM carray(?3) UNION SELECT url.id FROM carray(?4) AS named CROSS JOIN url INDEXED BY url_key ON url.key = named.value)"
+    " AND url.grp = ?1 AND url.aside = 0 AND site.host = ?2 ORDER BY url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
+)
+_OTHER_TEXT = 2
+"""The value of `aside` for a page that stands aside for one with another text."""
+_KNOWN = "SELECT value FROM carray(?) AS wanted WHERE EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = wanted.value)"
+_NAME = """
+    UPDATE url INDEXED BY url_key
+    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1)
+    WHERE key = ?2 AND grp = ?1
+"""
+
+
+@dataclass(slots=True)
+class _Touched:
+    """A group that a transaction concerns: its best members before it, and how it stood."""
+
+    best: list[int]
+    before: Standing
+    incumbent: int | None = None
+    """Who stands for it, where that isn't the one with the best rank."""
+    left: set[int] = field(default_factory=set)
+    joined: set[int] = field(default_factory=set)
+    names: set[int] = field(default_factory=set)
+    """Keys of which it must be looked up anew whether a page of the group names them."""
+
+    def few(self) -> set[int] | None:
+        """All members after the transaction, where they are known without looking."""
+        return set(self.best) - self.left | self.joined if len(self.best) <= NOTED else None
+
+
+class Groups:
+    """The groups that one transaction concerns.
+
+    In this order: say who leaves, joins and changes; write the rows; `name`; `settle`.
+    """
+
+    def __init__(self, db: apsw.Connection, tally: Tally) -> None:
+        self._db = db
+        self._tally = tally
+        self._touched: dict[bytes, _Touched] = {}
+
+    def look_up(self, checksums: Collection[bytes]) -> None:
+        """Have the groups at hand that are going to be touched: most are new, and that is seen with one look at all of them."""
+        self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
+        for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
+            best = self._best(checksum)
+            incumbent = self._db.execute("SELECT id FROM incumbent WHERE grp = ?", (checksum,)).get
+            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, incumbent), incumbent)
+
+    def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
+        group = self._touched[checksum]
+        group.left.add(id)
+        if canonical is not None:
+            group.names.add(canonical)
+
+    def join(self, checksum: bytes, id: int, *, key: int, canonical: int | None) -> None:
+        group = self._touched[checksum]
+        group.joined.add(id)
+        group.names.add(key)
+        if canonical is not None:
+            group.names.add(canonical)
+
+    def wins_alone(self, checksum: bytes, id: int) -> bool:
+        """Whether a URL joined a group as its only member: then its row can be written as the winner's at once."""
+        group = self._touched.get(checksum)
+        return group is not None and id in group.joined and group.few() == {id}
+
+    def name(self) -> None:
+        """Bring up to date which members are named as canonical."""
+        for checksum, group in self._touched.items():
+            if group.few() == group.joined and len(group.joined) <= 1:
+                continue  # empty, or written as alone
+            for key in group.names:
+                self._db.execute(_NAME, (checksum, key))
+
+    def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, Standing]]:
+        """Mark the winners; return the orders that follow and how each group stands now."""
+        before = {checksum: group.before for checksum, group in self._touched.items()}
+        after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
+        settlement = settle(before, after, changed)
+        winners = [(now.winner,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])]
+        documents = self._tally.documents
+        documents.subtract(
+            site
+            for (site,) in self._db.executemany(
+                "UPDATE url SET indexed = 0 WHERE id = ? AND indexed RETURNING site", [(id,) for id in settlement.delete]
+            )
+        )
+        documents.update(
+            site
+            for (site,) in self._db.executemany("UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed RETURNING site", winners)
+        )
+        self._tally["indexed"] += sum(group.winner is not None for group in after.values())
+        self._tally["indexed"] -= sum(group.winner is not None for group in before.values())
+        return settlement, after
+
+    def _best(self, checksum: bytes) -> list[tuple[int, int]]:
+        """The best members, with how each stands aside."""
+        return list(self._db.execute(_BEST, (checksum,)))
+
+    def _standing(self, checksum: bytes, group: _Touched) -> Standing:
+        if not group.left and not group.joined:
+            return group.before
+        few = group.few()
+        if few is not None and len(few) <= 1:
+            self._keep(checksum, group, None)
+            return ranked(list(few)) if few else NOBODY
+        best = self._best(checksum)
+        self._keep(checksum, group, self._incumbent(checksum, group, best[0][0]) if best else None)
+        return _ranked(best, group.incumbent)
+
+    def _incumbent(self, checksum: bytes, group: _Touched, first: int) -> int | None:
+        """Return who stands for a group, if that isn't the one with the best rank: see `standing`."""
+        then = group.before.winner
+        if then is None or then == first:
+            return None
+        found = self._db.execute(
+            "SELECT url.key, site.host FROM url CROSS JOIN site ON site.id = url.site WHERE url.id = ? AND url.grp = ? AND url.aside = 0",
+            (then, checksum),
+        ).fetchone()
+        if found is None:
+            return None
+        key, host = found
+        if then in group.joined or key in group.names:  # it may have another place
+            best = self._db.execute(_HOST_BEST, (checksum, host)).get
+        else:
+            best = self._db.execute(_HOST_BEST_OF, (checksum, host, integers([then, *group.joined]), integers(group.names))).get
+        return None if best == first else int(best)
+
+    def _keep(self, checksum: bytes, group: _Touched, incumbent: int | None) -> None:
+        if incumbent == group.incumbent:
+            return
+        group.incumbent = incumbent
+        if incumbent is None:
+            self._db.execute("DELETE FROM incumbent WHERE grp = ?", (checksum,))
+        else:
+            self._db.execute("INSERT OR REPLACE INTO incumbent VALUES (?, ?)", (checksum, incumbent))
+
+    def _needs_mark(self, checksum: bytes, now: Standing, before: Standing) -> bool:
+        group = self._touched[checksum]
+        if now.winner is None or group.few() == {now.winner} == group.joined:
+            return False
+        return now.winner != before.winner or now.winner in group.joined
+
+
+def _ranked(best: list[tuple[int, int]], incumbent: int | None) -> Standing:
+    return ranked([id for id, aside in best if aside < _OTHER_TEXT], winner=incumbent)

@@ -1,0 +1,381 @@
+"""The state file as a file: opening, locking, migrating it, and what its errors mean to a person.
+
+Everything that can be wrong with a file is found before anything is written to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from crawlspace.clock import Clock, SystemClock
+from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.plural import counted
+from crawlspace.private_files import make_file
+from crawlspace.state.sqlite import rekey
+from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
+from crawlspace.state.sqlite.schema import APPLICATION_ID, MIGRATIONS
+
+_BUSY_MS = 10_000
+_CACHE_KIB = 64 * 1024
+_WAL_BYTES_KEPT = 256 * 1024 * 1024
+"""More than a log mostly reaches: to cut it costs time, and to write where it was as well."""
+_HARDLY_FREE_BYTES = 1024 * 1024
+_STEPS_UNTIL_CTRL_C = 100_000
+"""Of SQLite's machine: some milliseconds."""
+_UPGRADING = "upgrading"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """A file that an older version has written is being brought up to `version`; `done` of its URLs are through."""
+
+    path: Path
+    version: int
+    urls: int
+    done: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.path} is being brought up to version {self.version}: {counted(self.urls, 'URL')}, this is done once"
+
+
+Hears = Callable[[Upgrade], None]
+"""Told of an upgrade when it begins, and then now and again."""
+
+
+def _nobody(upgrade: Upgrade) -> None:
+    """Told of an upgrade that nobody waits for."""
+
+
+def upgrade(path: Path, hears: Hears) -> None:
+    """Bring a file that an older version has written up to date, which takes some seconds for a million URLs; do nothing with any other.
+
+    Raises StoreLocked while somebody crawls, and what opening raises. Killed or stopped at any point, the file is as it was.
+    """
+    if is_older(path):
+        SqliteFile(path, hears=hears).close()
+
+
+def is_older(path: Path) -> bool:
+    """Whether an older version has written the file. Touches nothing. Raises StoreDamaged or StoreVersionError for one that is not ours."""
+    with told(path):
+        return 0 < _version_found(path) < len(MIGRATIONS)
+
+
+class SqliteFile:
+    """An open state file of this version. Raises StoreError and its kinds; what it cannot use it leaves as it was."""
+
+    def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False, hears: Hears = _nobody) -> None:
+        """Open the file; one that an older version has written is brought up to date, unless `read_only`.
+
+        That takes the right to crawl, or a crawl of the older version would go on in a file that it does not understand. `alone` says
+        that the caller holds it, for as long as the file is open.
+        """
+        self.path = path
+        self._version: int | None = None
+        """What the file must keep being; None where nobody else can change it."""
+        with told(path):
+            found = _version_found(path)
+            if read_only and found == 0:
+                raise StoreError(f"{path} holds no state yet: crawl the collection first")
+            if read_only and found < len(MIGRATIONS):
+                raise StoreVersionError(
+                    f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
+                )
+            flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            if not read_only:
+                make_file(path)
+            self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
+            self._place = _place(path)
+            self._changes_durable = 0
+            self._checkpoints: Checkpoints | None = None
+            try:
+                with _told_of_older(path) if 0 < found < len(MIGRATIONS) else nullcontext():
+                    self._prepare(read_only=read_only, alone=alone)
+                    if not read_only:
+                        self._bring_up_to_date(hears, alone=alone)
+            except BaseException:
+                self._close()
+                raise
+
+    def close(self) -> None:
+        with told(self.path):
+            self._close()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened is still the one that has its name."""
+        return _place(self.path) == self._place
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """For a single statement that reads; SQLite gives each its own snapshot."""
+        with told(self.path):
+            yield self.db
+
+    @contextmanager
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """For statements that read and must agree, while another process may write."""
+        with told(self.path):
+            self.db.execute("BEGIN")
+            try:
+                yield self.db
+            finally:
+                self.db.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """One transaction: all that is done inside holds when it ends, or nothing does."""
+        with told(self.path):
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                if self._version is not None and self._version != _user_version(self.db):
+                    raise StoreVersionError(
+                        f"{self.path} has been brought up to date by a newer version of crawlspace meanwhile: use that one"
+                    )
+                yield self.db
+                self.db.execute("COMMIT")
+                if self._checkpoints is not None:
+                    self._checkpoints.after_commit()
+            except BaseException:
+                if self.db.in_transaction:  # on some errors SQLite has rolled back already
+                    self.db.execute("ROLLBACK")
+                raise
+
+    def make_durable(self) -> None:
+        """Have everything written so far outlive a power failure, too. Costs one flush of the disk, and only after changes."""
+        if self._changes_durable == self.db.total_changes():
+            return
+        with told(self.path):
+            self.db.pragma("synchronous", "full")  # a commit flushes the whole log up to it
+            try:
+                with self.writing() as db:
+                    db.execute("INSERT OR REPLACE INTO meta VALUES ('durable', ?)", (str(db.total_changes()),))
+            finally:
+                self.db.pragma("synchronous", "normal")
+        self._changes_durable = self.db.total_changes()
+
+    def _close(self) -> None:
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+        self.db.close()
+
+    def _prepare(self, *, read_only: bool, alone: bool) -> None:
+        self.db.set_busy_timeout(_BUSY_MS)
+        self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
+        self.db.pragma("temp_store", "memory")
+        if read_only:
+            return
+        self.db.pragma("journal_mode", "wal")
+        # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
+        # outbox roll back together, so what is lost is fetched again; what an index is told has been made durable before.
+        self.db.pragma("synchronous", "normal")
+        if alone:
+            self._checkpoints = Checkpoints(self.path, self.db)
+        else:
+            self.db.pragma("wal_autocheckpoint", LOG_PAGES)
+        self.db.pragma("journal_size_limit", _WAL_BYTES_KEPT)
+
+    def _bring_up_to_date(self, hears: Hears, *, alone: bool) -> None:
+        while (found := _user_version(self.db)) < len(MIGRATIONS):
+            if not found:
+                with self.writing() as db:
+                    if not _user_version(db):  # else another process was faster
+                        self._migrate(0, lambda _: None)
+                continue
+            with nullcontext() if alone else closing(CrawlLock(self.path)):
+                self._upgrade(hears)
+        if not alone:
+            self._version = len(MIGRATIONS)
+
+    def _upgrade(self, hears: Hears) -> None:
+        """Migrate while nobody else can begin to crawl; who asks is told so."""
+        with self.writing() as db:
+            sign(db, SystemClock())
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_UPGRADING, str(os.getpid())))
+            urls = int(db.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name GLOB 'state *'").get)
+        # What a statement would keep in memory to undo it grows with the rows it changes.
+        self.db.pragma("temp_store", "file")
+        self.db.set_progress_handler(lambda: False, _STEPS_UNTIL_CTRL_C)  # Python looks for Ctrl-C when it is called
+        try:
+            begun = Upgrade(self.path, len(MIGRATIONS), urls)
+            hears(begun)
+            with self.writing() as db:
+                self._migrate(_user_version(db), lambda done: hears(replace(begun, done=done)))
+                _end_upgrade(db)
+        except BaseException:
+            self.db.set_progress_handler(None)
+            with suppress(apsw.Error, StoreError), self.writing() as db:
+                _end_upgrade(db)
+            raise
+        finally:
+            self.db.set_progress_handler(None)
+            self.db.pragma("temp_store", "memory")
+
+    def _migrate(self, found: int, done: Callable[[int], None]) -> None:
+        """Take a file from the version found to the last, inside an open transaction: whatever happens, it is the one or the other."""
+        for version in range(found, len(MIGRATIONS)):
+            self.db.execute(MIGRATIONS[version])
+            if version + 1 == rekey.VERSION:
+                rekey.rekey(self.db, done)
+        self.db.pragma("application_id", APPLICATION_ID)
+        self.db.pragma("user_version", len(MIGRATIONS))
+
+
+class CrawlLock:
+    """The right to crawl a collection; the operating system takes it back when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StoreLocked, naming who holds the lock."""
+        lock = path.with_name(path.name + ".lock")
+        with told(lock):
+            make_file(lock)
+            self._db = apsw.Connection(str(lock))
+            try:
+                self._db.execute("BEGIN EXCLUSIVE")
+            except apsw.BusyError as error:
+                self._db.close()
+                raise StoreLocked(_who_crawls(path)) from error
+            except BaseException:
+                self._db.close()
+                raise
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def sign(db: apsw.Connection, clock: Clock) -> None:
+    """Write down that this process crawls, for whoever comes second."""
+    db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
+
+
+def sign_off(db: apsw.Connection) -> None:
+    db.execute("DELETE FROM crawl")
+
+
+def _end_upgrade(db: apsw.Connection) -> None:
+    sign_off(db)
+    db.execute("DELETE FROM meta WHERE name = ?", (_UPGRADING,))
+
+
+@contextmanager
+def told(path: Path) -> Iterator[None]:
+    """Turn what SQLite reports of a file into a StoreError that a person can act upon; mistakes in code stay as they are."""
+    try:
+        yield
+    except apsw.Error as error:
+        meant = _meaning(error, path)
+        if meant is None:
+            raise
+        raise meant from error
+
+
+@contextmanager
+def _told_of_older(path: Path) -> Iterator[None]:
+    """Like `told`, and say for what the file is wanted: a person who only looks does not expect it to be written."""
+    try:
+        with told(path):
+            yield
+    except StoreLocked:
+        raise
+    except StoreError as error:
+        raise type(error)(
+            f"an older version of crawlspace has written {path}, and it could not be brought up to date: {error}"
+        ) from error
+
+
+def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
+    match error:
+        case apsw.FullError():
+            return _full(path)
+        case apsw.IOError() | apsw.CantOpenError() if _is_full(path):
+            return _full(path)
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreDamaged(
+                f"{path} is damaged or not a state file ({error}): put a backup in its place, or move it away and crawl anew"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreLocked(f"{path} is being written by another process: try again when it has finished")
+        case apsw.ReadOnlyError():
+            return StoreError(f"{path} cannot be written ({error}): make the file and its folder writable for this user")
+        case apsw.CantOpenError() | apsw.PermissionsError() | apsw.AuthError():
+            return StoreError(
+                f"{path} cannot be opened ({error}): its folder must exist and this user must be allowed to write there"
+            )
+        case apsw.IOError() | apsw.NoLFSError() | apsw.ProtocolError():
+            return StoreError(f"{path} cannot be read or written ({error}): check the disk that holds it")
+    return None
+
+
+def _place(path: Path) -> tuple[int, int] | None:
+    """Return the device and the number of the file of that name; None where there is none that can be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _full(path: Path) -> StoreFull:
+    return StoreFull(f"the disk holding {path} is full: free some space and start again, nothing is lost")
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        return shutil.disk_usage(path.parent).free < _HARDLY_FREE_BYTES
+    except OSError:
+        return False
+
+
+def _user_version(db: apsw.Connection) -> int:
+    return int(db.pragma("user_version"))
+
+
+def _version_found(path: Path) -> int:
+    """Return the version of a file without touching it; 0 when it is new or empty."""
+    if not path.exists():
+        return 0
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        db.set_busy_timeout(_BUSY_MS)
+        application, version = int(db.pragma("application_id")), _user_version(db)
+        tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+    finally:
+        db.close()
+    if application != APPLICATION_ID and (application or version or tables):
+        raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
+    if version > len(MIGRATIONS):
+        raise StoreVersionError(
+            f"{path} was written by a newer version of crawlspace (state version {version}, this one knows {len(MIGRATIONS)}):"
+            " use that version, or move the file away and crawl anew"
+        )
+    return version
+
+
+def _who_crawls(path: Path) -> str:
+    owner = None
+    if path.exists():
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            owner = db.execute(
+                "SELECT process, since, CAST(process AS TEXT) IS (SELECT value FROM meta WHERE name = ?) FROM crawl",
+                (_UPGRADING,),
+            ).fetchone()
+        except apsw.Error:
+            owner = None  # the other one is still making the file
+        finally:
+            db.close()
+    if owner is None:
+        return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
+    process, since, upgrading = owner
+    begun = f"by process {process} since {datetime.fromtimestamp(since, UTC).astimezone():%Y-%m-%d %H:%M}"
+    if upgrading:
+        return f"{path.parent.name} is being brought up to date {begun}: wait for it ({path})"
+    return f"{path.parent.name} is being crawled {begun}: wait for it or stop it ({path})"

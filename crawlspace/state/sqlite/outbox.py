@@ -1,0 +1,168 @@
+"""The outbox in SQLite: index orders that no sink has acknowledged yet, and the texts they need."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.state.duplicates import NOTED, Settlement
+from crawlspace.state.sqlite.counters import Tally, take
+from crawlspace.state.sqlite.rows import integers, pack_whole, unpack_document, unpack_whole
+
+Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
+"""Orders that are to be given, and key and URL of ids, at least of those that are no longer stored."""
+
+_OPS = (Op.DELETE, Op.PUSH)
+_DELETE, _PUSH = 0, 1
+
+_DOCUMENT = (
+    "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
+    " WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
+)
+"""What `_document` reads, after the URL."""
+_DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content ON content.checksum = url.checksum"
+
+
+def give(
+    db: apsw.Connection, settlement: Settlement, *, sinks: Sequence[str], names: Mapping[int, tuple[int, str]], tally: Tally
+) -> None:
+    """Put orders into the outbox of each sink, in the place of older ones of the same URLs.
+
+    `names` has key and URL of ids, at least of those that are no longer stored.
+    """
+    orders = [(_DELETE, id) for id in settlement.delete] + [(_PUSH, id) for id in settlement.push]
+    if not orders:
+        return
+    named = {**_names(db, [id for _, id in orders if id not in names]), **names}
+    _withdraw(db, {named[id] for _, id in orders}, tally)
+    first = take(db, "sequence", len(orders))
+    db.executemany(
+        "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
+        [(sink, op, sequence, *named[id], id) for sequence, (op, id) in enumerate(orders, first) for sink in sinks],
+    )
+    for sink in sinks:
+        tally[f"waiting {sink}"] += len(orders)
+    if not sinks:
+        drop_texts(db, settlement.push)
+
+
+def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
+    rows = db.execute(
+        f"SELECT outbox.op, outbox.sequence, outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
+        f" {_DOCUMENT_TABLES} WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
+        (sink, limit),
+    )
+    return [
+        IndexOrder(sequence, _OPS[op], url, _document(db, url, *parts) if op == _PUSH else None)
+        for op, sequence, url, *parts in list(rows)
+    ]
+
+
+def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
+    """Have the pushes of these URLs that wait be sent with the documents as they are now, whatever becomes of the URLs."""
+    if not ids:
+        return
+    rows = db.execute(
+        f"SELECT outbox.sink, outbox.parked, outbox.sequence, outbox.url, {_DOCUMENT} FROM carray(?) AS leaving"
+        " CROSS JOIN url ON url.id = leaving.value"
+        " CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = url.key AND outbox.url = url.url AND outbox.op = 1"
+        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL",
+        (integers(ids),),
+    )
+    db.executemany(
+        f"UPDATE outbox SET document = ? WHERE sink = ? AND parked = ? AND op = {_PUSH} AND sequence = ?",
+        [(pack_whole(_document(db, url, *parts)), sink, parked, sequence) for sink, parked, sequence, url, *parts in list(rows)],
+    )
+
+
+def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], tally: Tally) -> None:
+    sent: list[int] = []
+    for op, code in ((Op.DELETE, _DELETE), (Op.PUSH, _PUSH)):
+        sequences = [order.sequence for order in orders if order.op is op]
+        if sequences:
+            for id, parked in db.execute(
+                "DELETE FROM outbox WHERE sink = ? AND parked IN (0, 1) AND op = ? AND sequence IN (SELECT value FROM carray(?))"
+                " RETURNING id, parked",
+                (sink, code, integers(sequences)),
+            ):
+                tally[_number(sink, parked)] -= 1
+                sent.append(id)
+    drop_texts(db, sent)
+
+
+def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: Tally) -> None:
+    db.execute(
+        "UPDATE outbox SET parked = 1, reason = ? WHERE sink = ? AND parked = 0 AND op = ? AND sequence = ?",
+        (reason, sink, _PUSH if order.op is Op.PUSH else _DELETE, order.sequence),
+    )
+    if db.changes():
+        tally[_number(sink, 0)] -= 1
+        tally[_number(sink, 1)] += 1
+
+
+def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
+    rows = db.execute("SELECT op, url, reason FROM outbox WHERE sink = ? AND parked = 1 ORDER BY sequence", (sink,))
+    return [(_OPS[op], url, reason) for op, url, reason in rows]
+
+
+def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
+    """Let go of the texts that nothing will ever need, so that the disk doesn't hold every page twice.
+
+    No order waits for it, and the page is the only one with its checksum and stands aside for nobody: what joins it later brings the
+    text along.
+    """
+    if ids:
+        db.execute(
+            "DELETE FROM content WHERE checksum IN ("
+            " SELECT url.checksum FROM carray(?) AS sent CROSS JOIN url ON url.id = sent.value"
+            " WHERE url.checksum IS NOT NULL AND url.canonical IS NULL"
+            " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.key = url.key AND outbox.url = url.url)"
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
+            "  WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_aside WHERE other.checksum = url.checksum AND aside = 2))",
+            (integers(ids),),
+        )
+
+
+def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]]:
+    if not ids:
+        return {}
+    rows = db.execute("SELECT id, key, url FROM url WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+    return {id: (key, url) for id, key, url in rows}
+
+
+def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], tally: Tally) -> None:
+    older = db.execute(
+        "SELECT sink, parked, op, sequence, outbox.key, url FROM carray(?) AS wanted CROSS JOIN outbox INDEXED BY outbox_key"
+        " ON outbox.key = wanted.value",
+        (integers({key for key, _ in names}),),
+    )
+    places = [row[:4] for row in older if row[4:] in names]
+    db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", places)
+    for sink, parked, _, _ in places:
+        tally[_number(sink, parked)] -= 1
+
+
+def _document(
+    db: apsw.Connection, url: str, whole: bytes | None, body: bytes, text: str, id: int, group: bytes, shared: int
+) -> Document:
+    if whole is not None:
+        return unpack_whole(whole, url=url)
+    return unpack_document(body, url=url, text=text, duplicates=_duplicates(db, id, group) if shared else [])
+
+
+def _duplicates(db: apsw.Connection, id: int, group: bytes) -> list[str]:
+    rows = db.execute(
+        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?"
+        f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED}",
+        (group, id),
+    )
+    return [url for (url,) in rows]
+
+
+def _number(sink: str, parked: int) -> str:
+    return f"parked {sink}" if parked else f"waiting {sink}"

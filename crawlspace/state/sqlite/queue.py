@@ -1,0 +1,222 @@
+"""The frontier's queue in SQLite: what is pending or due, read off partial indexes, so that it costs time by sites and not by URLs."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+import apsw
+
+from crawlspace.model import Queue, Source, UrlState
+from crawlspace.state.hastening import LOOKED_AT, Hastened, hastened
+from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, integers, url_states
+from crawlspace.state.store import Site
+
+# A partial index is used only where its own condition stands in the query, word for word.
+_PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
+_DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
+
+# What is pending stands in segments of so many ids, and in each by place, which is site, source and shift in one number. So what is
+# discovered goes into the pages of the last segment, which are few, however many URLs wait. A queue is looked for in each segment, of
+# which ten million URLs have 77. The loops stand as they are written (CROSS JOIN, INDEXED BY), so ids come in order without a sort,
+# which would have to read all of a queue.
+_READY = (
+    "SELECT url.id FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_pending ON segment = wanted.value"
+    " WHERE state = 0 AND lease_until IS NULL AND place = ? LIMIT ?"
+)
+_FIRST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment LIMIT 1"
+_LAST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment DESC LIMIT 1"
+# From one place straight to the next one: as many looks into the index as there are queues, not URLs.
+_NEXT_PLACE = f"(SELECT place FROM {_PENDING} AND segment = ?1 AND place > {{after}} AND place < ?3 ORDER BY place LIMIT 1)"
+_PLACES = (
+    f"WITH RECURSIVE found (last) AS (SELECT {_NEXT_PLACE.format(after='?2')}"
+    f" UNION ALL SELECT {_NEXT_PLACE.format(after='last')} FROM found WHERE last IS NOT NULL)"
+    " SELECT last FROM found WHERE last IS NOT NULL"
+)
+
+# The same for what is due. Each condition compares one column, and the first that finds a row ends it: of
+# `(site, waits_in, shift) > (?, ?, ?)` SQLite looks up the equal ones, and so goes through all URLs of a queue to find the next.
+_NEXT_DUE = (
+    f"SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift > ?3"
+    " ORDER BY shift, next_fetch LIMIT 1)"
+    f" UNION ALL SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site = ?1 AND waits_in > ?2"
+    " ORDER BY waits_in, shift, next_fetch LIMIT 1)"
+    f" UNION ALL SELECT * FROM (SELECT site, waits_in, shift, next_fetch FROM {_DUE} AND site > ?1"
+    " ORDER BY site, waits_in, shift, next_fetch LIMIT 1)"
+    " LIMIT 1"
+)
+_LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
+_LATE_BEHIND = (
+    "SELECT url.id, site.site, waits_in, shift FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    f" WHERE url.id > ?2 AND url.id <= ?3 AND next_fetch > ?1 AND next_fetch NOT BETWEEN {SET_ASIDE} AND {SET_ASIDE} + ?1 AND state <> 0"
+    " AND (?4 IS NULL OR fetched_at IS NULL OR fetched_at <= ?4) ORDER BY url.id LIMIT ?5"
+)
+# Known URLs that are for the next run: see `once_a_run`. Their time is moved so far ahead that it never comes, and their ids are noted.
+_DUE_NOW = (
+    "SELECT id, fetched_at >= ?5 AND next_fetch > fetched_at"
+    f" FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift = ?3 AND next_fetch <= ?4 ORDER BY next_fetch, id LIMIT ?6"
+)
+_RESTORED = 2_000
+
+_SOURCES = tuple(Source)
+_FIRST = (-1, -9)
+"""Before every source and shift."""
+_BEYOND = 1 << 50
+"""No id of a site is as large."""
+
+
+def sites(db: apsw.Connection) -> Iterator[Site]:
+    """Every site that has something pending, due or asked to wait."""
+    rows = list(db.execute("SELECT id, site, wait_until, wait_s FROM site ORDER BY site"))
+    pending: dict[int, tuple[Queue, ...]] = {}
+    for site_id, queue in _pending(db):
+        pending[site_id] = (*pending.get(site_id, ()), queue)
+    later: dict[int, tuple[tuple[Queue, int], ...]] = {}
+    for site_id, queue, next_fetch in _due(db):
+        later[site_id] = (*later.get(site_id, ()), (queue, next_fetch))
+    for site_id, site, wait_until, wait_s in rows:
+        if site_id in pending or site_id in later or wait_until is not None:
+            yield Site(
+                site, pending.get(site_id, ()), later.get(site_id, ()), wait_until, wait_s if wait_until is not None else 0
+            )
+
+
+def lease(
+    db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None, run_began: int | None = None
+) -> list[UrlState]:
+    if queue is not None:
+        ids = _ready(db, site, limit, now, queue, run_began)
+    else:
+        waiting = {*(found for _, found in _pending(db, site)), *(found for found, _ in due(db, site))}
+        ids = []
+        for each in sorted(waiting):
+            ids += _ready(db, site, limit - len(ids), now, each, run_began)
+    if not ids:
+        return []
+    db.execute("UPDATE url SET lease_until = ? WHERE id IN (SELECT value FROM carray(?))", (until, integers(ids)))
+    return url_states(
+        db.execute(
+            f"SELECT {URL_COLUMNS} FROM carray(?) AS leased CROSS JOIN url ON url.id = leased.value"
+            " CROSS JOIN site ON site.id = url.site",
+            (integers(ids),),
+        )
+    )
+
+
+def release(db: apsw.Connection, ids: Iterable[int]) -> None:
+    db.execute("UPDATE url SET lease_until = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+
+
+def release_all(db: apsw.Connection) -> None:
+    db.execute("UPDATE url INDEXED BY url_leased SET lease_until = NULL WHERE lease_until IS NOT NULL")
+
+
+def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str, int]:
+    ended = dict(
+        db.execute(
+            "SELECT site.site, count(*) FROM url INDEXED BY url_leased JOIN site ON site.id = url.site"
+            " WHERE lease_until <= ? AND url.id NOT IN (SELECT value FROM carray(?)) GROUP BY site.id",
+            (now, integers(keep)),
+        )
+    )
+    if ended:
+        db.execute(
+            "UPDATE url INDEXED BY url_leased SET lease_until = NULL"
+            " WHERE lease_until <= ? AND id NOT IN (SELECT value FROM carray(?))",
+            (now, integers(keep)),
+        )
+    return ended
+
+
+def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
+    return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
+
+
+def hasten(db: apsw.Connection, latest: int, *, after: int, limit: int, fetched_by: int | None) -> Hastened:
+    """What was set aside is looked at again when its time has come."""
+    newest = db.execute("SELECT coalesce(max(id), 0) FROM url").get
+    end = min(after + LOOKED_AT, newest)
+    late = list(db.execute(_LATE_BEHIND, (latest, after, end, fetched_by, limit)))
+    ids = [id for id, _, _, _ in late]
+    if ids:
+        db.execute("UPDATE url SET next_fetch = ? WHERE id IN (SELECT value FROM carray(?))", (latest, integers(ids)))
+    last = ids[-1] if len(ids) == limit else end
+    places = ((site, Queue(_SOURCES[source], shift)) for _, site, source, shift in late)
+    return hastened(len(ids), 0 if last >= newest else last, places, latest)
+
+
+def hasten_retries(db: apsw.Connection, latest: int) -> int:
+    """Hasten all that are not leased and wait in another source than refresh. Costs time by queues, and by what is changed."""
+    places = [(site, *queue, latest) for site, queue, _ in _due(db) if queue.source is not Source.REFRESH]
+    late = [id for place in places for (id,) in db.execute(_LATE, place)]
+    db.execute("UPDATE url SET next_fetch = ? WHERE id IN (SELECT value FROM carray(?))", (latest, integers(late)))
+    return len(late)
+
+
+def restore_set_aside(db: apsw.Connection) -> bool:
+    """Have some of what was set aside be due when it was; return whether there may be more."""
+    ids = integers(id for (id,) in db.execute("SELECT id FROM set_aside ORDER BY id LIMIT ?", (_RESTORED,)))
+    db.execute(
+        f"UPDATE url SET next_fetch = next_fetch - {SET_ASIDE}"
+        f" WHERE id IN (SELECT value FROM carray(?)) AND next_fetch >= {SET_ASIDE}",
+        (ids,),
+    )
+    db.execute("DELETE FROM set_aside WHERE id IN (SELECT value FROM carray(?))", (ids,))
+    return ids is not None
+
+
+def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
+    """Ids in the order in which they are to be leased."""
+    ids = [id for (id,) in db.execute(_READY, (integers(_segments(db)), _place(site, queue), limit))]
+    if len(ids) < limit:
+        ids += _due_now(db, site, limit - len(ids), now, queue, run_began)
+    return ids
+
+
+def _due_now(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
+    began = run_began if queue.source is Source.REFRESH else None  # elsewhere wait retries, and what a person asks for
+    while True:
+        found = list(db.execute(_DUE_NOW, (site, *queue, now, began, limit)))
+        aside = [id for id, is_for_next_run in found if is_for_next_run]
+        if not aside:
+            return [id for id, _ in found]
+        db.execute(
+            f"UPDATE url SET next_fetch = next_fetch + {SET_ASIDE} WHERE id IN (SELECT value FROM carray(?))", (integers(aside),)
+        )
+        db.execute("INSERT OR IGNORE INTO set_aside SELECT value FROM carray(?)", (integers(aside),))
+
+
+def _place(site: int, queue: Queue | None = None) -> int:
+    """Return the number by which a queue stands in the index, as its column computes it; without a queue, one before all of its site."""
+    return site << 8 if queue is None else (site << 8) + (queue.source << 5) + queue.shift + 16
+
+
+def _at(place: int) -> tuple[int, Queue]:
+    """Return the site and the queue that stand at a place."""
+    return place >> 8, Queue(_SOURCES[place >> 5 & 7], (place & 31) - 16)
+
+
+def _segments(db: apsw.Connection) -> range:
+    """Return the segments from the first to the last that holds what is pending."""
+    first = db.execute(_FIRST_SEGMENT).get
+    return range(0) if first is None else range(first, db.execute(_LAST_SEGMENT).get + 1)
+
+
+def _pending(db: apsw.Connection, site: int | None = None) -> list[tuple[int, Queue]]:
+    """Return each site and queue that has something pending, in order; of one site only, where it is named."""
+    first, end = (0, _BEYOND) if site is None else (site, site + 1)
+    places: set[int] = set()
+    for segment in _segments(db):
+        places.update(place for (place,) in db.execute(_PLACES, (segment, _place(first), _place(end))))
+    return [_at(place) for place in sorted(places)]
+
+
+def _due(db: apsw.Connection, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:
+    """Yield each site and queue in which known URLs wait, and when the first one is due; of one site only, where it is named."""
+    row = db.execute(_NEXT_DUE, (site or 0, *_FIRST)).fetchone()
+    while row and site in (None, row[0]):
+        found, source, shift, next_fetch = row
+        if next_fetch < SET_ASIDE:
+            yield found, Queue(_SOURCES[source], shift), next_fetch
+        row = db.execute(_NEXT_DUE, (found, source, shift)).fetchone()

@@ -1,0 +1,373 @@
+"""Recording outcomes in SQLite: one batch of changes, folded first and then written table by table.
+
+Folding keeps the last word on each URL, so every row is written once, by prepared statements that run over the whole batch.
+"""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+from msgspec import structs
+
+from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
+from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
+from crawlspace.state.inherited_metadata import Word, repeats, word_of
+from crawlspace.state.sqlite import canonical as sqlite_canonical
+from crawlspace.state.sqlite import outbox
+from crawlspace.state.sqlite.canonical import Bystander
+from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.discovery import Discovery, SiteIds
+from crawlspace.state.sqlite.duplicates import Groups
+from crawlspace.state.sqlite.inherited_metadata import Hander, Heard, hand, hands_of
+from crawlspace.state.sqlite.outbox import Outgoing
+from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
+from crawlspace.state.store import Change, Effects
+
+
+def record(
+    db: apsw.Connection,
+    changes: Sequence[Change],
+    *,
+    sites: SiteIds,
+    now: int,
+    tally: Tally,
+    effects: Effects,
+    inherit: bool = True,
+) -> Outgoing:
+    """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
+
+    Without `inherit` the metadata that other URLs inherit stays as it is.
+    Returns the orders that are to be given, with key and URL of what the changes concern.
+    """
+    discovery = Discovery(db, sites, tally, effects)
+    groups = Groups(db, tally)
+    batch = _Batch(db, changes, discovery.nearer, effects)
+    batch.regroup(groups)
+    batch.write(groups, tally)
+    groups.name()
+    discovery.discover(batch.discovered, now)
+    discovery.carry()
+    if inherit:
+        hand(db, batch.handers(), batch.outdated(), now=now, effects=effects)
+    settlement, standings = groups.settle(batch.documents.keys())
+    batch.write_texts(standings)
+    return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
+
+
+@dataclass(slots=True)
+class _Row:
+    """A stored URL and what becomes of it: first what was stored, then what the changes so far have made of it."""
+
+    id: int
+    key: int
+    url: str
+    site: int
+    old_state: int
+    old_status: int | None
+    old_retries: int
+    old_redirects: int
+    old_checksum: bytes | None
+    old_canonical: int | None
+    old_indexed: int
+    old_group: bytes | None
+    old_aside: int
+    indexed: int
+    named: int
+    state: int
+    depth: int
+    lease_until: int | None
+    checksum: bytes | None
+    canonical: int | None
+    group: bytes | None
+    aside: int
+    left: int
+    """It leaves, or has left, its document in the index."""
+    handed: str | None
+    held_apart: bool = False
+    """It leaves its group, because the rules exclude it and its deletion is held."""
+    taken_back: bool = False
+    """It had left its document there, and this collection has a say again."""
+    last: UrlState | None = None
+    word: Word | None = None
+    """What it says now of what it hands."""
+    repeats: bool = False
+    """It hands again what it handed."""
+    rules: int = 0
+    """The generation of rules of its last fetch."""
+    forgotten: bool = False
+
+
+class _Batch:
+    def __init__(self, db: apsw.Connection, changes: Sequence[Change], nearer: dict[int, int], effects: Effects) -> None:
+        self.discovered: list[NewUrl] = []
+        self.documents: dict[int, Document] = {}
+        self.rows = {
+            row[0]: _Row(*row)
+            for row in db.execute(
+                "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, grp, aside,"
+                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, handed"
+                " FROM url WHERE id IN (SELECT value FROM carray(?))",
+                (integers([change.state.id for change in changes]),),
+            )
+        }
+        self._db = db
+        self._nearer = nearer
+        self._effects = effects
+        self._links: dict[int, Sequence[int]] = {}
+        self._told: dict[int, None] = {}
+        """Ids in the order of the changes."""
+        self._bystanders: list[Bystander] = []
+        for change in changes:
+            row = self.rows.get(change.state.id)
+            if row is not None and not row.forgotten:
+                self._fold(change, row)
+
+    def regroup(self, groups: Groups) -> None:
+        """Say who leaves and joins which group; before any row is written."""
+        for row in self.rows.values():
+            if row.left and row.checksum is not None:
+                row.left, row.taken_back = 0, True
+        self._bystanders = sqlite_canonical.place(self._db, self.rows)
+        moving = [row for row in self.rows.values() if _moves(row)]
+        concerned = {self.rows[id].group for id in self.documents}
+        concerned.update(group for row in moving for group in (row.old_group, row.group))
+        concerned.update(group for one in self._bystanders for group in (one.old_group, one.group))
+        groups.look_up([group for group in concerned if group is not None])
+        for row in moving:
+            if row.old_group is not None:
+                groups.leave(row.old_group, row.id, row.old_canonical)
+                row.indexed = row.named = 0
+            if row.group is not None:
+                groups.join(row.group, row.id, key=row.key, canonical=row.canonical)
+        for one in self._bystanders:
+            groups.leave(one.old_group, one.id, one.canonical)
+            groups.join(one.group, one.id, key=one.key, canonical=one.canonical)
+
+    def write(self, groups: Groups, tally: Tally) -> None:
+        outbox.keep(
+            self._db, [row.id for row in self.rows.values() if (row.left or row.held_apart) and row.old_checksum is not None]
+        )
+        forgotten = [row for row in self.rows.values() if row.forgotten]
+        if forgotten:
+            self._write_forgotten(forgotten, tally)
+        updates = []
+        unwanted = []
+        for row in self.rows.values():
+            new = row.last
+            if new is None or row.forgotten:
+                continue
+            if row.group is not None and groups.wins_alone(row.group, row.id):
+                row.indexed, row.named = 1, int(row.canonical == row.key)
+            if row.checksum is None and row.old_checksum is not None:
+                unwanted.append((row.id,))
+            _count(row, new, tally)
+            if row.indexed != row.old_indexed:
+                tally.documents[row.site] += row.indexed - row.old_indexed
+            updates.append(
+                (
+                    new.state,
+                    new.status,
+                    new.source,
+                    new.shift,
+                    row.depth,
+                    new.redirects,
+                    new.fetched_at,
+                    new.next_fetch,
+                    new.interval_s,
+                    new.retries,
+                    new.errors,
+                    new.etag,
+                    new.last_modified,
+                    new.rules,
+                    row.checksum,
+                    row.canonical,
+                    row.indexed,
+                    row.named,
+                    new.held,
+                    new.held_mark,
+                    new.asked,
+                    new.fields_mark,
+                    row.group,
+                    row.aside,
+                    row.left,
+                    row.id,
+                )
+            )
+        self._db.executemany(
+            "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, redirects = ?, fetched_at = ?,"
+            " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
+            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
+            " grp = ?, aside = ?, left_behind = ? WHERE id = ?",
+            updates,
+        )
+        if self._bystanders:
+            self._write_bystanders(groups, tally)
+        self._db.executemany("DELETE FROM document WHERE id = ?", unwanted)
+        self._db.executemany(
+            "INSERT OR REPLACE INTO document VALUES (?, ?)",
+            [(id, pack_document(document)) for id, document in self.documents.items()],
+        )
+        self._write_links()
+
+    def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
+        """Keep one text a checksum, as long as a URL with it may have to be pushed: the winner's own where it came, else the first."""
+        texts: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
+        for id in sorted(self.documents):
+            checksum = self.rows[id].checksum
+            if checksum is not None:
+                texts[standings.get(checksum, NOBODY).winner == id].append((checksum, self.documents[id].text))
+        for rows, otherwise in zip(texts, ("NOTHING", "UPDATE SET text = excluded.text"), strict=True):
+            self._db.executemany(
+                f"INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO {otherwise}", rows
+            )
+        empty = {checksum for checksum, now in standings.items() if now.winner is None}
+        empty.update(row.old_checksum for row in self.rows.values() if row.old_aside and row.old_checksum is not None)
+        self._db.executemany(
+            "DELETE FROM content WHERE checksum = ?1"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND aside < 2)"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE checksum = ?1 AND aside = 2)",
+            [(checksum,) for checksum in empty],
+        )
+
+    def follow(self, settlement: Settlement, standings: Mapping[bytes, Standing]) -> Settlement:
+        """Return the orders with what stays in the index taken out of them, and what was left there and is not to stay added."""
+        left = {row.id for row in self.rows.values() if row.left}
+        back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
+        push = settlement.push
+        silent = [id for id in push if id not in self.documents]
+        if silent:  # a page of a file of version 1 may have no text until it is fetched again, nor has one that is held apart
+            mute = self._db.execute(
+                "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
+                " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
+                (integers(silent),),
+            )
+            gone = {id for (id,) in mute}
+            push = [id for id in push if id not in gone]
+        delete = [id for id in settlement.delete if id not in left]
+        displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
+        return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
+
+    def handers(self) -> list[Hander]:
+        """The pages that hand something or did so before, in the order of the changes."""
+        before = hands_of(self._db, self._told)
+        return [
+            Hander(row.id, row.key, before.get(row.id), row.word, row.rules)
+            for row in map(self.rows.__getitem__, self._told)
+            if (row.id in before and (row.word or row.repeats)) or (row.word is not None and row.word.hands is not None)
+        ]
+
+    def outdated(self) -> dict[int, Heard]:
+        """The URLs whose outcome was made while something else was handed to them."""
+        return {
+            row.id: Heard(row.last.handed, row.rules)
+            for row in self.rows.values()
+            if row.last is not None and row.last.handed != row.handed and not row.forgotten
+        }
+
+    def _fold(self, change: Change, row: _Row) -> None:
+        new = change.state
+        self._told[row.id] = None
+        row.word, row.repeats, row.rules = word_of(change) or row.word, repeats(change), new.rules
+        self.discovered.extend(change.discovered)
+        checksum = None if change.forget else new.checksum
+        canonical = new.canonical
+        if checksum is not None and change.document is None:
+            checksum, canonical = row.checksum, row.canonical
+        apart = held_apart(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
+        if apart != checksum:
+            row.held_apart = row.held_apart or apart is not None
+            checksum, canonical = apart, NO_PAGE
+            if apart is None and new.held is Held.MANY:
+                new = structs.replace(new, held=None)  # a duplicate: it has nothing in the index
+        if checksum is None:
+            self.documents.pop(row.id, None)
+            _part(row, change)
+        elif change.document is not None:
+            self.documents[row.id] = change.document
+        row.checksum = checksum
+        if change.forget:
+            row.forgotten, row.canonical = True, None
+            self._links[row.id] = ()
+            self._nearer.pop(row.id, None)
+            return
+        if new.depth != row.depth:
+            self._nearer.setdefault(row.id, max(new.depth, row.depth))
+            row.depth = min(new.depth, row.depth)
+        if new.state == State.PENDING and not (row.state == State.PENDING and row.lease_until is None):
+            pending = self._effects.pending_sites
+            pending[new.site] = pending.get(new.site, 0) + 1
+        if change.links is not None:
+            self._links[row.id] = change.links
+        row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
+
+    def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
+        updates = []
+        places = {
+            id: (site, indexed)
+            for id, site, indexed in self._db.execute(
+                "SELECT id, site, indexed FROM url WHERE id IN (SELECT value FROM carray(?))",
+                (integers([one.id for one in self._bystanders]),),
+            )
+        }
+        for one in self._bystanders:
+            alone = groups.wins_alone(one.group, one.id)
+            site, indexed = places[one.id]
+            tally.documents[site] += alone - indexed
+            updates.append((one.group, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
+        self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
+
+    def _write_links(self) -> None:
+        self._db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in self._links.items() if not keys])
+        self._db.executemany(
+            "INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in self._links.items() if keys]
+        )
+
+    def _write_forgotten(self, rows: Sequence[_Row], tally: Tally) -> None:
+        ids = [(row.id,) for row in rows]
+        self._db.executemany("DELETE FROM url WHERE id = ?", ids)
+        self._db.executemany("DELETE FROM document WHERE id = ?", ids)
+        self._db.executemany("DELETE FROM handing WHERE id = ?", ids)
+        self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
+        for row in rows:
+            _count(row, None, tally)
+            tally.documents[row.site] -= row.old_indexed
+
+
+def _part(row: _Row, change: Change) -> None:
+    """Note whether the index keeps the document of a URL that has none any more."""
+    if row.checksum is not None and change.keep_in_index and not change.forget:
+        if row.old_indexed or row.left or row.taken_back:
+            row.left, row.taken_back = 1, False
+    elif row.left and (change.forget or not (change.keep_in_index or is_left(change.state))):
+        row.left, row.taken_back = 0, True
+
+
+def _moves(row: _Row) -> bool:
+    """Whether a URL joins or leaves a group, or has another place in its own."""
+    if (row.group, row.aside, row.checksum) != (row.old_group, row.old_aside, row.old_checksum):
+        return True
+    return row.last is not None and (row.last.redirects, row.canonical) != (row.old_redirects, row.old_canonical)
+
+
+def _wins(row: _Row, standings: Mapping[bytes, Standing]) -> bool:
+    return row.group is not None and standings.get(row.group, NOBODY).winner == row.id
+
+
+def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:
+    """Move a URL from where it was counted to where it is now."""
+    left, entered = row.old_status in UNCOUNTED, new is not None and new.status in UNCOUNTED
+    if left != entered:
+        tally.uncounted[row.site] += entered - left
+    tally[f"state {row.old_state}"] -= 1
+    if row.old_status is not None:
+        tally[f"status {row.old_status}"] -= 1
+    tally["retrying"] -= row.old_retries > 0
+    if new is not None:
+        tally[f"state {int(new.state)}"] += 1
+        if new.status is not None:
+            tally[f"status {int(new.status)}"] += 1
+        tally["retrying"] += new.retries > 0

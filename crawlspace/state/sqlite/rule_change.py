@@ -1,0 +1,167 @@
+"""What a change of the rules means for very many URLs, in SQLite: written in statements over whole batches.
+
+Most documents are alone in their group, and when such a one leaves, nothing else follows. Only the others take the way of `record`.
+"""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import apsw
+from msgspec import structs
+
+from crawlspace.model import UNCOUNTED, Held, State, Status
+from crawlspace.state.duplicates import NO_PAGE, Settlement
+from crawlspace.state.lifecycle import excluded, unindexed
+from crawlspace.state.sqlite import outbox, record
+from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.discovery import SiteIds
+from crawlspace.state.sqlite.outbox import Outgoing
+from crawlspace.state.sqlite.reading import by_ids
+from crawlspace.state.sqlite.rows import integers
+from crawlspace.state.store import Change, Effects, Reclassified
+
+_OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
+_HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
+"""As `held_checksum`."""
+_IDS = "id IN (SELECT value FROM carray(?1))"
+_SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
+
+
+def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now: int, tally: Tally, effects: Effects) -> Outgoing:
+    """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
+    kinds = ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up), (Status.NOINDEX, found.unindexed))
+    shared = {status: _sharing(db, ids) for status, ids in kinds}
+    names: dict[int, tuple[int, str]] = {}
+    changes: list[Change] = []
+    for status, ids in kinds:
+        names.update(_exclude(db, ids, shared[status], status, now, tally))
+        for state in by_ids(db, shared[status]):
+            after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
+            changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
+    delete = list(names)
+    for mark, ids in enumerate((found.held, found.held_unindexed)):
+        others = _sharing(db, ids)
+        _hold(db, ids, others, mark, tally, effects)
+        for state in by_ids(db, others):
+            held = structs.replace(state, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            changes.append(Change(held, keep_in_index=True))
+    _return(db, found.returned, now, tally, effects)
+    settlement, concerned = record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects, inherit=False)
+    db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
+    return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
+
+
+def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
+    """Those whose group has other members."""
+    return [id for (id,) in db.execute(f"SELECT id FROM url WHERE {_IDS} AND {_SHARED}", (integers(ids),))]
+
+
+def _exclude(
+    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], status: Status, now: int, tally: Tally
+) -> dict[int, tuple[int, str]]:
+    """Exclude URLs whose group has no other members; return key and URL of those whose document is to be deleted from the index."""
+    left_out = set(but)
+    chosen = [id for id in ids if id not in left_out] if left_out else ids
+    alone = integers(chosen)
+    stays, due = status is Status.EXCLUDED_HERE, status is Status.NOINDEX
+    names: dict[int, tuple[int, str]] = {}
+    if stays:
+        outbox.keep(db, chosen)
+    else:
+        rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
+        names = {id: (key, url) for id, key, url in rows}
+    by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
+    if status in UNCOUNTED:
+        tally.uncounted.update(by_site)
+    tally[f"state {int(State.EXCLUDED)}"] += by_site.total()
+    tally[f"status {int(status)}"] += by_site.total()
+    db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
+    _drop_texts(db, alone)
+    db.execute(
+        f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = ?2, interval_s = NULL, retries = 0, errors = 0,"
+        " lease_until = NULL, etag = NULL, last_modified = NULL, checksum = NULL, canonical = NULL, grp = NULL, aside = 0,"
+        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0, held = NULL, held_mark = 0,"
+        f" asked = 0, fields_mark = 0, rules = {'0' if due else 'rules'} WHERE {_IDS}",
+        (alone, now if due else None),
+    )
+    return names
+
+
+def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
+    """Hold the deletions of URLs whose group has no other members; what they have in the index stays as it is (see `held_checksum`)."""
+    left_out = set(but)
+    chosen = [id for id in ids if id not in left_out] if left_out else ids
+    bound = integers(chosen)
+    tally["retrying"] -= int(db.execute(f"SELECT count(*) FROM url WHERE {_IDS} AND retries > 0", (bound,)).get)
+    _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
+    outbox.keep(db, chosen)
+    _drop_texts(db, bound)
+    without = "checksum IS NULL"
+    db.execute(
+        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL,"
+        f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
+        f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
+        f" WHERE {_IDS}",
+        (bound, mark),
+    )
+
+
+def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
+    """Let go of the texts of URLs whose group has no other members."""
+    db.execute(
+        f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 2)",
+        (ids,),
+    )
+
+
+def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, effects: Effects) -> None:
+    bound = integers(ids)
+    out = f"{_IDS} AND status IN {_OUT}"
+    _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
+    tally[f"state {int(State.PENDING)}"] += _uncount(db, bound, out, tally).total()
+    db.execute(
+        f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
+        f" lease_until = NULL, held = NULL, held_mark = 0 WHERE {out}",
+        (bound,),
+    )
+    db.execute(
+        f"UPDATE url SET held = NULL, held_mark = 0, rules = 0, next_fetch = ?2, lease_until = NULL WHERE {_IDS} AND state <> 0",
+        (bound, now),
+    )
+
+
+def _uncount(
+    db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, tally: Tally, *, with_documents: bool = False
+) -> Counter[int]:
+    """Take URLs out of the counts by state and status, and `with_documents` all else that is counted of them; return how many, by site."""
+    by_site: Counter[int] = Counter()
+    for site, state, status, count, retrying, indexed in db.execute(
+        f"SELECT site, state, status, count(*), sum(retries > 0), sum(indexed) FROM url WHERE {which} GROUP BY site, state, status",
+        (ids,),
+    ):
+        by_site[site] += count
+        tally[f"state {state}"] -= count
+        if status is not None:
+            tally[f"status {status}"] -= count
+        if status in UNCOUNTED:
+            tally.uncounted[site] -= count
+        if with_documents:
+            tally["retrying"] -= retrying
+            tally["indexed"] -= indexed
+            tally.documents[site] -= indexed
+    return by_site
+
+
+def _count_pending(db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, effects: Effects) -> None:
+    """Count URLs that become pending, by site."""
+    pending = effects.pending_sites
+    for site, count in db.execute(
+        f"SELECT site.site, count(*) FROM url CROSS JOIN site ON site.id = url.site WHERE url.{_IDS} AND {which} GROUP BY site.id",
+        (ids,),
+    ):
+        pending[site] = pending.get(site, 0) + count

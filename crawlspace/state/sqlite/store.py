@@ -1,0 +1,368 @@
+"""The state of a collection in one SQLite file: the default store.
+
+One process crawls and holds the crawl lock; commands open the file beside it, read while it writes, and write between
+its transactions. Nothing but the page cache grows with the number of URLs, and that is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from crawlspace.clock import Clock, SystemClock
+from crawlspace.errors import StoreDamaged
+from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.sqlite import counters, outbox, reading, rule_change
+from crawlspace.state.sqlite import queue as sqlite_queue
+from crawlspace.state.sqlite import record as sqlite_record
+from crawlspace.state.sqlite import sites as sqlite_sites
+from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.discovery import SiteIds, discover
+from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
+from crawlspace.state.sqlite.inherited_metadata import drop_handed
+from crawlspace.state.sqlite.outbox import Outgoing
+from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
+from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.urls import url_key
+
+
+class SqliteStore:
+    """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock | None = None,
+        sinks: Sequence[str] = ("index",),
+        read_only: bool = False,
+        alone: bool = False,
+    ) -> None:
+        """Open the file, and make it unless `read_only`. `sinks` names the indexes that orders are given to.
+
+        `alone` says that the caller holds the right to crawl. Else a file of an older version can be opened only while nobody does.
+        Raises StoreDamaged, StoreVersionError, StoreFull, StoreLocked or StoreError.
+        """
+        self.path = path
+        self._clock = clock or SystemClock()
+        self._sinks = tuple(sinks)
+        self._sites = SiteIds()
+        self._lock: CrawlLock | None = None
+        self._run_began: int | None = None
+        self._file = SqliteFile(path, read_only=read_only, alone=alone)
+
+    @classmethod
+    def open_for_crawl(cls, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",)) -> SqliteStore:
+        """Open the file as the one process that crawls; the leases of the one before, which is dead, are ended.
+
+        Raises StoreLocked while another process crawls, and what opening raises.
+        """
+        lock = CrawlLock(path)
+        try:
+            store = cls(path, clock=clock, sinks=sinks, alone=True)
+        except BaseException:
+            lock.close()
+            raise
+        store._lock = lock
+        try:
+            with store._file.writing() as db:
+                sqlite_queue.release_all(db)
+                sign(db, store._clock)
+        except BaseException:
+            store._let_go()
+            raise
+        return store
+
+    # discovery
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
+        with self._writing() as db:
+            return discover(db, urls, sites=self._sites, now=now)
+
+    # the frontier's queue
+    def sites(self) -> Iterator[Site]:
+        with self._file.snapshot() as db:
+            found = list(sqlite_queue.sites(db))
+        yield from found
+
+    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
+        if limit <= 0:
+            return []
+        with self._writing() as db:
+            site_id = self._sites.find(db, site)
+            return (
+                []
+                if site_id is None
+                else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue, run_began=self._run_began)
+            )
+
+    def release(self, ids: Iterable[int]) -> None:
+        with self._writing() as db:
+            sqlite_queue.release(db, ids)
+
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        self._run_began = at
+        has_more = not goes_on
+        while has_more:
+            with self._writing() as db:
+                has_more = sqlite_queue.restore_set_aside(db)
+                if not has_more:
+                    sqlite_sites.end_waits_of_unreachable(db)
+
+    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+        with self._writing() as db:
+            return sqlite_queue.reclaim(db, now=now, keep=keep)
+
+    def due(self, site: str) -> list[tuple[Queue, int]]:
+        with self._file.snapshot() as db:
+            site_id = self._sites.find(db, site)
+            return [] if site_id is None else sqlite_queue.due(db, site_id)
+
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        with self._writing() as db:
+            place = self._sites.find_or_add(db, site)
+            db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", (until, wait_s, place))
+
+    def give_up(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    def resume(self, site: str) -> None:
+        """One process alone crawls: it knows."""
+
+    # results
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        with self._writing() as db:
+            effects = self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
+            if health:
+                rows = [(how.answers, how.recent, how.missing, self._sites.find_or_add(db, site)) for site, how in health.items()]
+                db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", rows)
+            return effects
+
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
+        wanted = list(dict.fromkeys(ids))
+        with self._writing() as db:
+            changes = [made for state in reading.by_ids(db, wanted) if (made := change(state)) is not None]
+            return self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        with self._writing() as db:
+            return self._follow(
+                db,
+                lambda tally, effects: rule_change.reclassify(
+                    db, found, sites=self._sites, now=now, tally=tally, effects=effects
+                ),
+            )
+
+    def drop_handed(self) -> None:
+        with self._writing() as db:
+            drop_handed(db)
+
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+        with self._writing() as db:
+            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by)
+
+    def hasten_retries(self, latest: int) -> int:
+        with self._writing() as db:  # none of them is set aside
+            return sqlite_queue.hasten_retries(db, latest)
+
+    def health(self, site: str) -> Health:
+        with self._file.reading() as db:
+            row = db.execute("SELECT answers, recent, missing FROM site WHERE site = ?", (site,)).fetchone()
+        return Health(*row) if row else NEW_SITE
+
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+        with self._file.reading() as db:
+            return reading.is_duplicate(db, id, checksum=checksum, canonical=canonical)
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        with self._file.snapshot() as db:
+            return reading.lost_links(db, ids)
+
+    # looking
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        with self._file.reading() as db:
+            return reading.scan(db, after, limit)
+
+    def version(self) -> int:
+        with self._file.reading() as db:
+            return int(db.pragma("data_version"))
+
+    def get(self, url: str) -> UrlState | None:
+        with self._file.reading() as db:
+            return reading.one(db, "url.key = ? AND url.url = ?", url_key(url), url)
+
+    def get_by_id(self, id: int) -> UrlState | None:
+        with self._file.reading() as db:
+            return reading.one(db, "url.id = ?", id)
+
+    def left_to_others(self, ids: Collection[int]) -> set[int]:
+        with self._file.reading() as db:
+            return reading.left_to_others(db, ids)
+
+    def urls(
+        self,
+        *,
+        state: State | None = None,
+        leased: bool = False,
+        status: int | None = None,
+        host: str | None = None,
+        held: bool = False,
+    ) -> Iterator[UrlState]:
+        """Read in pages, so that neither memory nor a snapshot is held while the caller works."""
+        page_after = reading.pages(state=state, leased=leased, status=status, host=host, held=held)
+        last = 0
+        while True:
+            with self._file.reading() as db:
+                page = page_after(db, last)
+            yield from page
+            if len(page) < reading.PAGE:
+                return
+            last = page[-1].id
+
+    def counts(self) -> Counts:
+        with self._file.snapshot() as db:
+            return reading.counts(db)
+
+    def known_of_host(self, host: str) -> int:
+        with self._file.reading() as db:
+            return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+
+    def host_count(self, host: str) -> int:
+        with self._file.reading() as db:
+            return int(db.execute("SELECT coalesce(sum(urls - uncounted), 0) FROM site WHERE host = ?", (host,)).get)
+
+    # sites that cannot be reached
+    def unreachable(self) -> list[UnreachableSite]:
+        with self._file.reading() as db:
+            return sqlite_sites.unreachable(db)
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        with self._writing() as db:
+            sqlite_sites.set_unreachable(db, self._sites.find_or_add(db, site), row)
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        with self._file.snapshot() as db:
+            return sqlite_sites.documents(db, sites)
+
+    def schemes(self, site: str) -> frozenset[str]:
+        with self._file.reading() as db:
+            return sqlite_sites.schemes(db, site)
+
+    # robots.txt
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        with self._file.reading() as db:
+            row = db.execute("SELECT * FROM robots WHERE site = ? AND scheme = ?", (site, scheme)).fetchone()
+        return RobotsEntry(*row) if row else None
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)",
+                (entry.site, entry.scheme, entry.status, entry.body, entry.fetched_at),
+            )
+
+    # refusals, counted across runs
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        with self._writing() as db:
+            db.executemany(
+                "INSERT INTO refusal VALUES (?, ?) ON CONFLICT (reason) DO UPDATE SET times = times + excluded.times",
+                [(str(reason), times) for reason, times in by_reason.items()],
+            )
+
+    def refusals(self) -> Mapping[str, int]:
+        with self._file.reading() as db:
+            return dict(db.execute("SELECT reason, times FROM refusal"))
+
+    # the outbox
+    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+        self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure
+        with self._file.snapshot() as db:
+            return outbox.next_orders(db, sink, limit)
+
+    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
+        with self._writing() as db:
+            tally = Tally()
+            outbox.acknowledge(db, sink, orders, tally)
+            counters.add(db, tally)
+
+    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
+        with self._writing() as db:
+            tally = Tally()
+            outbox.park(db, sink, order, reason, tally)
+            counters.add(db, tally)
+
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
+        with self._file.reading() as db:
+            return outbox.parked_orders(db, sink)
+
+    def backlog(self, sink: str) -> int:
+        with self._file.reading() as db:
+            return counters.read(db, f"waiting {sink}")
+
+    # key-value odds and ends
+    def get_meta(self, name: str) -> str | None:
+        with self._file.reading() as db:
+            row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        with self._file.snapshot() as db:
+            return [db.execute("SELECT value FROM meta WHERE name = ?", (name,)).get for name in names]
+
+    def set_meta(self, name: str, value: str) -> None:
+        with self._writing() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def check(self) -> None:
+        with self._file.reading() as db:
+            found = str(db.execute("PRAGMA quick_check(1)").get)
+        if found != "ok":
+            raise StoreDamaged(
+                f"{self.path} is damaged ({found.splitlines()[-1]}): put a backup in its place, or move it away and crawl anew"
+            )
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened is still the one that has its name; what is written to another one is lost."""
+        return self._file.is_in_place
+
+    def close(self) -> None:
+        try:
+            if self._lock is not None:
+                with self._file.writing() as db:
+                    sign_off(db)
+        finally:
+            self._let_go()
+
+    # private
+    def _let_go(self) -> None:
+        self._file.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        try:
+            with self._file.writing() as db:
+                yield db
+        except BaseException:
+            self._sites.clear()  # ids of sites that were rolled back
+            raise
+
+    def _record(self, db: apsw.Connection, changes: Sequence[Change], now: int, tally: Tally, effects: Effects) -> Outgoing:
+        return sqlite_record.record(db, changes, sites=self._sites, now=now, tally=tally, effects=effects)
+
+    def _follow(self, db: apsw.Connection, step: Callable[[Tally, Effects], Outgoing]) -> Effects:
+        """Take a step, give the orders that follow from it, and write down what it has counted."""
+        effects, tally = Effects(), Tally()
+        settlement, names = step(tally, effects)
+        outbox.give(db, settlement, sinks=self._sinks, names=names, tally=tally)
+        effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)
+        effects.displaced = settlement.displaced
+        counters.add(db, tally)
+        return effects

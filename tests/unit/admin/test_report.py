@@ -1,0 +1,113 @@
+"""The numbers of a collection and the list of its URLs, as programs read them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+import pytest
+
+from crawlspace.admin.report import STATE_LABELS, known_urls, report, status_sentence
+from crawlspace.model import Document, Held, NewUrl, Source, State, Status
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.store import Change
+from crawlspace.state.who_crawls import Crawler
+from crawlspace.urls import parse
+
+NOW = 1_750_000_000
+# URL, state, status; "leased" is pending and out for fetching
+URLS = [
+    ("http://a.example/", "done", 200),
+    ("http://a.example/gone", "gone", 404),
+    ("http://a.example:8080/", "gone", 410),
+    ("http://b.example/", "leased", None),
+    ("http://c.example/", "pending", None),
+]
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    store = MemoryStore()
+    for url, label, status in URLS:
+        parsed = parse(url)
+        store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
+        if label == "leased":
+            store.lease(parsed.site, 1, now=NOW, until=NOW + 600)
+        elif label != "pending":
+            state = store.get(url)
+            assert state is not None
+            state.state, state.status = State[label.upper()], status
+            store.record([Change(state)], now=NOW)
+    store.count_refusals({"domain": 3, "scheme": 1})
+    return store
+
+
+def test_the_numbers(store: MemoryStore) -> None:
+    assert report("demo", store, crawlers=[Crawler(4711, NOW)]).as_json() == {
+        "collection": "demo",
+        "crawling": 4711,
+        "since": "2025-06-15T15:06:40Z",
+        "urls": {"pending": 1, "leased": 1, "done": 1, "redirected": 0, "gone": 2, "failed": 0, "excluded": 0},
+        "status": {"200": 1, "404": 1, "410": 1},
+        "refused": {"domain": 3, "scheme": 1},
+        "index": {"documents": 0, "left_to_others": 0, "outbox": 0, "held": 0, "parked": 0},
+        "held": {"host": 0, "many": 0, "rules": 0},
+        "unreachable": [],
+        "hosts": 3,
+    }
+
+
+def test_deletions_that_are_held(store: MemoryStore) -> None:
+    for number, (url, reason) in enumerate([(URLS[0][0], Held.HOST), (URLS[1][0], Held.RULES), (URLS[2][0], Held.RULES)]):
+        state = store.get(url)
+        assert state is not None
+        state.checksum, state.held = bytes([number]) * 16, reason
+        store.record([Change(state, document=Document(url))], now=NOW)
+    numbers = report("demo", store).as_json()
+    assert numbers["index"] == {"documents": 3, "left_to_others": 0, "outbox": 3, "held": 3, "parked": 0}
+    assert numbers["held"] == {"host": 1, "many": 0, "rules": 2}
+    assert [one.as_json()["held"] for one in known_urls(store, held=True)] == ["host", "rules", "rules"]
+    assert [one.state.url for one in known_urls(store, held=True, host="a.example:8080")] == [URLS[2][0]]
+    assert {one.as_json()["held"] for one in known_urls(store, label="pending")} == {None}
+
+
+def test_zeros_before_the_first_crawl() -> None:
+    numbers = report("demo", None).as_json()
+    assert numbers["urls"] == dict.fromkeys(STATE_LABELS, 0)
+    assert (numbers["crawling"], numbers["since"], numbers["hosts"], numbers["refused"]) == (None, None, 0, {})
+
+
+# state label, status codes, host -> the URLs, by their place in the table above
+SELECTIONS: list[tuple[str | None, range | None, str | None, list[int]]] = [
+    (None, None, None, [0, 1, 2, 3, 4]),
+    ("gone", None, None, [1, 2]),
+    ("pending", None, None, [4]),
+    ("leased", None, None, [3]),
+    (None, range(404, 405), None, [1]),
+    (None, range(400, 500), None, [1, 2]),
+    (None, None, "a.example", [0, 1, 2]),
+    (None, None, "a.example:80", [0, 1]),
+    (None, None, "a.example:8080", [2]),
+    ("gone", range(410, 411), "a.example", [2]),
+    ("done", range(404, 405), None, []),
+]
+
+
+@pytest.mark.parametrize(("label", "statuses", "host", "places"), SELECTIONS)
+def test_the_urls_asked_for(
+    store: MemoryStore, label: str | None, statuses: range | None, host: str | None, places: list[int]
+) -> None:
+    found = [one.state.url for one in known_urls(store, label=label, statuses=statuses, host=host)]
+    assert found == [URLS[place][0] for place in places]
+
+
+def test_every_state_has_a_label() -> None:
+    assert sorted(STATE_LABELS) == sorted(["leased", *(state.label for state in State)])
+
+
+@pytest.mark.parametrize("code", [*Status, *HTTPStatus])
+def test_every_status_has_a_sentence(code: int) -> None:
+    assert status_sentence(int(code))
+
+
+def test_an_unknown_status_has_none() -> None:
+    assert status_sentence(299) == ""

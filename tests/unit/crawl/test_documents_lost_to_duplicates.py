@@ -1,0 +1,157 @@
+"""Documents that a run loses although their pages are there: between hosts, and within one; without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlspace.admin.url_changes import Upkeep
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.run import FetchPage
+from crawlspace.model import Document, Held, Outcome, OutcomeKind
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from tests.unit.crawl.test_engine_life import HOME, Web
+
+OTHER = "http://b.example/"
+LIMIT = 3
+PAGES = 10
+
+
+class TwoHosts(Web):
+    """Pages on two hosts; `canonicals` are what they name."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        super().__init__(folder, store, CRAWLSPACE_MAX_DELETIONS=LIMIT, CRAWLSPACE_MAX_DELETIONS_PERCENT=0)
+        self.canonicals: dict[str, str] = {}
+        self.write(start=f"{HOME}\n{OTHER}")
+        self.theirs = [f"{HOME}folder/{number}.html" for number in range(PAGES)]
+        self.copies = [f"{OTHER}{number}" for number in range(PAGES)]
+        self.pages = {HOME: "home", OTHER: "other", **{url: f"text {number}" for number, url in enumerate(self.theirs)}}
+        self.links = {HOME: self.theirs, OTHER: self.copies}
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        outcome = super()._answer(fetch)
+        outcome.canonical = self.canonicals.get(outcome.url)
+        if outcome.kind is OutcomeKind.UNCHANGED and outcome.canonical is not None:
+            outcome.kind, outcome.status = OutcomeKind.DOCUMENT, 200
+            answer = self.pages[outcome.url]
+            assert isinstance(answer, str)
+            outcome.checksum, outcome.document = answer.ljust(16).encode(), Document(outcome.url, title=answer, text=answer)
+        return outcome
+
+    @property
+    def there(self) -> set[str]:
+        """What is indexed of the first host, but for its home page."""
+        return set(self.sink.documents) & set(self.theirs)
+
+    def approve(self) -> int:
+        made = Upkeep(self.store, clock=FakeClock(self.clock.now())).approve()
+        self.open().engine.drain.drain_all()
+        return made.changed
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoHosts]:
+    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made = TwoHosts(tmp_path, store)
+    made.crawl()
+    assert made.there == set(made.theirs)
+    yield made
+    store.close()
+
+
+@pytest.mark.parametrize("names_itself", [False, True])
+def test_copies_on_another_host_take_nothing_over(web: TwoHosts, *, names_itself: bool) -> None:
+    web.pages |= {copy: f"text {number}" for number, copy in enumerate(web.copies)}
+    web.canonicals = {copy: copy for copy in web.copies} if names_itself else {}
+    for _ in range(3):
+        web.crawl(after=30)
+        assert (web.there, web.held()) == (set(web.theirs), {})
+        assert not set(web.sink.documents) & set(web.copies)
+
+
+def test_pages_that_name_another_host_give_way_up_to_the_limit(web: TwoHosts) -> None:
+    """It may be a slip in a template; so a person is asked, and until then the documents stay."""
+    web.pages |= {copy: f"text {number}" for number, copy in enumerate(web.copies)}
+    web.crawl(after=30)
+    web.canonicals = dict(zip(web.theirs, web.copies, strict=True))
+    web.crawl(after=30)
+    assert (len(web.there), list(web.held().values())) == (PAGES - LIMIT, [Held.MANY] * (PAGES - LIMIT))
+    assert len(set(web.sink.documents) & set(web.copies)) == LIMIT
+    web.crawl(after=30)
+    assert len(web.there) == PAGES - LIMIT, "what is held does not go bit by bit with the next runs"
+    assert (web.approve(), web.there) == (PAGES - LIMIT, set())
+    web.crawl(after=30)
+    assert (web.there, set(web.copies) - set(web.sink.documents)) == (set(), set())
+
+
+def test_a_log_in_page_at_every_address(web: TwoHosts) -> None:
+    """A log-in page with status 200 at each address, and the pages again later."""
+    before = dict(web.pages)
+    web.pages |= dict.fromkeys(web.theirs, "please log in")
+    engine = web.crawl(after=30)
+    assert len(web.held()) == PAGES - LIMIT - 1, "one stands for those that have the text"
+    assert (len(web.there), engine.brakes.deleted) == (PAGES - LIMIT, LIMIT)
+    web.crawl(after=30)
+    assert len(web.held()) == PAGES - LIMIT - 1
+    web.pages = before
+    web.crawl(after=30)
+    assert (web.there, web.held()) == (set(web.theirs), {})
+
+
+def test_a_canonical_link_to_the_front_page_everywhere(web: TwoHosts) -> None:
+    web.canonicals = dict.fromkeys(web.theirs, HOME)
+    web.crawl(after=30)
+    assert (len(web.there), len(web.held())) == (PAGES - LIMIT, PAGES - LIMIT)
+    web.canonicals = {}
+    for url in web.theirs:
+        web.pages[url] = f"new {web.pages[url]}"
+    web.crawl(after=30)
+    assert (web.there, web.held()) == (set(web.theirs), {})
+
+
+def test_documents_displaced_by_others_count_too(web: TwoHosts) -> None:
+    """Pages of one host that appear again under a better address take its place; what is deleted beside that is held the sooner."""
+    shorter = [f"{HOME}{number}" for number in range(2)]
+    web.links[HOME] = [*web.theirs, *shorter]
+    web.pages |= {HOME: "home, with more links", **{url: f"text {number}" for number, url in enumerate(shorter)}}
+    web.crawl(after=30)
+    assert len(web.there) == PAGES - 2
+    for url in web.theirs[2:6]:
+        web.pages[url] = "text 9"
+    engine = web.crawl(after=30)
+    assert (engine.brakes.deleted, engine.brakes.withheld, len(web.there)) == (LIMIT, 1, PAGES - 2 - LIMIT)
+
+
+def test_changed_pages_are_not_held_where_nothing_is_lost(web: TwoHosts) -> None:
+    """However many there are."""
+    for url in web.theirs:
+        web.pages[url] = f"new {web.pages[url]}"
+    engine = web.crawl(after=30)
+    assert (web.there, web.held(), engine.brakes.deleted) == (set(web.theirs), {}, 0)
+    assert {web.sink.documents[url].text for url in web.theirs} == {f"new text {number}" for number in range(PAGES)}
+
+
+@pytest.mark.parametrize("missing_first", [False, True])
+def test_missing_pages_and_lost_documents_of_one_transaction_count_together(web: TwoHosts, *, missing_first: bool) -> None:
+    lost, missing = web.theirs[:4], web.theirs[4:]
+    if missing_first:
+        lost, missing = web.theirs[6:], web.theirs[:6]
+    web.pages |= dict.fromkeys(lost, "please log in")
+    for url in missing:
+        del web.pages[url]
+    engine = web.crawl(after=30)
+    assert (engine.brakes.deleted, len(web.there)) == (LIMIT, PAGES - LIMIT)
+
+
+def test_missing_pages_leave_up_to_the_limit_where_pages_only_changed(web: TwoHosts) -> None:
+    web.pages |= {url: f"new {web.pages[url]}" for url in web.theirs[:6]}
+    for url in web.theirs[6:8]:
+        del web.pages[url]
+    engine = web.crawl(after=30)
+    assert (engine.brakes.deleted, web.held()) == (2, {})

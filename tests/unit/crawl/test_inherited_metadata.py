@@ -1,0 +1,139 @@
+"""Fields that rules add to documents and that pages hand on: what a document gets, and when what was handed no longer holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from crawlspace.crawl.document_hash import document_mark
+from crawlspace.crawl.generation import generation
+from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by, fitting, lacks_fields, packed
+from crawlspace.decision import Actions
+from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, UrlState
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.urls import parse
+from tests.unit.crawl.test_engine_life import HOME, Web
+
+RED, BLUE = (Actions(fields=(("colour", colour),)) for colour in ("red", "blue"))
+NOTHING, WALL = Actions(), Actions(label="wall")
+
+ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
+    # what rules say of a URL, what was handed to it, the fields of its document
+    (NOTHING, None, {}),
+    (RED, None, {"colour": "red"}),
+    (WALL, None, {"source": "wall"}),
+    (NOTHING, '{"colour":"blue"}', {"colour": "blue"}),
+    (RED, '{"colour":"blue","size":"9"}', {"colour": "red", "size": "9"}),
+    (WALL, '{"source":"floor"}', {"source": "wall"}),
+    (Actions(label="wall", fields=(("source", "floor"),)), None, {"source": "wall"}),
+]
+
+
+@pytest.mark.parametrize(("said", "handed", "fields"), ADDED)
+def test_the_fields_of_a_document(said: Actions, handed: str | None, fields: dict[str, str]) -> None:
+    assert added_by(said, handed) == fields
+
+
+PACKED: list[tuple[dict[str, str], str | None]] = [
+    ({}, None),
+    ({"b": "ü", "a": "1"}, '{"b":"ü","a":"1"}'),
+    (added_by(RED, '{"a":"1","colour":"blue"}'), '{"colour":"red","a":"1"}'),  # what is said of the URL itself goes first
+]
+
+
+@pytest.mark.parametrize(("fields", "text"), PACKED, ids=["none", "in their order", "its own first"])
+def test_what_is_handed(fields: dict[str, str], text: str | None) -> None:
+    assert packed(fields.items()) == text
+
+
+MUCH = "x" * (MOST_HANDED - len('{"a":""}'))
+ROOM = "x" * (MOST_HANDED - len('{"a":"","b":"1"}'))
+
+FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
+    # fields, the names of those that are handed, of those that are left out
+    ({"a": MUCH}, ["a"], []),
+    ({"a": MUCH + "x"}, [], ["a"]),
+    ({"a": MUCH + "x", "b": "1"}, ["b"], ["a"]),
+    ({"a": MUCH, "b": "1"}, ["a"], ["b"]),
+    ({"a": ROOM, "b": "1"}, ["a", "b"], []),
+    ({"a": ROOM, "b": "12", "c": "2"}, ["a", "c"], ["b"]),
+    ({"a": ROOM, "b": "\n", "c": "2", "d": "3"}, ["a", "c"], ["b", "d"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "taken", "left_out"), FITTING)
+def test_of_too_many_fields_those_that_fit_are_handed(fields: dict[str, str], taken: list[str], left_out: list[str]) -> None:
+    handed = packed(fields.items())
+    assert handed is not None
+    assert fitting(handed) == (packed((name, fields[name]) for name in taken), left_out)
+
+
+LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
+    # the fields its document was stored with, what rules say now, what is handed to it now, whether it is to be fetched anyway
+    ({}, NOTHING, None, False),
+    ({}, WALL, None, True),
+    ({"colour": "red"}, RED, None, False),
+    ({"colour": "red"}, NOTHING, '{"colour":"red"}', False),
+    ({"colour": "red"}, BLUE, None, True),
+    ({"colour": "red"}, NOTHING, None, True),
+    ({}, NOTHING, '{"colour":"red"}', True),
+]
+
+
+@pytest.mark.parametrize(("stored", "said", "handed", "lacks"), LACKS)
+def test_a_document_with_other_fields_than_it_is_to_have(
+    stored: dict[str, str], said: Actions, handed: str | None, lacks: bool
+) -> None:
+    outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
+    mark = document_mark(outcome)
+    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, handed=handed)
+    assert lacks_fields(state, said) is lacks
+    assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
+
+
+ADD_RED, ADD_BLUE, LABEL, LAST = (
+    f'<Rule><Path val="/a"/>{action}</Rule>'
+    for action in ('<AddMeta name="c" value="red"/>', '<AddMeta name="c" value="blue"/>', '<Source name="s"/>', "<NoFollow/>")
+)
+ALONG, NOT_ALONG = True, False
+
+CHANGES = [
+    # rules and whether fields are handed along links, before and after; whether pages may hand something else now
+    (ADD_RED, ALONG, ADD_RED, ALONG, False),
+    (ADD_RED, ALONG, LAST + ADD_RED, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED + LAST, ALONG, True),
+    (ADD_RED, ALONG, ADD_BLUE, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED + LABEL, ALONG, True),
+    (ADD_RED, ALONG, ADD_RED, NOT_ALONG, True),
+    (ADD_RED, ALONG, "", ALONG, True),
+    ("", ALONG, ADD_RED, ALONG, True),
+    ("", ALONG, "", NOT_ALONG, False),
+    (LAST, ALONG, LAST, NOT_ALONG, False),
+]
+
+
+@pytest.mark.parametrize(("before", "along_before", "after", "along_after", "asks"), CHANGES)
+def test_what_was_handed_holds_and_each_page_is_asked_for_whole_where_it_may_hand_something_else(
+    tmp_path: Path, before: str, along_before: bool, after: str, along_after: bool, asks: bool
+) -> None:
+    store = MemoryStore(sinks=("embedded",))
+    web = Web(tmp_path, store)
+
+    def opened(rules: str, *, along: bool) -> int:
+        (tmp_path / "demo" / "rules.xml").write_text(f"<Rules>{rules}</Rules>")
+        web.settings = {"CRAWLSPACE_METADATA_ALONG_LINKS": along}
+        web.open()
+        return generation(store)
+
+    first = opened(before, along=along_before)
+    url = parse(f"{HOME}b")
+    store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, 2, handed='{"c":"x"}')], now=1)
+    second = opened(after, along=along_after)
+    state = store.get(url.text)
+    assert state is not None
+    assert state.handed == '{"c":"x"}'
+    assert (second > first) is asks
+    third = opened(after, along=along_after)
+    assert third == second

@@ -1,0 +1,325 @@
+"""Fields handed along links in whole crawls, over many days and changes of the rules: what the index shows, and what is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from crawlspace.admin.url_changes import Upkeep
+from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by
+from crawlspace.crawl.run import FetchPage
+from crawlspace.model import Held, Outcome, OutcomeKind
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Change, Store
+from tests.unit.crawl.test_engine_life import HOME, Web
+
+ONCE, TWICE = 1, 2
+
+
+def path(name: str) -> str:
+    return HOME + name
+
+
+class Linked(Web):
+    """Pages by name whose links, redirects and rules are set as names; the spider's part of rules.xml is done here."""
+
+    moved: dict[str, str]
+
+    def rules(self, **fields: str) -> None:
+        """Write a rules.xml by which pages of that path have a field of that text: `hub="dep=hub"`."""
+        written = "".join(
+            f'<Rule><Path val="/{name}"/><AddMeta name="{text.partition("=")[0]}" value="{text.partition("=")[2]}"/></Rule>'
+            for name, text in fields.items()
+        )
+        (self.folder / "demo" / "rules.xml").write_text(f"<Rules>{written}</Rules>")
+
+    def leads(self, **names: str) -> None:
+        """Set where pages lead: `home="x hub", hub="x"`."""
+        for name, to in names.items():
+            url = HOME if name == "home" else path(name)
+            self.links[url] = [HOME if other == "home" else path(other) for other in to.split()]
+            self.pages.setdefault(url, name)
+            for other in to.split():
+                self.pages.setdefault(path(other), other)
+
+    def work(self, engine: Engine) -> None:
+        self.engine = engine
+        super().work(engine)
+
+    def times(self) -> Counter[str]:
+        """How often each page was asked for in the last crawl."""
+        return Counter(url.removeprefix(HOME) for url, _ in self.asked)
+
+    def fields(self, name: str) -> dict[str, str]:
+        """What the index has of a page."""
+        return self.sink.documents[path(name)].fields
+
+    def have_due(self, *names: str) -> None:
+        states = [state for name in names if (state := self.store.get(path(name))) is not None]
+
+        self.store.revise([state.id for state in states], lambda state: Change(structs.replace(state, next_fetch=0)), now=0)
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        url = fetch.state.url
+        if url in self.moved:
+            return Outcome(fetch.state.id, url, OutcomeKind.REDIRECTED, 301, redirect_to=self.moved[url])
+        outcome = super()._answer(fetch)
+        if outcome.document is not None:
+            said = self.engine.discovery.recheck(fetch.state).said
+            outcome.hands = said.fields if self.engine.collection.metadata_along_links else ()
+            outcome.document.fields = outcome.added = added_by(said, fetch.state.handed)
+        return outcome
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Linked]:
+    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made = Linked(tmp_path, store)
+    made.moved = {}
+    yield made
+    store.close()
+
+
+def test_a_change_of_other_rules_takes_no_field_away(web: Linked) -> None:
+    web.leads(home="hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    assert web.fields("x") == {"dep": "hub"}
+    web.rules(hub="dep=hub", nowhere="a=b")
+    web.have_due("x")
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"x": ONCE}, {"dep": "hub"})
+    web.crawl(after=31)
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": ONCE}, {"dep": "hub"})
+
+
+CHANGES = [
+    # rules before and after; the fields of x after the next fetch of all
+    ("another value", {"hub": "dep=hub"}, {"hub": "dep=other"}, {"dep": "other"}),
+    ("the rule is removed", {"hub": "dep=hub"}, {}, {}),
+    ("a rule is added", {}, {"hub": "dep=hub"}, {"dep": "hub"}),
+    ("another field", {"hub": "dep=hub"}, {"hub": "of=hub"}, {"of": "hub"}),
+    ("one of its own in its place", {"hub": "dep=hub"}, {"hub": "dep=hub", "x": "dep=x"}, {"dep": "x"}),
+]
+
+
+@pytest.mark.parametrize("order", ["x first", "hub first"])
+@pytest.mark.parametrize(("title", "before", "after", "fields"), CHANGES, ids=[row[0] for row in CHANGES])
+def test_the_index_follows_a_change_of_the_rules_within_the_run_that_fetches_the_page_that_hands(
+    web: Linked, title: str, before: dict[str, str], after: dict[str, str], fields: dict[str, str], order: str
+) -> None:
+    web.leads(home="hub", hub="x")
+    web.rules(**before)
+    web.crawl()
+    web.rules(**after)
+    if order == "x first":
+        web.have_due("x")
+        web.crawl()
+        web.have_due("hub")
+        web.crawl()
+    else:
+        web.crawl(after=31)
+    assert web.fields("x") == fields
+    assert max(web.times().values()) <= TWICE
+    web.crawl(after=31)
+    assert (web.fields("x"), max(web.times().values())) == (fields, ONCE)
+
+
+def test_what_was_found_before_the_page_that_hands_is_fetched_again_in_the_first_crawl(web: Linked) -> None:
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": TWICE}, {"dep": "hub"})
+    web.crawl()
+    assert web.asked == []
+
+
+def test_of_two_pages_that_hand_different_fields_the_first_is_heard_however_often_they_are_fetched(web: Linked) -> None:
+    web.leads(home="x one two", one="x", two="x")
+    web.rules(one="dep=one", two="dep=two")
+    web.crawl()
+    assert (web.times()["x"], web.fields("x")) == (TWICE, {"dep": "one"})
+    for cycle, due in enumerate(("two", "one", "x two", "two one x", "one two")):
+        web.pages[path(due.split()[0])] = f"changed {cycle}"  # asked for whole, so that it hands anew
+        web.have_due(*due.split())
+        web.crawl()
+        assert (web.times(), web.fields("x")) == (dict.fromkeys(due.split(), ONCE), {"dep": "one"}), due
+
+
+def test_when_the_first_leads_there_no_more_the_other_is_heard_though_it_has_not_changed(web: Linked) -> None:
+    web.leads(home="x one two", one="x", two="x")
+    web.rules(one="dep=one", two="dep=two")
+    web.crawl()
+    web.leads(one="home")
+    web.pages[path("one")] = "leads elsewhere"
+    web.crawl(after=31)
+    assert web.fields("x") == {"dep": "two"}
+    assert max(web.times().values()) <= TWICE
+    web.leads(one="x")
+    for content in ("leads there again", "and again"):
+        web.pages[path("one")] = content
+        web.crawl(after=31)
+        assert (web.times()["x"], web.fields("x")) == (ONCE, {"dep": "two"})
+
+
+def test_what_a_page_has_handed_goes_with_it(web: Linked) -> None:
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.pages[path("hub")] = 404
+    web.crawl(after=31)
+    assert ("hub" in web.indexed, web.fields("x")) == (False, {})
+
+
+def test_what_a_page_has_handed_goes_when_the_rules_forbid_it(web: Linked) -> None:
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})
+    web.write(start=HOME)
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"hub": ONCE, "x": ONCE}, {"dep": "hub"})
+
+
+def test_what_a_page_has_handed_goes_when_its_deletion_by_rules_was_held_and_is_approved(web: Linked) -> None:
+    web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
+    web.crawl()
+    assert (web.held(), web.fields("x")) == ({"hub": Held.RULES}, {"dep": "hub"}), "as long as it is held, all stays"
+    Upkeep(web.store, clock=web.clock).approve()
+    web.crawl(after=1)
+    assert (web.times(), web.held(), web.fields("x"), "hub" in web.indexed) == ({"x": ONCE}, {}, {}, False)
+
+
+def test_what_a_page_has_handed_stays_when_its_deletion_by_rules_is_discarded(web: Linked) -> None:
+    web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
+    web.crawl()
+    Upkeep(web.store, clock=web.clock).discard()
+    web.write(start=HOME)
+    web.crawl()
+    assert (web.held(), web.fields("x"), "hub" in web.indexed) == ({}, {"dep": "hub"}, True)
+
+
+def test_what_a_page_has_handed_goes_when_it_is_forgotten(web: Linked) -> None:
+    web.leads(home="x hub", hub="x")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    web.leads(home="x")
+    web.pages[HOME] = "home without the hub"
+    hub = web.store.get(path("hub"))
+    assert hub is not None
+    Upkeep(web.store, clock=web.clock).forget([hub.id])
+    web.crawl(after=1)
+    assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})
+
+
+def test_pages_that_have_the_field_by_rules_of_their_own_are_fetched_once(web: Linked) -> None:
+    names = "sales1 sales2 hr1 hr2"
+    web.leads(home=names, sales1=names, sales2=names, hr1=names, hr2=names)
+    web.rules(sales="dep=sales", hr="dep=hr")
+    web.crawl()
+    assert web.times() == dict.fromkeys(["", *names.split()], ONCE)
+    assert {name: web.fields(name)["dep"] for name in names.split()} == dict(
+        zip(names.split(), ["sales"] * 2 + ["hr"] * 2, strict=True)
+    )
+
+
+def test_pages_whose_links_differ_at_each_fetch_do_not_keep_a_crawl_going(web: Linked) -> None:
+    names = [f"{kind}{number}" for kind in "ab" for number in range(10)]
+    fetches = count()
+
+    class Differing(dict[str, list[str]]):
+        def get(self, url: str, default: object = None) -> list[str]:
+            number = next(fetches)
+            return [path(name) for place, name in enumerate(names) if url == HOME or (number + place) % 3]
+
+    web.pages = {HOME: "home", **{path(name): name for name in names}}
+    web.links = Differing()
+    web.rules(a="a=1", b="b=1")
+    for after in (0, 31, 31):
+        web.crawl(after=after)
+        assert max(web.times().values()) <= TWICE
+        web.pages = {url: f"{content}." for url, content in web.pages.items()}
+
+
+ALONG: list[tuple[bool, dict[str, str], dict[str, str]]] = [
+    # CRAWLSPACE_METADATA_ALONG_LINKS, the fields of the page behind a link and two redirects, and of the page it links to
+    (True, {"dep": "hub", "old": "yes", "first": "1"}, {}),
+    (False, {"old": "yes", "first": "1"}, {}),
+]
+
+
+@pytest.mark.parametrize(("along_links", "fields", "further"), ALONG)
+def test_redirects_hand_on_what_they_were_handed(
+    web: Linked, along_links: bool, fields: dict[str, str], further: dict[str, str]
+) -> None:
+    web.settings = {"CRAWLSPACE_METADATA_ALONG_LINKS": along_links}
+    web.leads(home="hub", hub="r1", x="further")
+    web.moved = {path("r1"): path("r2"), path("r2"): path("x")}
+    web.rules(hub="dep=hub", r="old=yes", r1="first=1")
+    web.crawl()
+    assert (web.fields("x"), web.fields("further")) == (fields, further)
+    web.rules(hub="dep=hub", r="old=no", r1="first=1")
+    web.crawl(after=31)
+    assert web.fields("x") == {**fields, "old": "no"}
+
+
+def test_a_circle_of_redirects_comes_to_an_end(web: Linked) -> None:
+    web.leads(home="r1 r2 r3")
+    web.moved = {path("r1"): path("r2"), path("r2"): path("r3"), path("r3"): path("r1")}
+    much = "x" * (MOST_HANDED * 2 // 5)
+    web.rules(r1=f"a={much}1", r2=f"b={much}2", r3=f"c={much}3")
+    web.crawl()
+    assert max(web.times().values()) <= TWICE
+
+
+def test_of_too_many_fields_those_that_fit_are_handed_and_it_is_said_once(web: Linked, caplog: pytest.LogCaptureFixture) -> None:
+    web.leads(home="hub hub2 r", hub="x", hub2="y")
+    web.moved = {path("r"): path("z")}
+    web.pages[path("z")] = "z"
+    much = "x" * MOST_HANDED
+    web.rules(hub=f"much={much}")
+    rules = (web.folder / "demo" / "rules.xml").read_text()
+    both = rules.replace('<AddMeta name="much"', '<AddMeta name="dep" value="hub"/><AddMeta name="much"')
+    also = '<Rule><Path val="/r"/><AddMeta name="dep" value="r"/><AddMeta name="a" value="{}"/></Rule></Rules>'
+    (web.folder / "demo" / "rules.xml").write_text(both.replace("</Rules>", also.format(much)))
+    with caplog.at_level(logging.WARNING, logger="crawlspace.crawl.discovery"):
+        web.crawl()
+    said = [record.getMessage() for record in caplog.records if record.name == "crawlspace.crawl.discovery"]
+    assert web.fields("hub") == {"dep": "hub", "much": much}
+    assert [web.fields(name) for name in "xyz"] == [{"dep": "hub"}, {"dep": "hub"}, {"dep": "r"}]
+    assert len(said) == 1
+    assert said[0].startswith((f"{path('hub')} ", f"{path('r')} "))
+    assert "documents lack" in said[0]
+
+
+def test_a_page_at_the_depth_limit_passes_metadata_on_to_what_is_known(web: Linked) -> None:
+    web.settings["DEPTH_LIMIT"] = 1
+    web.leads(home="x hub", hub="x beyond")
+    web.rules(hub="dep=hub")
+    web.crawl()
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": TWICE}, {"dep": "hub"})
+    assert web.store.get(path("beyond")) is None
+    web.crawl(after=31)
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": ONCE}, {"dep": "hub"})
+    web.leads(hub="beyond")
+    web.pages[path("hub")] = "leads there no more"
+    web.crawl(after=31)
+    assert web.fields("x") == {}

@@ -1,0 +1,112 @@
+"""What an outcome tells of its site: whether the site failed, or answered, or nothing at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from msgspec import structs
+
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.outcomes import Brakes, site_failed
+from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.site_health import Health
+
+NEW = UrlState(1, 7, "http://a.example/", "a.example:80")
+DAY = 86_400
+POLICY = RecrawlPolicy(refresh_min_s=DAY, refresh_max_s=30 * DAY, retry_times=0, retry_wait_s=5, max_temporary_errors=5)
+DOCUMENT, UNCHANGED, GONE, FAILED, EXCLUDED = (
+    OutcomeKind.DOCUMENT,
+    OutcomeKind.UNCHANGED,
+    OutcomeKind.GONE,
+    OutcomeKind.FAILED,
+    OutcomeKind.EXCLUDED,
+)
+ANSWERED, ILL, NOTHING = False, True, None
+
+TABLE: list[tuple[OutcomeKind, int, bool, bool | None]] = [
+    # kind, status,                 may be the host's, what it tells of the site
+    (DOCUMENT,  200,                      False, ANSWERED),
+    (UNCHANGED, 304,                      False, ANSWERED),
+    (GONE,      404,                      False, ANSWERED),
+    (GONE,      403,                      False, ANSWERED),
+    (EXCLUDED,  Status.NOINDEX,           False, ANSWERED),
+    (EXCLUDED,  Status.WRONG_TYPE,        False, ANSWERED),
+    (GONE,      500,                      True,  ILL),
+    (GONE,      503,                      True,  ILL),
+    (FAILED,    429,                      False, ILL),
+    (FAILED,    Status.TIMEOUT,           True,  ILL),
+    (FAILED,    Status.CONNECT_ERROR,     True,  ILL),
+    (GONE,      Status.NO_SUCH_HOST,      True,  ILL),
+    # never asked
+    (EXCLUDED,  Status.ROBOTS_FORBIDDEN,  False, NOTHING),
+    (EXCLUDED,  Status.EXCLUDED,          False, NOTHING),
+    (EXCLUDED,  Status.EXCLUDED_HERE,     False, NOTHING),
+    (EXCLUDED,  Status.PORT_OR_SCHEME,    False, NOTHING),
+    # a spider's own parsing, a pipeline or we are to blame
+    (FAILED,    Status.UNEXPECTED,        True,  NOTHING),
+    (EXCLUDED,  Status.UNEXPECTED,        False, NOTHING),
+    # numbers of ours that a site has answered with
+    (GONE,      Status.UNEXPECTED,        True,  ILL),
+    (GONE,      Status.ROBOTS_FORBIDDEN,  True,  ILL),
+]  # fmt: skip
+
+
+def brakes_of_a_run() -> Brakes:
+    return Brakes(MemoryStore(), clock=FakeClock(), brake=Brake(100, 100))
+
+
+@pytest.mark.parametrize(("kind", "status", "host_failure", "failed"), TABLE)
+def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool) -> None:
+    outcome = Outcome(NEW.id, NEW.url, kind, status, host_failure=host_failure)
+    assert site_failed(outcome) is failed
+    brakes = brakes_of_a_run()
+    brakes.follow(NEW, outcome, policy=POLICY)
+    expected = Health().after(failed=bool(failed) or status == 403, missing=status == 404, window=POLICY.host_fetches)
+    assert brakes.take_changed() == ({} if failed is None else {NEW.site: expected})
+
+
+def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
+    """The one must not be taken for the answer of a healthy site that confirms the deletion of the other."""
+    brakes = brakes_of_a_run()
+    page = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
+    pages = [structs.replace(page, id=number) for number in range(3)]
+    for _ in range(3 * POLICY.max_temporary_errors):
+        for number, state in enumerate(pages):
+            broken = Outcome(state.id, state.url, FAILED, Status.UNEXPECTED, host_failure=True)
+            transition = brakes.follow(state, broken, policy=POLICY)
+            assert (transition.order, transition.forget) == (None, False)
+            pages[number] = transition.state
+
+
+def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
+    """The only page of a site fails, then is as it was but for a header, and fails again: nothing else has answered in between."""
+    brakes = brakes_of_a_run()
+    policy = replace(POLICY, retry_times=2)
+    state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
+    broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
+    for _ in range(3):
+        state = brakes.follow(state, broken, policy=policy).state
+    assert state.held is Held.HOST
+    unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
+    forgotten = []
+    for outcome in (unchanged, broken, broken):
+        transition = brakes.follow(state, outcome, policy=policy)
+        state = transition.state
+        forgotten.append(transition.forget)
+    assert (forgotten, state.held) == ([False] * 3, Held.HOST)
+
+
+def test_a_page_asked_for_whole_after_a_304_counts_for_its_site_if_that_fails() -> None:
+    brakes = brakes_of_a_run()
+    policy = replace(POLICY, retry_times=2)
+    state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
+    unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
+    broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
+    for outcome in (unchanged, broken, broken):
+        state = brakes.follow(state, outcome, policy=policy).state
+    expected = Health().after(window=policy.host_fetches).after(failed=True, window=policy.host_fetches)
+    assert brakes.take_changed() == {NEW.site: expected}, "the second failure is that of a retry"

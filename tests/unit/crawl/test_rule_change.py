@@ -1,0 +1,443 @@
+"""What a change of the rules makes of known URLs: told beforehand, made or held, and the same after a kill at any point."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from msgspec import structs
+
+from crawlspace.crawl import rule_change as module
+from crawlspace.crawl.generation import generation, set_generation
+from crawlspace.crawl.plan import OTHERS, Plan
+from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
+from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.store import Change, Effects, Reclassified
+from crawlspace.urls import parse
+
+NOW = 1_750_000_000
+LATER = NOW + 1_000
+OPEN, SHUT = Brake(100, 1_000), Brake(0, 0)
+
+RULES = """\
+allow domain www.example.com
+forbid domain *.example.com
+forbid prefix http://www.example.com/private/
+"""
+GLOBAL = "allow domain sales.example.com"
+
+IN, PRIVATE = "http://www.example.com/", "http://www.example.com/private/"
+SALES, LOST = "http://sales.example.com/", "http://lost.example.com/"
+
+PENDING = (State.PENDING, None, False, None, None)
+DOCUMENT = (State.DONE, 200, True, None, NOW + 500)
+DUPLICATE = (State.DONE, 200, False, None, NOW + 500)
+MISSING = (State.GONE, 404, False, None, NOW + 500)
+FAILING = (State.FAILED, 503, True, Held.HOST, NOW + 500)
+HELD = (State.DONE, 200, True, Held.RULES, None)
+ASLEEP = (State.DONE, 200, True, None, None)
+OUT = (State.EXCLUDED, 760, False, None, None)
+ELSEWHERE = (State.EXCLUDED, 761, False, None, None)
+BACK = (State.DONE, 200, True, None, LATER)
+
+Row = tuple[State, int | None, bool, Held | None, int | None]  # state, status, indexed, held, next fetch
+
+ROWS: list[tuple[str, Row, str, Row, Row]] = [
+    # URL, as it is known, what the plan counts it as, after, after if the brake allows nothing
+    (IN, PENDING, "", PENDING, PENDING),
+    (IN, DOCUMENT, "", DOCUMENT, DOCUMENT),
+    (IN, FAILING, "", FAILING, FAILING),
+    (IN, OUT, "returned", PENDING, PENDING),
+    (IN, ELSEWHERE, "returned", PENDING, PENDING),
+    (IN, HELD, "returned", BACK, BACK),
+    (IN, ASLEEP, "returned", BACK, BACK),
+    (PRIVATE, PENDING, "excluded", OUT, OUT),
+    (PRIVATE, DOCUMENT, "excluded deletions", OUT, HELD),
+    (PRIVATE, DUPLICATE, "excluded", OUT, OUT),
+    (PRIVATE, MISSING, "excluded", OUT, OUT),
+    (PRIVATE, FAILING, "excluded deletions", OUT, (State.FAILED, 503, True, Held.RULES, None)),
+    (PRIVATE, HELD, "excluded deletions", OUT, HELD),
+    (PRIVATE, ASLEEP, "excluded deletions", OUT, HELD),
+    (PRIVATE, OUT, "", OUT, OUT),
+    (PRIVATE, ELSEWHERE, "excluded", OUT, OUT),
+    (SALES, PENDING, "kept", ELSEWHERE, ELSEWHERE),
+    (SALES, DOCUMENT, "kept", ELSEWHERE, ELSEWHERE),
+    (SALES, DUPLICATE, "kept", ELSEWHERE, ELSEWHERE),
+    (SALES, HELD, "kept", ELSEWHERE, ELSEWHERE),
+    (SALES, OUT, "kept", ELSEWHERE, ELSEWHERE),
+    (SALES, ELSEWHERE, "", ELSEWHERE, ELSEWHERE),
+    (LOST, DOCUMENT, "excluded deletions", OUT, HELD),
+]
+
+
+@pytest.mark.parametrize("brake", [OPEN, SHUT], ids=["open", "shut"])
+@pytest.mark.parametrize("url,before,counted,after,after_held", ROWS)
+def test_one_known_url(url: str, before: Row, counted: str, after: Row, after_held: Row, brake: Brake) -> None:
+    store = known((url, before))
+    foretold = plan(store, verdicts(), hash="new", brake=brake)
+    done = reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    assert done == foretold
+    assert " ".join(kind for kind in ("excluded", "kept", "returned", "deletions") if getattr(foretold, kind)) == counted
+    assert foretold.held == (foretold.deletions if brake is SHUT else 0)
+    assert row(store, url) == (after_held if brake is SHUT else after)
+    if get(store, url).state in (State.PENDING, State.DONE) and counted == "returned":
+        assert get(store, url).rules == 0
+    deleted = [(order.op, order.url) for order in store.orders("index", 9, now=NOW) if url == order.url]
+    assert deleted == ([("delete", url)] if "deletions" in counted and brake is OPEN else [])
+
+
+def test_nothing_is_done_when_the_rules_are_as_they_were() -> None:
+    store = known((PRIVATE, DOCUMENT), (IN, OUT))
+    store.set_meta(RULES_HASH, "same")
+    store.writes_left = 0
+    assert reconcile(store, verdicts(), hash="same", brake=OPEN, now=NOW) is None
+    assert plan(store, verdicts(), hash="same", brake=OPEN) == Plan(False, 3, 2, 0, 0, 0, 0, 0, {}, {}, {})
+
+
+def test_a_new_collection_only_notes_its_rules() -> None:
+    store = Mortal()
+    assert reconcile(store, verdicts(), hash="new", brake=OPEN, now=NOW) is None
+    assert metas(store) == ("new", None, 1)
+
+
+def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 3)
+    store = everything()
+    store.writes_left = 0
+    found = plan(store, verdicts(), hash="new", brake=SHUT)
+    assert content(store) == content(everything())
+    assert json.loads(json.dumps(found.as_json())) == {
+        "changed": True,
+        "known": 17,
+        "indexed": 8,
+        "excluded": 6,
+        "kept": 3,
+        "returned": 3,
+        "unindexed": 0,
+        "deletions": 3,
+        "held": 3,
+        "by_rule": {
+            "crawl.rules:2": {"excluded": 2, "kept": 3, "deletions": 1},
+            "crawl.rules:3": {"excluded": 3, "deletions": 1},
+            "extension": {"excluded": 1, "deletions": 1},
+        },
+        "by_host": {
+            "www.example.com": {"excluded": 4, "returned": 3, "deletions": 2},
+            "sales.example.com": {"kept": 3},
+            "lost.example.com": {"excluded": 2, "deletions": 1},
+        },
+        "examples": {
+            "excluded": [f"{PRIVATE}1", f"{PRIVATE}2", f"{PRIVATE}3", f"{LOST}1", f"{LOST}2"],
+            "kept": [f"{SALES}1", f"{SALES}2", f"{SALES}3"],
+            "returned": [f"{IN}3", f"{IN}4", f"{IN}5"],
+            "deletions": [f"{PRIVATE}1", f"{LOST}1", f"{IN}a.zip"],
+        },
+    }
+
+
+def test_of_many_hosts_the_largest_are_told() -> None:
+    urls = [f"http://h{host:02}.example.com/{n}" for host in range(30) for n in range(1 if host < 10 else 3)]
+    found = plan(known(*((url, PENDING) for url in urls)), verdicts(), hash="new", brake=OPEN)
+    assert list(found.by_host) == [f"h{host}.example.com" for host in range(10, 30)] + [OTHERS]
+    assert found.by_host["h10.example.com"] == {"excluded": 3}
+    assert found.by_host[OTHERS] == {"excluded": 10}
+
+
+BRAKES = [
+    # percent, count, how many of three deletions are held, among eight documents
+    (10, 100, 0),
+    (37, 0, 3),
+    (38, 0, 0),
+    (37, 2, 3),
+    (37, 3, 0),
+    (0, 0, 3),
+]
+
+
+@pytest.mark.parametrize("percent,count,held", BRAKES)
+def test_all_deletions_are_held_or_none(percent: int, count: int, held: int) -> None:
+    store = everything()
+    done = reconcile(store, verdicts(), hash="new", brake=Brake(percent, count), now=LATER)
+    assert done is not None
+    assert (done.deletions, done.held) == (3, held)
+    assert store.counts().held == held + 1  # one was held before, for its host's sake
+    deletes = [order for order in store.orders("index", 99, now=NOW) if order.op == "delete"]
+    assert len(deletes) == 3 - held
+
+
+@pytest.mark.parametrize("brake", [OPEN, SHUT])
+def test_documents_sent_in_place_of_equal_ones_that_leave_are_counted(brake: Brake) -> None:
+    store = known((f"{PRIVATE}1", DOCUMENT), (f"{IN}a/copy/of/it", DOCUMENT), alike=True)
+    done = reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    assert done is not None
+    assert (done.deletions, done.pushed) == (1, 1)
+    assert [order.url for order in store.orders("index", 99, now=NOW) if order.op == "push"] == [f"{IN}a/copy/of/it"]
+
+
+def test_held_deletions_are_counted_again_with_the_next_change() -> None:
+    store = everything()
+    reconcile(store, verdicts(), hash="new", brake=SHUT, now=LATER)
+    assert plan(store, verdicts(), hash="newer", brake=OPEN).deletions == 3
+    reconcile(store, verdicts(), hash="newer", brake=OPEN, now=LATER)
+    assert row(store, f"{PRIVATE}1") == OUT
+
+
+def test_the_first_urls_of_a_host_stay() -> None:
+    store = known(*((f"{IN}{n}", DOCUMENT) for n in range(5)))  # and one before them
+    limited = Verdicts(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
+    for _ in range(2):
+        found = plan(store, limited, hash="new", brake=OPEN)
+        assert (found.by_rule, found.examples["excluded"]) == (
+            {"urls_per_host": {"excluded": 2, "deletions": 2}},
+            [f"{IN}3", f"{IN}4"],
+        )
+
+
+GROUPS = [
+    # a page, what has the same content, and where there are orders then
+    (f"{PRIVATE}1", [f"{PRIVATE}22", f"{SALES}a-longer-path"], [("delete", f"{PRIVATE}1")]),
+    (f"{SALES}1", [f"{SALES}22"], []),
+    (f"{PRIVATE}1", [f"{IN}a-longer-path"], [("delete", f"{PRIVATE}1"), ("push", f"{IN}a-longer-path")]),
+]
+
+
+@pytest.mark.parametrize("url,duplicates,orders", GROUPS)
+def test_what_goes_too_is_not_pushed_first(
+    url: str, duplicates: list[str], orders: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 1)
+    store = known((url, DOCUMENT), *((duplicate, DUPLICATE) for duplicate in duplicates), alike=True)
+    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == orders
+
+
+def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_one_has_gone_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shorter path stays here; the other one stands for the group because a third one names it, and is taken over with that one."""
+    monkeypatch.setattr(module, "_BATCH", 1)
+    store = known((f"{SALES}333", DUPLICATE), (f"{IN}1", DUPLICATE), (f"{SALES}22", DOCUMENT), alike=True)
+    named = get(store, f"{SALES}22").key
+    store.record([Change(structs.replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)
+    assert get(store, f"{SALES}22").indexed
+    store.acknowledge("index", store.orders("index", 9, now=NOW))
+    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == [("push", f"{IN}1")]
+
+
+# --- killed --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("brake", [OPEN, SHUT], ids=["open", "shut"])
+@pytest.mark.parametrize("lost", [True, False], ids=["before the write", "after it"])
+def test_a_kill_at_any_point_changes_nothing_of_the_end(brake: Brake, lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    whole = everything()
+    reconcile(whole, verdicts(), hash="new", brake=brake, now=LATER)
+    assert metas(whole) == ("new", "", 2)
+    assert len(whole.log) > 8
+    for writes in range(len(whole.log)):
+        store = everything()
+        kill(store, writes, brake=brake, lost=lost)
+        assert plan(store, verdicts(), hash="new", brake=brake).changed is (metas(store)[:2] != ("new", ""))
+        reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+        assert content(store) == content(whole), f"killed at write {writes}"
+        assert reconcile(store, verdicts(), hash="new", brake=brake, now=LATER) is None
+
+
+def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
+    store = everything()
+    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    assert store.log.index("rules_generation") < store.log.index("reclassify")
+    assert store.log[0] == RECONCILING
+    assert store.log[-2:] == [RULES_HASH, RECONCILING]
+
+
+def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three deletions were too many; the two that are left would not be."""
+    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    brake = Brake(0, 2)
+    store = everything()
+    kill(
+        store, 2 + 9 + 1, brake=brake
+    )  # after the metas, what is left to others, has nothing in the index or returns, and one deletion
+    assert store.counts().held == 1 + 1
+    store.record([Change(get(store, f"{PRIVATE}1"), forget=True)], now=NOW)
+    found = plan(store, verdicts(), hash="new", brake=brake)
+    assert (found.deletions, found.held) == (2, 2)
+    reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    assert store.counts().held == 1 + 2
+
+
+@pytest.mark.parametrize("back", [True, False], ids=["back to the old rules", "to others"])
+def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    store = everything()
+    store.set_meta(RULES_HASH, "old")
+    kill(store, 2 + 9 + 1, brake=SHUT)
+    other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
+    assert plan(store, verdicts(rules), hash=other, brake=OPEN).changed
+    reconcile(store, verdicts(rules), hash=other, brake=OPEN, now=LATER)
+    assert metas(store) == (other, "", 3)
+    assert row(store, f"{PRIVATE}1")[2:4] == (True, None)
+
+
+def test_a_generation_made_meanwhile_is_not_taken_back() -> None:
+    store = everything()
+    kill(store, 3, brake=OPEN)
+    set_generation(store, 7)
+    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    assert metas(store) == ("new", "", 7)
+
+
+HASHES = [
+    # rules, global rules, what else counts, whether it is the same as of RULES and GLOBAL
+    (RULES, GLOBAL, "", True),
+    (f"# a comment\n\n{RULES.replace('allow', 'ALLOW')}", f"\n{GLOBAL}  ", "", True),
+    (RULES, GLOBAL, "links", False),
+    (RULES, None, "", False),
+    (RULES, "", "", False),
+    (RULES, GLOBAL.replace("sales", "Sales"), "", False),
+    (RULES, GLOBAL.replace("allow", "forbid"), "", False),
+    (RULES, f"{GLOBAL}\nallow domain *", "", False),
+    (RULES.replace("private", "secret"), GLOBAL, "", False),
+]
+
+
+@pytest.mark.parametrize("rules,global_rules,beside,same", HASHES)
+def test_the_hash_differs_where_a_verdict_could(rules: str, global_rules: str | None, beside: str, same: bool) -> None:
+    def hashed(rules: str, global_rules: str | None, beside: str) -> str:
+        shared = None if global_rules is None else CrawlRules(parse_global_rules(global_rules, file="global.rules"))
+        return rules_hash(CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), []), shared, beside)
+
+    assert (hashed(rules, global_rules, beside) == hashed(RULES, GLOBAL, "")) is same
+
+
+class Killed(Exception):
+    """The process dies."""
+
+
+class Mortal(MemoryStore):
+    """Dies at a write: before it, or once it is made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes_left: int | None = None
+        self.last_write_is_lost = True
+        self.log: list[str] = []
+
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
+        with self._writing("reclassify"):
+            return super().reclassify(found, now=now)
+
+    def set_meta(self, name: str, value: str) -> None:
+        with self._writing(name):
+            super().set_meta(name, value)
+
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        if self.writes_left == 0 and self.last_write_is_lost:
+            raise Killed
+        self.log.append(what)
+        yield
+        if self.writes_left == 0:
+            raise Killed
+        if self.writes_left is not None:
+            self.writes_left -= 1
+
+
+def kill(store: Mortal, writes: int, *, brake: Brake, lost: bool = True) -> None:
+    """Kill a change of the rules at the write after so many."""
+    store.writes_left, store.last_write_is_lost = writes, lost
+    with pytest.raises(Killed):
+        reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    store.writes_left = None
+
+
+def verdicts(rules: str = RULES) -> Verdicts:
+    space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
+    return Verdicts(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
+
+
+def everything() -> Mortal:
+    """A store with URLs of all kinds."""
+    kinds = {
+        IN: (PENDING, DOCUMENT, OUT, ELSEWHERE, ASLEEP, FAILING),
+        PRIVATE: (DOCUMENT, PENDING, ELSEWHERE, OUT),
+        SALES: (DOCUMENT, PENDING, OUT),
+        LOST: (DOCUMENT, ELSEWHERE),
+    }
+    rows = [(f"{prefix}{number}", row) for prefix, rows in kinds.items() for number, row in enumerate(rows, 1)]
+    return known(*rows, (f"{IN}a.zip", DOCUMENT))
+
+
+def known(*rows: tuple[str, Row], alike: bool = False) -> Mortal:
+    """A store with these URLs, each with a document of its own or all `alike`; what they duplicate stands before them."""
+    store = Mortal()
+    discover(store, "http://www.example.com/forgotten")
+    store.record([Change(get(store, "http://www.example.com/forgotten"), forget=True)], now=NOW)
+    original = "http://www.example.com/o"
+    if not alike:
+        rows = ((original, DOCUMENT), *rows)
+    for url, (state, status, indexed, held, due) in rows:
+        discover(store, url)
+        change = Change(structs.replace(get(store, url), state=state, status=status, held=held, next_fetch=due, rules=1))
+        if indexed or (state, status) == (State.DONE, 200):
+            own = url if indexed and not alike else original
+            change.state.checksum = own.encode()[-16:].rjust(16)
+            change.document = Document(url, title="A title", text=own)
+        store.record([change], now=NOW)
+    store.acknowledge("index", store.orders("index", 99, now=NOW))
+    store.log.clear()
+    return store
+
+
+def discover(store: MemoryStore, url: str) -> None:
+    parsed = parse(url)
+    store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX, 0, 0, 0, len(parsed.path))], now=NOW)
+
+
+def get(store: MemoryStore, url: str) -> UrlState:
+    state = store.get(url)
+    assert state is not None
+    return state
+
+
+def row(store: MemoryStore, url: str) -> Row:
+    state = get(store, url)
+    return (state.state, state.status, state.indexed, state.held, state.next_fetch)
+
+
+def metas(store: MemoryStore) -> tuple[str | None, str | None, int]:
+    return (store.get_meta(RULES_HASH), store.get_meta(RECONCILING), generation(store))
+
+
+def content(store: MemoryStore) -> tuple[list[UrlState], list[tuple[str, str]], object]:
+    orders = sorted((order.op.value, order.url) for order in store.orders("index", 99, now=NOW))
+    return list(store.urls()), orders, metas(store)
+
+
+@pytest.mark.parametrize(
+    ("known", "deletions", "held", "sentence"),
+    [
+        (1, 0, 0, "of 1 known URL 1 excluded (760)"),
+        (2_000, 1, 0, "of 2,000 known URLs 1 excluded (760), 1 document leaves the index"),
+        (2_000, 1_500, 0, "of 2,000 known URLs 1,500 excluded (760), 1,500 documents leave the index"),
+        (2, 1, 1, "of 2 known URLs 1 excluded (760), 1 document held in the index"),
+    ],
+)
+def test_the_sentence_of_a_plan(known: int, deletions: int, held: int, sentence: str) -> None:
+    found = Plan(True, known, known, max(1, deletions), 0, 0, deletions, held, {}, {}, {})
+    assert found.sentence() == sentence

@@ -1,0 +1,74 @@
+"""When a crawl that came to its end exits with 1, and what its summary says first."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from crawlspace.crawl.run import Progress
+from crawlspace.crawl.run_result import Run, faults_of
+
+A, B = "a.example:80", "b.example:80"
+REFUSED = "connection refused"
+ROWS = [
+    # by status, documents, errors, sites without an answer, those with documents    what the summary says first
+    ("all is well", {200: 3, 404: 1}, 3, 1, {}, (), []),
+    ("nothing was due", {}, 0, 0, {}, (), []),
+    ("unchanged pages", {304: 2}, 0, 0, {}, (), []),
+    ("redirects only", {301: 2}, 0, 0, {}, (), []),
+    ("another site is down", {200: 1}, 1, 0, {B: REFUSED}, (B,), []),
+    ("the start site is down", {}, 0, 0, {A: REFUSED}, (A,), [f"no start site could be reached: {A} ({REFUSED})"]),
+    ("it has failed page by page", {612: 4}, 0, 4, {A: REFUSED}, (), [f"no start site could be reached: {A} ({REFUSED})"]),
+    ("only another site was due", {}, 0, 0, {B: REFUSED}, (B,), [f"nothing could be fetched: {B} ({REFUSED})"]),
+    ("a dead link was due", {}, 0, 0, {B: REFUSED}, (), []),
+    ("robots.txt keeps out of what is indexed", {740: 2}, 0, 0, {}, (), []),
+    ("all pages answer errors", {500: 2, 404: 1}, 0, 3, {}, (), ["every page of the run failed: 1 × 404, 2 × 500"]),
+    ("the site refuses everything", {403: 20}, 0, 20, {}, (), ["every page of the run failed: 20 × 403"]),
+    ("own code", {699: 4}, 0, 4, {}, (), ["every page that was parsed ended in an unexpected error (699), see the log"]),
+    (
+        "own code, and a dead link",
+        {699: 4, 404: 1},
+        0,
+        5,
+        {},
+        (),
+        ["every page that was parsed ended in an unexpected error (699), see the log"],
+    ),
+    ("own code fails on one page", {699: 1, 200: 5}, 5, 1, {}, (), []),
+    ("own code keeps all others out", {699: 1, 2004: 5}, 0, 1, {}, (), []),
+]
+
+
+@pytest.mark.parametrize(
+    ("by_status", "documents", "errors", "unreachable", "with_documents", "faults"),
+    [row[1:] for row in ROWS],
+    ids=[row[0] for row in ROWS],
+)
+def test_faults(
+    by_status: dict[int, int],
+    documents: int,
+    errors: int,
+    unreachable: dict[str, str],
+    with_documents: tuple[str, ...],
+    faults: list[str],
+) -> None:
+    fetched = sum(count for code, count in by_status.items() if code != 740)
+    progress = Progress(fetched=fetched, documents=documents, errors=errors, by_status=Counter(by_status))
+    assert (
+        faults_of(Run(progress, start_sites={A}, unreachable=unreachable, with_documents=with_documents, has_documents=True))
+        == faults
+    )
+
+
+def test_a_first_crawl_that_robots_txt_keeps_out_of_everything() -> None:
+    run = Run(Progress(by_status=Counter({740: 1})), start_sites={A}, unreachable={}, with_documents=(), has_documents=False)
+    assert faults_of(run) == ["nothing could be fetched: robots.txt forbids all that was to be"]
+
+
+def test_of_many_sites_three_are_named() -> None:
+    sites = {f"{n}.example:80": REFUSED for n in range(5)}
+    (fault,) = faults_of(Run(Progress(), start_sites=set(sites), unreachable=sites, with_documents=(), has_documents=False))
+    assert fault == (
+        f"no start site could be reached: 0.example:80 ({REFUSED}), 1.example:80 ({REFUSED}), 2.example:80 ({REFUSED}) and 2 more"
+    )

@@ -1,0 +1,70 @@
+"""How fast a site may be asked: its settings, the time of the week, and its robots.txt, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.site_delays import SitePaces
+from crawlspace.frontier.site_queue import Pace
+from tests.unit.config.test_collection import settings as all_settings
+
+MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC
+HOUR = 3600.0
+
+
+class _Asked:
+    """What robots.txt asks for."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._delay_s = delay_s
+
+    def delay_of(self, site: str, scheme: str) -> float:
+        return self._delay_s if (site, scheme) == ("a:80", "http") else 0.0
+
+
+WORK = {"CRAWLSPACE_VARIABLE_DELAY": {"Mon-Fri 09:00-17:00": 20}, "CRAWLSPACE_TIMEZONE": "UTC"}
+NIGHT = {"CRAWLSPACE_VARIABLE_DELAY": {"Mon-Fri 09:00-17:00": "suspend"}, "CRAWLSPACE_TIMEZONE": "UTC"}
+FAST = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
+OWN_20 = {"CRAWLSPACE_SITES": {"a": {"delay": 20, "concurrency": 4}}}
+
+PACES: list[tuple[Mapping[str, object], float, float, Pace]] = [
+    # settings, hours after Monday 8:00, seconds that robots.txt asks for; pace
+    ({"DOWNLOAD_DELAY": 2}, 0, 0.0, Pace(2.0, 1)),
+    (FAST, 0, 0.0, Pace(0.0, 4)),
+    (FAST, 0, 5.0, Pace(5.0, 1)),
+    ({"DOWNLOAD_DELAY": 7}, 0, 5.0, Pace(7.0, 1)),
+    ({**FAST, "ROBOTSTXT_OBEY": False}, 0, 5.0, Pace(0.0, 4)),
+    ({**FAST, **WORK}, 0, 0.0, Pace(0.0, 4)),
+    ({**FAST, **WORK}, 1, 0.0, Pace(20.0, 1)),
+    ({**FAST, **WORK}, 1, 30.0, Pace(30.0, 1)),
+    ({**WORK, **OWN_20}, 1, 0.0, Pace(20.0, 4)),  # its own delay, which happens to be as long
+    ({**FAST, **NIGHT}, 1, 0.0, Pace(0.0, 4, suspended=True)),
+    ({**FAST, **NIGHT}, 9, 0.0, Pace(0.0, 4)),
+]
+
+
+def paces(folder: Path, settings: Mapping[str, object], clock: FakeClock, asked: float = 0.0) -> SitePaces:
+    (folder / "demo").mkdir()
+    (folder / "demo" / "start_urls.txt").write_text("http://a/\n", encoding="utf-8")
+    (folder / "demo" / "crawl.rules").write_text("allow domain a\nforbid domain *\n", encoding="utf-8")
+    return SitePaces(load_collection("demo", all_settings(folder, **settings)), clock, _Asked(asked))
+
+
+@pytest.mark.parametrize(("settings", "hours", "asked", "pace"), PACES)
+def test_pace(tmp_path: Path, settings: Mapping[str, object], hours: float, asked: float, pace: Pace) -> None:
+    assert paces(tmp_path, settings, FakeClock(MONDAY_8 + hours * HOUR), asked).of("a:80") == pace
+
+
+def test_a_slot_is_left_when_its_time_is_over_and_when_the_clock_is_set_back(tmp_path: Path) -> None:
+    clock = FakeClock(MONDAY_8)
+    found = paces(tmp_path, {**FAST, **NIGHT}, clock)
+    seen = []
+    for move in (0, 1, 9, 2, -10, 2):  # hours after Monday 8:00
+        clock.set(MONDAY_8 + move * HOUR)
+        seen.append((found.phase()[1], found.of("a:80").suspended))
+    assert seen == [(False, False), (True, True), (False, False), (True, True), (False, False), (True, True)]

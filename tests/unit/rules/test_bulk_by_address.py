@@ -1,0 +1,58 @@
+"""Known URLs are judged by the addresses of their hosts, where those are known."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.decision import Reason
+from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.urls import parse
+
+ADDRESSES = {"ten.example": ["10.0.0.1"], "both.example": ["10.0.0.1", "8.8.8.8"], "nat.example": ["64:ff9b::a00:1"]}
+FORBID = "forbid address 10.0.0.0/8"
+
+# rules, URL -> status and reason; None: inside
+ROWS = [
+    (FORBID, "http://ten.example/", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://ten.example/unusual/../%61", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://nat.example/", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://10.1.2.3/", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://10.1.2.3:8080/x", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://[::ffff:10.1.2.3]/", (760, Reason.ADDRESS, 1)),
+    (FORBID, "http://both.example/", None),
+    (FORBID, "http://8.8.8.8/", None),
+    (FORBID, "http://unknown.example/", None),
+    (f"forbid prefix http://ten.example/x\n{FORBID}", "http://ten.example/x", (760, Reason.PREFIX, 1)),
+    (f"forbid domain ten.example\n{FORBID}", "http://ten.example/", (760, Reason.DOMAIN, 1)),
+    ("forbid domain ten.example\nallow address 10.0.0.0/8", "http://ten.example/", (761, Reason.DOMAIN, 1)),
+    ("", "http://ten.example/", (760, Reason.PRIVATE_ADDRESS, 0)),
+    ("allow domain ten.example", "http://ten.example/", None),
+]
+
+
+@pytest.mark.parametrize(("rules", "url", "expected"), ROWS)
+def test_verdicts(rules: str, url: str, expected: tuple[int, Reason, int] | None) -> None:
+    verdicts = judging(rules)
+    verdict = verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
+    if verdict is None:
+        assert expected is None
+    else:
+        assert (int(verdict.status), verdict.reason, verdict.rule.line if verdict.rule else 0) == expected
+
+
+def test_hosts_whose_addresses_are_unknown_are_named() -> None:
+    for rules, expected in ((FORBID, {"unknown.example"}), ("", set[str]())):
+        verdicts = judging(rules)
+        for url in ("http://ten.example/", "http://unknown.example/", "http://unknown.example/b", "http://10.0.0.1/"):
+            verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
+        assert verdicts.hosts_without_addresses == expected
+
+
+def judging(rules: str) -> Verdicts:
+    space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
+    shared = GlobalSpace(parse_global_rules("allow domain *\n", file="global.rules"))
+    return Verdicts(space, shared, addresses=lambda host: ADDRESSES.get(host, ()))

@@ -1,0 +1,374 @@
+"""The state file as a file: what is wrong with it is said in a sentence, and it is left as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+import apsw
+import pytest
+from msgspec import structs
+
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.generation import generation
+from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
+from crawlspace.model import Document, State
+from crawlspace.state.site_health import NEW_SITE
+from crawlspace.state.sqlite.rows import pack_document, pack_keys, unpack_keys
+from crawlspace.state.sqlite.schema import APPLICATION_ID, FIRST, MIGRATIONS
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Change
+from tests.command_line import ROOT
+from tests.contract.conftest import NOW, Known, full, key, new
+
+NEWER = len(MIGRATIONS) + 1
+
+
+def statements(*lines: str) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        db = apsw.Connection(str(path))
+        for line in lines:
+            db.execute(line)
+        db.close()
+
+    return make
+
+
+def text(content: bytes) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        path.write_bytes(content)
+
+    return make
+
+
+# what stands at the path -> the error, a part of its sentence
+UNUSABLE = [
+    ("garbage", text(b"this is not a database, " * 100), StoreDamaged, "put a backup in its place"),
+    ("half a header", text(b"SQLite format 3\0"), StoreDamaged, "put a backup in its place"),
+    ("another program's", statements("CREATE TABLE bookmarks (url)"), StoreDamaged, "another program"),
+    ("another program's id", statements("PRAGMA application_id = 42"), StoreDamaged, "another program"),
+    ("in WAL mode", statements("PRAGMA journal_mode = wal", "CREATE TABLE bookmarks (url)"), StoreDamaged, "another program"),
+    (
+        "a newer version's",
+        statements(f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {NEWER}", "CREATE TABLE url (id)"),
+        StoreVersionError,
+        f"state version {NEWER}",
+    ),
+]
+
+
+@pytest.mark.parametrize("opener", [SqliteStore, SqliteStore.open_for_crawl], ids=["command", "crawl"])
+@pytest.mark.parametrize(("title", "make", "error", "says"), UNUSABLE, ids=[row[0] for row in UNUSABLE])
+def test_a_file_that_cannot_be_used_is_left_as_it_was(
+    tmp_path: Path,
+    title: str,
+    make: Callable[[Path], None],
+    error: type[StoreError],
+    says: str,
+    opener: Callable[[Path], SqliteStore],
+) -> None:
+    path = tmp_path / "state.db"
+    make(path)
+    before = path.read_bytes()
+    assert_refused(lambda: opener(path), error, says, path)
+    assert path.read_bytes() == before
+
+
+def assert_refused(step: Callable[[], object], error: type[StoreError], says: str, path: Path) -> None:
+    """The error is one sentence that names the file."""
+    with pytest.raises(StoreError) as caught:
+        step()
+    message = str(caught.value)
+    assert (type(caught.value), says in message, str(path) in message, "\n" in message) == (error, True, True, False), message
+
+
+def test_no_file_and_no_folder(tmp_path: Path) -> None:
+    missing = tmp_path / "nowhere" / "state.db"
+    assert_refused(lambda: SqliteStore(missing), StoreError, "folder must exist", missing)
+    path = tmp_path / "state.db"
+    assert_refused(lambda: SqliteStore(path, read_only=True), StoreError, "crawl the collection first", path)
+    assert not path.exists()
+
+
+def test_overwritten_pages(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=2000)
+    with path.open("r+b") as file:
+        file.seek(60 * 4096)
+        file.write(os.urandom(40 * 4096))
+    store = SqliteStore(path)
+    assert_refused(store.check, StoreDamaged, "put a backup in its place", path)
+    assert_refused(lambda: list(store.urls()), StoreDamaged, "put a backup in its place", path)
+    store.close()
+
+
+def filled(folder: Path, *, urls: int = 3) -> Path:
+    path = folder / "state.db"
+    store = SqliteStore(path)
+    Known(store).discover(*(f"a.example/{number}" for number in range(urls)))
+    store.close()
+    return path
+
+
+def test_a_full_disk_loses_nothing_and_the_same_call_succeeds_later(tmp_path: Path) -> None:
+    """SQLite itself reports the disk as full when a file reaches `max_page_count`."""
+    store = SqliteStore(filled(tmp_path))
+    known = Known(store)
+    known.record(known.page("a.example/0", "zero"))
+    before = list(store.urls()), store.counts(), store.orders("index", 10, now=NOW)
+    large = known.page("a.example/1", "one", text="x" * 1_000_000, discovered=[new("new.example/")])
+    store._file.db.pragma("max_page_count", store._file.db.pragma("page_count") + 2)
+    assert_refused(lambda: known.record(large), StoreFull, "nothing is lost", store.path)
+    assert_refused(lambda: known.discover(*(f"b.example/{n}" for n in range(3000))), StoreFull, "nothing is lost", store.path)
+    assert (list(store.urls()), store.counts(), store.orders("index", 10, now=NOW)) == before
+    store.check()
+    store._file.db.pragma("max_page_count", 1_000_000)
+    assert known.record(large).discovered == 1
+    assert known.leased("new.example") == ["new.example/"]
+    store.close()
+
+
+def test_a_read_only_store_reads(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    store = SqliteStore(path, read_only=True)
+    assert store.counts().by_state == {"pending": 3}
+    assert_refused(lambda: Known(store).discover("b.example/"), StoreError, "cannot be written", path)
+    store.close()
+
+
+def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    """In a process without the rights of root, which may write everywhere."""
+    folder = tmp_path / "sealed"
+    folder.mkdir()
+    path = filled(folder)
+    for above in (tmp_path, *tmp_path.parents):
+        if above.stat().st_uid == os.getuid() and above != Path("/"):
+            above.chmod(above.stat().st_mode | 0o055)
+    folder.chmod(0o555)
+    path.chmod(0o444)
+    before = path.read_bytes()
+    said = in_a_fork(lambda: SqliteStore.open_for_crawl(path))
+    assert "cannot be opened" in said or "cannot be written" in said, said
+    assert "Traceback" not in said
+    assert path.read_bytes() == before
+
+
+def in_a_fork(step: Callable[[], object]) -> str:
+    """Do something as nobody; return the StoreError it raised, or what else came of it."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # a fork of a process with threads may wait for ever
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            step()
+            said = "no error"
+        except StoreError as error:
+            said = str(error)
+        except BaseException as error:  # noqa: BLE001 - the child must end here, whatever happens
+            said = f"Traceback {error!r}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        said = pipe.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_a_command_that_writes_is_noticed(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    crawl, command = SqliteStore(path), SqliteStore(path)
+    before = crawl.version()
+    Known(crawl).discover("b.example/")
+    assert crawl.version() == before
+    Known(command).discover("c.example/")
+    after = crawl.version()
+    assert (after != before, crawl.version()) == (True, after)
+    crawl.close()
+    command.close()
+
+
+def of_version_1(folder: Path) -> Path:
+    """A file as version 1 left it: three pages, of which the last two are equal, and one whose canonical page is the first."""
+    path = folder / "state.db"
+    db = apsw.Connection(str(path))
+    db.execute(FIRST)
+    db.execute("INSERT INTO site (id, site, host, urls) VALUES (1, 'a.example:80', 'a.example', 5)")
+    keys = {url: key_of_before(url) for url in ("a.example/1", "a.example/2", "a.example/3", "a.example/4", "a.example/5")}
+    pages = [(b"one", None, 1), (b"two", None, 1), (b"two", None, 0), (b"four", keys["a.example/1"], 1), (None, None, 0)]
+    for id, ((url, of), (checksum, canonical, indexed)) in enumerate(zip(keys.items(), pages, strict=True), 1):
+        db.execute(
+            "INSERT INTO url (id, key, url, site, state, status, source, shift, depth, redirects, path_length, discovered_at,"
+            " rules, checksum, canonical, indexed) VALUES (?, ?, ?, 1, ?, ?, 3, 0, 0, 0, 2, 0, 1, ?, ?, ?)",
+            (id, of, full(url), int(checksum is not None), 200 if checksum else None, checksum, canonical, indexed),
+        )
+        if checksum:
+            db.execute("INSERT INTO document VALUES (?, ?)", (id, pack_document(Document("", title=url))))
+    targets = pack_keys([keys["a.example/2"], key_of_before("elsewhere.example/"), keys["a.example/1"]])
+    db.execute("INSERT INTO links VALUES (3, ?)", (targets,))
+    db.execute("INSERT INTO outbox VALUES ('index', 0, 1, 1, ?, ?, 2, NULL)", (keys["a.example/2"], full("a.example/2")))
+    db.execute("INSERT INTO content (checksum, text) VALUES (x'74776f', 'text of two')")
+    db.execute("INSERT INTO tally VALUES ('id', 5), ('state 0', 1), ('state 1', 4), ('status 200', 4), ('indexed', 3)")
+    db.pragma("application_id", APPLICATION_ID)
+    db.pragma("user_version", 1)
+    db.close()
+    return path
+
+
+def key_of_before(url: str) -> int:
+    """As it was up to version 2: without the folder."""
+    return int.from_bytes(blake2b(full(url).encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def test_urls_of_an_older_file_have_the_keys_of_today(tmp_path: Path) -> None:
+    store = SqliteStore(of_version_1(tmp_path))
+    assert [state.key for state in store.urls()] == [key(f"a.example/{number}") for number in range(1, 6)]
+    four = store.get(full("a.example/4"))
+    assert four is not None
+    assert four.canonical == key("a.example/1")
+    db = store._file.db
+    ((targets,),) = db.execute("SELECT targets FROM links WHERE id = 3")
+    assert [*unpack_keys(targets)] == [key("a.example/2"), key_of_before("elsewhere.example/"), key("a.example/1")]
+    assert db.execute("SELECT key FROM outbox").get == key("a.example/2")
+    assert generation(store) == 2, "each page is asked for whole once, for what its links were"
+    assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'rekeyed'").get == 0
+    store.check()
+    store.close()
+
+
+def test_a_file_of_version_1_goes_on(tmp_path: Path) -> None:
+    path = of_version_1(tmp_path)
+    assert_refused(lambda: SqliteStore(path, read_only=True), StoreVersionError, "crawl the collection once", path)
+    store = SqliteStore(path)
+    known = Known(store)
+    one, two, three, four, five = store.urls()
+    assert [(state.checksum, state.indexed, state.duplicate_of, state.rules, state.held) for state in (one, two, three)] == [
+        (b"one", True, None, 1, None),
+        (b"two", True, None, 1, None),
+        (b"two", False, 2, 1, None),
+    ]
+    assert (store.counts().indexed, store.counts().held, store.health("a.example:80"), five.state) == (
+        3,
+        0,
+        NEW_SITE,
+        State.PENDING,
+    )
+    known.record(known.change("a.example/2", forget=True))
+    assert known.orders() == [("delete", "a.example/2"), ("push", "a.example/3")]
+    assert [order.document.text for order in store.orders("index", 9, now=NOW) if order.document] == ["text of two"]
+    known.acknowledge_all()
+    # The text of a page that stands aside was not kept then: it is fetched whole, and is new, so that it comes along.
+    assert (four.rules, four.checksum != b"four") == (0, True)
+    known.record(Change(structs.replace(four, status=304)))
+    assert known.orders() == [("delete", "a.example/4")]
+    known.record(known.change("a.example/1", forget=True))
+    assert known.orders() == [("delete", "a.example/4"), ("delete", "a.example/1")]  # nothing is pushed without its text
+    known.record(known.page("a.example/4", "four"))
+    assert known.orders() == [("delete", "a.example/1"), ("push", "a.example/4")]
+    store.check()
+    store.close()
+
+
+def test_commands_work_while_a_crawl_runs(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    crawl, command, reader = SqliteStore.open_for_crawl(path), SqliteStore(path), SqliteStore(path, read_only=True)
+    Known(crawl).discover("a.example/")
+    assert reader.counts().by_state == {"pending": 1}
+    Known(command).discover("b.example/", "a.example/2")
+    Known(crawl).discover("a.example/3")
+    assert [(state.id, state.url) for state in reader.urls()] == [
+        (1, "http://a.example/"),
+        (2, "http://b.example/"),
+        (3, "http://a.example/2"),
+        (4, "http://a.example/3"),
+    ]
+    for store in (crawl, command, reader):
+        store.close()
+
+
+def test_pending_moves_while_another_writes(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    store, other = SqliteStore(path), SqliteStore(path)
+    store._file.db.set_busy_timeout(1)
+    with other._file.writing():
+        assert_refused(lambda: Known(store).discover("b.example/"), StoreLocked, "another process", path)
+    assert Known(store).discover("b.example/").discovered == 1
+    store.close()
+    other.close()
+
+
+def test_a_second_crawl_is_told_who_crawls(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with child(path, "hold") as process:
+        try:
+            says = f"is being crawled by process {process.pid} since 20"
+            assert_refused(lambda: SqliteStore.open_for_crawl(path), StoreLocked, says, path)
+            leased = SqliteStore(path, read_only=True)
+            assert leased.counts().by_state == {"leased": 1}
+            leased.close()
+        finally:
+            process.kill()
+    store = SqliteStore.open_for_crawl(path, clock=FakeClock())  # the lock died with its owner, and so did the leases
+    assert store.counts().by_state == {"pending": 1}
+    assert_refused(lambda: SqliteStore.open_for_crawl(path), StoreLocked, f"process {os.getpid()}", path)
+    store.close()
+    SqliteStore.open_for_crawl(path).close()
+
+
+def child(path: Path, mode: str) -> subprocess.Popen[bytes]:
+    """A process that has opened the store and said so."""
+    process = subprocess.Popen([sys.executable, "-m", __name__, str(path), mode], cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+@pytest.mark.parametrize("batches", [1, 7, 40])
+def test_a_kill_in_the_middle_leaves_all_of_a_change_or_nothing(tmp_path: Path, batches: int) -> None:
+    path = tmp_path / "state.db"
+    with child(path, "record") as process:
+        assert process.stdout is not None
+        for _ in range(batches):
+            assert process.stdout.readline() == b"recorded\n"
+        process.send_signal(signal.SIGKILL)
+    store = SqliteStore.open_for_crawl(path)
+    store.check()
+    pages = {state.url: state for state in store.urls()}
+    done = [state for state in pages.values() if state.state is State.DONE]
+    assert len(done) >= batches * 10
+    assert {order.url for order in store.orders("index", 1_000_000, now=NOW)} == {state.url for state in done}
+    assert all(state.indexed and f"{state.url}/child" in pages for state in done)
+    assert sum(store.counts().by_state.values()) == len(pages)
+    for state in done:
+        children = store._file.db.execute("SELECT targets FROM links WHERE id = ?", (state.id,)).get
+        assert children == key(f"{state.url}/child").to_bytes(8, "little", signed=True)
+    store.close()
+
+
+def hold(store: SqliteStore) -> None:
+    Known(store).discover("a.example/")
+    Known(store).leased("a.example")
+    print("ready", flush=True)
+    signal.pause()
+
+
+def record(store: SqliteStore) -> None:
+    known = Known(store)
+    print("ready", flush=True)
+    for batch in range(100_000):
+        urls = [f"a.example/{batch}/{number}" for number in range(10)]
+        known.discover(*urls)
+        known.record(
+            *(known.page(url, f"{url:0>16}"[-16:], links=[key(f"{url}/child")], discovered=[new(f"{url}/child")]) for url in urls)
+        )
+        print("recorded", flush=True)
+
+
+if __name__ == "__main__":
+    {"hold": hold, "record": record}[sys.argv[2]](SqliteStore.open_for_crawl(Path(sys.argv[1])))

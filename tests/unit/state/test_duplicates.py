@@ -1,0 +1,110 @@
+"""Who stands for a group of equal documents, and what the index has to do when that changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.model import State, Status, UrlState
+from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, canonical_page, is_left, ranked, settle, standing
+
+
+def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = None, checksum: bytes | None = b"one") -> UrlState:
+    """A member whose key is ten times its id."""
+    return UrlState(
+        id, id * 10, f"http://a/{id}", "a:80", redirects=redirects, path_length=path, canonical=names, checksum=checksum
+    )
+
+
+# members -> the winner, then the others, best first
+STANDINGS = [
+    ([], NOBODY),
+    ([member(1)], Standing(1, ())),
+    ([member(2), member(1)], Standing(1, (2,))),
+    ([member(1, path=9), member(2, path=8), member(3, path=10)], Standing(2, (1, 3))),
+    ([member(1, redirects=1), member(2, path=9)], Standing(2, (1,))),
+    ([member(1), member(2, path=9, redirects=3), member(3, names=20)], Standing(2, (1, 3))),
+    ([member(1, names=990), member(2)], Standing(1, (2,))),
+    ([member(1, names=20, path=5), member(2, names=10, path=9), member(3)], Standing(1, (2, 3))),
+]
+
+
+@pytest.mark.parametrize(("members", "expected"), STANDINGS)
+def test_standing(members: list[UrlState], expected: Standing) -> None:
+    assert standing(members) == expected
+
+
+# members, ids of those that stand aside -> the winner, then those that are noted
+ASIDE = [
+    ([member(1, names=20), member(2, path=9)], {1}, Standing(2, (1,))),
+    ([member(1, names=30), member(2), member(3, path=9)], {1}, Standing(3, (2, 1))),
+    ([member(1, names=20, checksum=b"other"), member(2), member(3)], {1}, Standing(2, (3,))),
+    ([member(1, names=30, checksum=b"other"), member(2), member(3, path=9)], {1}, Standing(3, (2,))),
+]
+
+
+@pytest.mark.parametrize(("members", "aside", "expected"), ASIDE)
+def test_who_stands_aside_never_wins(members: list[UrlState], aside: set[int], expected: Standing) -> None:
+    assert standing(members, aside) == expected
+
+
+# stored URLs with the key that a page names -> the id of the one that it stands aside for
+CANONICAL = [
+    ([], None),
+    ([member(4)], 4),
+    ([member(4, checksum=None)], None),
+    ([member(4, names=10)], None),
+    ([member(5), member(4)], 4),
+    ([member(5), member(4, names=10), member(3, checksum=None)], 5),
+]
+
+
+@pytest.mark.parametrize(("stored", "expected"), CANONICAL)
+def test_the_canonical_page(stored: list[UrlState], expected: int | None) -> None:
+    page = canonical_page(stored)
+    assert (page and page.id) == expected
+
+
+LEFT = [
+    (State.EXCLUDED, Status.EXCLUDED_HERE, True),
+    (State.EXCLUDED, Status.EXCLUDED, False),
+    (State.PENDING, None, True),
+    (State.FAILED, 503, True),
+    (State.GONE, 404, False),
+    (State.DONE, 200, False),
+    (State.REDIRECTED, 301, False),
+]
+
+
+@pytest.mark.parametrize(("state", "status", "expected"), LEFT)
+def test_until_when_a_document_is_left_to_others(state: State, status: int | None, expected: bool) -> None:
+    assert is_left(UrlState(1, 10, "http://a/1", "a:80", state=state, status=status)) == expected
+
+
+def test_only_so_many_are_noted() -> None:
+    assert ranked(range(1, 500)) == Standing(1, tuple(range(2, NOTED + 2)))
+
+
+ALONE, PAIR, OTHER = Standing(1, ()), Standing(1, (2,)), Standing(2, (1,))
+
+# before, after, whose documents changed -> pushed, deleted
+SETTLEMENTS = [
+    ({b"g": NOBODY}, {b"g": ALONE}, {1}, [1], []),
+    ({b"g": ALONE}, {b"g": ALONE}, set(), [], []),
+    ({b"g": ALONE}, {b"g": ALONE}, {1}, [1], []),
+    ({b"g": PAIR}, {b"g": PAIR}, {2}, [], []),
+    ({b"g": ALONE}, {b"g": NOBODY}, set(), [], [1]),
+    ({b"g": ALONE}, {b"g": PAIR}, {2}, [1], []),
+    ({b"g": PAIR}, {b"g": ALONE}, set(), [1], []),
+    ({b"g": PAIR}, {b"g": OTHER}, set(), [2], [1]),
+    ({b"g": Standing(1, (2, 3))}, {b"g": Standing(1, (3, 2))}, set(), [], []),
+    ({b"g": ALONE, b"h": NOBODY}, {b"g": NOBODY, b"h": ALONE}, {1}, [1], []),
+    ({b"g": ALONE, b"h": Standing(2, ())}, {b"g": NOBODY, b"h": OTHER}, {1}, [2], [1]),
+    ({b"g": PAIR, b"h": NOBODY}, {b"g": Standing(2, ()), b"h": ALONE}, {1}, [1, 2], []),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "changed", "push", "delete"), SETTLEMENTS)
+def test_settle(
+    before: dict[bytes, Standing], after: dict[bytes, Standing], changed: set[int], push: list[int], delete: list[int]
+) -> None:
+    assert settle(before, after, changed) == Settlement(push, delete)
