@@ -44,6 +44,7 @@ from crawlspace.runtime.download.retry_after import retry_after_s
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional, request_id
+from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.urls import MalformedUrl, join
 
@@ -85,7 +86,7 @@ class CollectionSpider(scrapy.Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> CollectionSpider:
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
         if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
-            session = Session.open(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
+            session = open_session(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
             session.warn_of_doubts()
         spider.session = session
         if session is not None:

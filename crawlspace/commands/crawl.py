@@ -20,6 +20,7 @@ from crawlspace.plural import counted
 from crawlspace.printable import escaped, printable
 from crawlspace.runtime.exports import check_exports
 from crawlspace.runtime.loader import CollectionLoader
+from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.upgrade import prepare
@@ -79,7 +80,7 @@ class Command(ScrapyCrawl):
                 raise fault
             check_exports(settings)
             prepare(args[0], settings, self.settings)
-            self._session = Session.open(args[0], settings)
+            self._session = open_session(args[0], settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
         except CrawlspaceError as error:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from crawlspace.errors import StoreAway, StoreFull
 
@@ -95,7 +95,7 @@ class ServerThread:
     def _is_patience_over(self) -> bool:
         return self._ends.is_set() and monotonic() >= self._patient_until
 
-    def _is_done(self, done: Callable[[Any], None] | None, future: Future[Any]) -> None:
+    def _is_done(self, done: Callable[[T], None] | None, future: Future[T]) -> None:
         error = future.exception()
         if error is not None:
             self._done.append(lambda: self.failed(error))

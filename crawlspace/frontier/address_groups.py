@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
 from crawlspace.cache import Recent
-
-if TYPE_CHECKING:
-    from crawlspace.frontier.site_queue import SiteTurns
+from crawlspace.frontier.site_queue import Machine, SiteTurns
 
 _LEFT = 10_000
-
-
-@dataclass(slots=True, eq=False)
-class Machine:
-    """What answers at an address. One site at a time has its turn, and asks one thing; all others stand in a line."""
-
-    address: str
-    turn: SiteTurns | None = None
-    """The site that is asking, or will be the next to ask."""
-    line: deque[SiteTurns] = field(default_factory=deque)
-    """Sites that could be asked but for it, in the order in which they came."""
-    sites: int = 0
-    asked_at: float = -inf
-    delay_s: float = 0.0
-    """Of the site that was asked last, without the rests of its own failures."""
-
-    def next_turn(self, turns: SiteTurns) -> float:
-        return self.asked_at + max(self.delay_s, turns.pace.delay_s)
 
 
 class Machines:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from crawlspace.frontier.address_groups import Machine
 from crawlspace.model import SHIFTS, Source, UrlState
 
 BATCH = 64
@@ -78,6 +77,24 @@ class Failures(NamedTuple):
     """Requests in a row to which there was no answer at all."""
     without_answer_s: float = 0.0
     """For how many seconds it has been asked in vain."""
+
+
+@dataclass(slots=True, eq=False)
+class Machine:
+    """What answers at an address. One site at a time has its turn, and asks one thing; all others stand in a line."""
+
+    address: str
+    turn: SiteTurns | None = None
+    """The site that is asking, or will be the next to ask."""
+    line: deque[SiteTurns] = field(default_factory=deque)
+    """Sites that could be asked but for it, in the order in which they came."""
+    sites: int = 0
+    asked_at: float = -inf
+    delay_s: float = 0.0
+    """Of the site that was asked last, without the rests of its own failures."""
+
+    def next_turn(self, turns: SiteTurns) -> float:
+        return self.asked_at + max(self.delay_s, turns.pace.delay_s)
 
 
 @dataclass(slots=True, eq=False)

@@ -6,26 +6,27 @@ Nothing is queued here. The frontier keeps every delay, so the downloader's slot
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.misc import load_object
 
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
-from crawlspace.errors import StoreError
+from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Source
+from crawlspace.printable import quoted
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
+from crawlspace.runtime.session import Session
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
-
-    from crawlspace.runtime.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -192,3 +193,18 @@ class FrontierScheduler(BaseScheduler):
             logger.warning(
                 "only the URL of a request that a spider yields is kept: its method, body and callback are lost, and every page comes to parse()"
             )
+
+
+def open_session(name: str, settings: Mapping[str, object]) -> Session:
+    """Open the session of a collection, to be crawled through this scheduler.
+
+    Raises CrawlspaceError as `Session.open` does, and for another scheduler, which would neither ask the rules nor record anything.
+    """
+    written: Any = settings["SCHEDULER"]
+    # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
+    if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
+        raise ConfigError(
+            f"SCHEDULER is {quoted(written)}, which knows nothing of rules and states: remove that setting;"
+            " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
+        )
+    return Session.open(name, settings)

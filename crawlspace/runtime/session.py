@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
 from crawlspace import private_files
@@ -23,7 +23,6 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreErro
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Candidate, Source
 from crawlspace.plural import counted
-from crawlspace.printable import quoted
 from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
@@ -94,7 +93,6 @@ class Session:
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
         collection = load_collection(name, settings)
-        _check_scheduler(settings["SCHEDULER"])
         make_folder(collection)
         store = open_store(collection, settings)
         try:
@@ -302,20 +300,6 @@ def _sharing(session: Session, store: SharedStore, settings: Mapping[str, object
     from crawlspace.runtime.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
 
     return Sharing(session, store, settings)
-
-
-def _check_scheduler(written: Any) -> None:
-    """Raise ConfigError for a scheduler that would neither ask the rules nor record anything."""
-    from scrapy.utils.misc import load_object  # noqa: PLC0415
-
-    from crawlspace.runtime.scheduler import FrontierScheduler  # noqa: PLC0415
-
-    # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
-    if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
-        raise ConfigError(
-            f"SCHEDULER is {quoted(written)}, which knows nothing of rules and states: remove that setting;"
-            " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
-        )
 
 
 def make_folder(collection: Collection) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy.utils.asyncio import create_looping_call
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from crawlspace.config.collection import Collection
     from crawlspace.crawl.batch import Singly
+    from crawlspace.crawl.engine import Engine
     from crawlspace.distributed.owned_sites import Needs
     from crawlspace.distributed.worker import SharedStore
     from crawlspace.index.outbox import Drained
     from crawlspace.model import NewUrl
-    from crawlspace.runtime.session import Session
     from crawlspace.state.store import Effects
 
 logger = logging.getLogger(__name__)
@@ -38,10 +39,20 @@ FULL = 128
 """Outcomes that are written at once; four times as many that wait, and nothing more is fetched for now."""
 
 
+class SharedCrawl(Protocol):
+    """The crawl that is shared, as it is here: `error` is why it has to stop."""
+
+    engine: Engine
+    collection: Collection
+    error: CrawlspaceError | None
+
+    def fail(self, error: CrawlspaceError, crawler: Crawler) -> None: ...
+
+
 class Sharing:
     """One worker's part in a shared crawl."""
 
-    def __init__(self, session: Session, store: SharedStore, settings: Mapping[str, object]) -> None:
+    def __init__(self, session: SharedCrawl, store: SharedStore, settings: Mapping[str, object]) -> None:
         self._session = session
         self._engine = session.engine
         self._store = store
