@@ -257,7 +257,7 @@ class UrlState(Struct, gc=False):
     handed: str | None = None
     """Fields for its document that the page hands over which is heard there, as a JSON object."""
     fields_mark: int = 0
-    """What its document came with beside its text when it was stored, see `document_mark`; 0: nothing."""
+    """What its document came with beside its text when it was stored, see `document_hash`; 0: nothing."""
 
     @property
     def queue(self) -> Queue:

@@ -7,9 +7,9 @@ Three things are the store's own duty, because they must hold in the same transa
 * **One of a group.** URLs with one checksum are a group, and a page that names another page as its canonical one is in
   that page's group, as long as that page has a document and names no other page itself. Exactly one of a group is
   `indexed`: of its host the one with the smallest `rank`, and between hosts the one that was first (`standing` in
-  `groups.py`); those with the same checksum are noted on its document as duplicates.
-  Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `groups.py`).
-* **Handed along.** What a page hands is with all URLs it leads to, new or known; `handed.py` says whose word holds.
+  `duplicates.py`); those with the same checksum are noted on its document as duplicates.
+  Whatever joins, leaves or changes, the store gives the orders that make the index follow (`settle` in `duplicates.py`).
+* **Handed along.** What a page hands is with all URLs it leads to, new or known; `inherited_metadata.py` says whose word holds.
 
 `SqliteStore` and `MemoryStore` pass the same contract suite.
 """
@@ -53,7 +53,7 @@ class Change:
     order of the URL that waits stays as it is.
 
     The store remembers that it was left there, until a change of the URL says that this collection has a say again (`is_left` in
-    `groups.py`): then it is deleted, unless it is pushed. For a URL that is forgotten it means nothing."""
+    `duplicates.py`): then it is deleted, unless it is pushed. For a URL that is forgotten it means nothing."""
 
     @property
     def hands(self) -> str | None:

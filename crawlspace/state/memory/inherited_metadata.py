@@ -1,4 +1,4 @@
-"""Handing fields along links in the store in memory: found anew from all rows after every change; see `handed`."""
+"""Handing fields along links in the store in memory: found anew from all rows after every change; see `state.inherited_metadata`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Handing fields along links in SQLite: it costs something only where pages hand anything.
 
-Table `hands` has what pages hand, `url.handed` what has been handed to a URL, and table `handing` whose word that is; see `handed`. No
+Table `hands` has what pages hand, `url.handed` what has been handed to a URL, and table `handing` whose word that is; see `state.inherited_metadata`. No
 other table is asked, and nothing is added to what inserting a URL takes.
 """
 

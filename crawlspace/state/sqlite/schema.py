@@ -124,7 +124,7 @@ CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL A
 CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 CREATE INDEX url_held ON url (indexed, id) WHERE held IS NOT NULL;
 
--- How it has answered, see `health`.
+-- How it has answered, see `site_health.py`.
 ALTER TABLE site ADD COLUMN answers INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE site ADD COLUMN recent INTEGER NOT NULL DEFAULT 1;
 

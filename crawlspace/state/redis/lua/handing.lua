@@ -1,4 +1,4 @@
--- What pages hand to the URLs they lead to: see `handed.py`, which says what holds. `handed` is by id what has been handed to a URL, `by` by
+-- What pages hand to the URLs they lead to: see `inherited_metadata.py`, which says what holds. `handed` is by id what has been handed to a URL, `by` by
 -- which page; `to:…` are the ids of those to which a page's word has come, `hands` is by id what a page hands.
 
 local DAY_S = 86400

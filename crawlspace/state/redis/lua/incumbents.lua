@@ -3,7 +3,7 @@
 local NOTED = 100
 local function member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
 
--- Who stays although pages of other hosts have a better rank: see `standing` in `groups.py`. `placed` has by group the ids that got a place
+-- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
 -- in this call; `apart` the ids that leave their groups: their deletion is held and their pages are none any more, see `is_held_apart` there.
 local incumbents = {placed = {}, apart = {}}
 

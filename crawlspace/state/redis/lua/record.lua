@@ -6,7 +6,7 @@ local effects = {discovered = 0, pending = {}, fresh = {}}
 
 local function count_pending(site) effects.pending[site] = (effects.pending[site] or 0) + 1 end
 
--- Note the scheme of a site's URL, see `redis_sites.py`; `noted` has those of this call.
+-- Note the scheme of a site's URL, see `sites.py`; `noted` has those of this call.
 local function note_scheme(url, site, noted)
   local scheme = string.byte(url, 5) == 58 and "http" or "https"
   local one = scheme .. " " .. site
@@ -96,7 +96,7 @@ local function apply(id, change)
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANON]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANON] end
   local own = string.format("held%012.0f", id)
-  if checksum and incumbents.is_held_apart(new) and checksum ~= own then  -- see `held_apart` in `groups.py`
+  if checksum and incumbents.is_held_apart(new) and checksum ~= own then  -- see `held_apart` in `duplicates.py`
     local is_there = was[id].checksum and winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
     incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil

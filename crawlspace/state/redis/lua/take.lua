@@ -1,6 +1,6 @@
 -- Handing out URLs, and sites to workers.
 
--- What is handed out of one site, to be told in one piece (see `redis_rows.py`): ids and records in the same order, and of the few where there
+-- What is handed out of one site, to be told in one piece (see `encoding.py`): ids and records in the same order, and of the few where there
 -- is something, the ids with who stands for their group, and with what has been handed to them.
 local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, handed = {}} end
 

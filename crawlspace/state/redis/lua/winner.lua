@@ -1,4 +1,4 @@
--- One of a group: see `groups.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
+-- One of a group: see `duplicates.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
 -- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
 -- so that their order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
 
