@@ -147,7 +147,7 @@ def _hand_out(file: Path, _layout: _Layout, numbers: range) -> _Figures:
     began = time.perf_counter()
     store = SqliteStore.open_for_crawl(file)
     sites = list(store.sites())
-    frontier = Frontier(store, clock=SystemClock(), paces=_NoDelay(), lease_s=600)
+    frontier = Frontier(store, clock=SystemClock(), site_delays=_NoDelay(), lease_s=600)
     resumed = time.perf_counter() - began
     began = time.perf_counter()
     for _ in range(_PICKS):

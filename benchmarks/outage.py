@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Row, finish, say
 from benchmarks.serve import free_port
-from crawlspace.admin.url_changes import Upkeep
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import NewUrl, Source, Status
@@ -112,7 +112,7 @@ def _simulated(pages: int) -> list[Row]:
         web.pages = {url: what for url, what in well.items() if url not in gone}
         web.crawl(after=31)
         left, waiting = pages - len(web.indexed), store.counts().held
-        Upkeep(store, clock=web.clock).approve()
+        UrlChanges(store, clock=web.clock).approve()
         web.crawl()
         finally_left = {HOME + name for name in {url.removeprefix(HOME) for url in well} - web.indexed}
     benchmark, most = "outage", max(100, pages // 10)

@@ -106,7 +106,7 @@ def _crawled(load: _Load, seconds: int) -> list[Row]:
 
 def _simulated(delay_s: float) -> Row:
     sites, clock = 200, FakeClock()
-    frontier = Frontier(_EndlessQueues(sites), clock=clock, paces=_OnePace(delay_s), lease_s=10**9)
+    frontier = Frontier(_EndlessQueues(sites), clock=clock, site_delays=_OnePace(delay_s), lease_s=10**9)
     picked: Counter[Source] = Counter()
     most = _CYCLES * sum(DEFAULT_WEIGHTS.values())
     while picked.total() < most:

@@ -29,7 +29,7 @@ from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_gl
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse, url_key
@@ -157,14 +157,14 @@ def change(file: Path, *, write: bool, old: bool, hold: bool) -> dict[str, objec
     space = _space(OLD if old else NEW)
     rules = _global_rules()
     verdicts = Verdicts(space, GlobalSpace(rules.domain))
-    brake = Brake(0, 0) if hold else Brake(100, 0)
+    deletion_limit = DeletionLimit(0, 0) if hold else DeletionLimit(100, 0)
     hash_ = rules_hash(space, rules)
     if write:
         store = SqliteStore.open_for_crawl(file)
-        done = reconcile(store, verdicts, hash=hash_, brake=brake, now=_NOW)
+        done = reconcile(store, verdicts, hash=hash_, deletion_limit=deletion_limit, now=_NOW)
     else:
         store = SqliteStore(file, read_only=True)
-        done = plan(store, verdicts, hash=hash_, brake=brake)
+        done = plan(store, verdicts, hash=hash_, deletion_limit=deletion_limit)
     store.close()
     if done is None:
         raise BenchmarkFailed("the rules are as they were")

@@ -119,9 +119,9 @@ class _Pulse:
         self._loop = loop
         self._last = self._before = time.monotonic()
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         self._before, self._last = self._last, time.monotonic()
-        self._loop.call_later(_BEAT_S, self.beat)
+        self._loop.call_later(_BEAT_S, self.heartbeat)
 
     def slack_s(self, now: float) -> float:
         """Return the longest time that something read now can have been waiting: since the last beat but one."""
@@ -169,7 +169,7 @@ class PageServer:
         servers: list[asyncio.AbstractServer] = []
         try:
             self.port = free_port()
-            self._pulse.beat()
+            self._pulse.heartbeat()
             for listening in _listening(self._hosts, self.port):
                 starting = self._loop.create_server(self._connection, sock=listening, backlog=512)
                 servers.append(self._loop.run_until_complete(starting))

@@ -31,7 +31,7 @@ from benchmarks.shared_crawl import redis_server
 from benchmarks.store import NOW, page
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import Taken, Worker
+from crawlspace.state.redis.workers import Acquired, Worker
 from crawlspace.urls import url_key
 
 _NAME = "shared memory"
@@ -146,7 +146,7 @@ def _filled(client: redis.Redis, store: RedisStore, sites: int, urls: int) -> tu
     return (_used(client) - empty) / urls, text_bytes / urls
 
 
-def _leases(client: redis.Redis, wanted: int, most: int, take: Callable[[], Taken]) -> _Leases:
+def _leases(client: redis.Redis, wanted: int, most: int, take: Callable[[], Acquired]) -> _Leases:
     """Take URLs of one site again and again, until so many times nobody disturbed it, and at most so often.
 
     Raises BenchmarkFailed where that brings less than it should.
@@ -172,7 +172,7 @@ def _leases(client: redis.Redis, wanted: int, most: int, take: Callable[[], Take
     return leases
 
 
-def _take(worker: Worker, *, refill: dict[str, int] | None = None, new: int = 0) -> Taken:
+def _take(worker: Worker, *, refill: dict[str, int] | None = None, new: int = 0) -> Acquired:
     return worker.take(refill=refill or {}, new=new, limit=_LEASED, now=NOW, until=NOW + 600)
 
 

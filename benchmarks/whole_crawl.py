@@ -152,15 +152,15 @@ def _compare(ground: Ground, others: dict[str, Program], rounds: int) -> list[Ro
     """
     programs = {_OURS: lambda: our_crawl(ground), **others, _AGAIN: lambda: our_crawl(ground)}
     costs = in_turn({name: partial(ground.checked, name, crawl) for name, crawl in programs.items()}, rounds)
-    around = [*zip(costs[_OURS], costs.pop(_AGAIN), strict=True)]
-    costs[_OURS] = [cost for pair in around for cost in pair]
+    cluster = [*zip(costs[_OURS], costs.pop(_AGAIN), strict=True)]
+    costs[_OURS] = [cost for pair in cluster for cost in pair]
     pages = ground.site.pages
     rows = [_row(f"pages (8 KB, 30 links each), {ground.site.duplicates} of them duplicates", f"{pages}")]
     rows += [_cost_row(name, taken, pages) for name, taken in costs.items()]
     del costs[_OURS]
     for name, theirs in costs.items():
-        ratio = median_ratio([cost.wall_s for cost in theirs], [mean(cost.wall_s for cost in pair) for pair in around])
-        cpu = median_ratio([cost.cpu_s for cost in theirs], [mean(cost.cpu_s for cost in pair) for pair in around])
+        ratio = median_ratio([cost.wall_s for cost in theirs], [mean(cost.wall_s for cost in pair) for pair in cluster])
+        cpu = median_ratio([cost.cpu_s for cost in theirs], [mean(cost.cpu_s for cost in pair) for pair in cluster])
         target = _TARGETS.get(name)
         rows.append(
             Row(

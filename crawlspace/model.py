@@ -38,13 +38,13 @@ class Queue(NamedTuple):
     shift: int = 0
 
     @property
-    def lane(self) -> int:
+    def queue_index(self) -> int:
         """The queue as one number below LANES, in the order of queues."""
         return self.source * SHIFTS + max(-2, min(2, self.shift)) + 2
 
     @classmethod
-    def of_lane(cls, lane: int) -> Queue:
-        source, shift = divmod(lane, SHIFTS)
+    def of_index(cls, queue_index: int) -> Queue:
+        source, shift = divmod(queue_index, SHIFTS)
         return cls(Source(source), shift - 2)
 
 
@@ -181,7 +181,7 @@ class Candidate(Struct, frozen=True, gc=False):
     depth: int = 0
     redirects: int = 0
     shift: int = 0
-    handed: str | None = None
+    inherited: str | None = None
     """See NewUrl."""
 
 
@@ -198,7 +198,7 @@ class NewUrl(Struct, frozen=True, gc=False):
     path_length: int
     host_as_written: str | None = None
     """Only where it differs from the host in the normal form."""
-    handed: str | None = None
+    inherited: str | None = None
     """Fields for documents that the page hands over which leads to it, as a JSON object."""
 
     @property
@@ -254,7 +254,7 @@ class UrlState(Struct, gc=False):
     want out of the index although its URL stays in the crawl space."""
     asked: bool = False
     """A person asks for it: until its next round is over, it waits in source user."""
-    handed: str | None = None
+    inherited: str | None = None
     """Fields for its document that the page hands over which is heard there, as a JSON object."""
     fields_mark: int = 0
     """What its document came with beside its text when it was stored, see `document_hash`; 0: nothing."""
@@ -332,7 +332,7 @@ class Outcome:
     checksum: bytes | None = None
     added: dict[str, str] = field(default_factory=dict)
     """The fields of the document that rules have added."""
-    hands: tuple[tuple[str, str], ...] = ()
+    link_metadata: tuple[tuple[str, str], ...] = ()
     """Fields that the page hands to those it leads to."""
     etag: str | None = None
     last_modified: str | None = None

@@ -87,7 +87,7 @@ class CollectionSpider(scrapy.Spider):
         spider: CollectionSpider = super().from_crawler(crawler, *args, **kwargs)
         if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
             session = open_session(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` hands one in
-            session.warn_of_doubts()
+            session.log_warnings()
         spider.session = session
         if session is not None:
             spider._settle(session)
@@ -218,7 +218,7 @@ class CollectionSpider(scrapy.Spider):
         request = failure.request  # type: ignore[attr-defined]
         session = self.session
         if session is not None and _has_another_turn(session, request, failure):
-            session.engine.frontier.unhold(request.meta[ROBOTS].site)  # it comes again with the site's next turn
+            session.engine.frontier.unblock(request.meta[ROBOTS].site)  # it comes again with the site's next turn
             return
         resolver = session.resolver() if session is not None else None
         meaning = meaning_of(_error_of(failure), url=request.url, resolver=resolver)
@@ -277,9 +277,9 @@ class CollectionSpider(scrapy.Spider):
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
         said = decision.said
         if said.fields and session.collection.metadata_along_links:
-            outcome.hands = said.fields
+            outcome.link_metadata = said.fields
         if item is not None:
-            outcome.added = added_by(said, state.handed)
+            outcome.added = added_by(said, state.inherited)
         if item is None:
             outcome.kind = OutcomeKind.EXCLUDED
             outcome.status = int(Status.NOINDEX)

@@ -122,7 +122,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         shift,
         None if state is None or store is None else known(state, store),
         tuple(unchecked),
-        added_by(decision.said, None if state is None else state.handed) if decision.admitted else {},
+        added_by(decision.said, None if state is None else state.inherited) if decision.admitted else {},
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
     )

@@ -80,7 +80,7 @@ def review(
         collection = None
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
     if collection is not None:
-        found.update(dict.fromkeys(_doubts(collection, store, proxy=proxy)))
+        found.update(dict.fromkeys(_warnings(collection, store, proxy=proxy)))
         warning = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
         if warning is not None:
             line, column = where_set(folder, HEADERS)
@@ -119,7 +119,7 @@ def where_set(folder: Path, name: str) -> tuple[int, int]:
 _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 
-def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
+def _warnings(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
     yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=collection.host_case_sensitive, proxy=proxy)
     places = [start.where.rpartition(":") for start in collection.start_urls]
     yield from lint_start_urls(
@@ -128,18 +128,18 @@ def _doubts(collection: Collection, store: Store | None, *, proxy: bool) -> Iter
         [RuleRef(file, int(line), "") for file, _, line in places],
     )
     if collection.global_rules is not None:
-        yield from _global_doubts(collection, collection.global_rules)
+        yield from _global_warnings(collection, collection.global_rules)
     if collection.action_rules is not None:
         yield from lint_action_rules(collection.action_rules.rules, accept=collection.action_rules.accept)
         yield from lint_values(collection.action_rules.rules)
         yield from lint_expressions(collection.action_rules.rules)
         if collection.metadata_along_links:
-            yield from _too_long_to_hand(collection.action_rules.rules)
+            yield from _too_long_to_inherit(collection.action_rules.rules)
     if store is not None:
         yield from _without_effect(collection, store)
 
 
-def _too_long_to_hand(rules: ActionRuleSet) -> Iterator[Finding]:
+def _too_long_to_inherit(rules: ActionRuleSet) -> Iterator[Finding]:
     for rule in rules.rules:
         for action in rule.actions:
             if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
@@ -150,7 +150,7 @@ def _too_long_to_hand(rules: ActionRuleSet) -> Iterator[Finding]:
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
 
 
-def _global_doubts(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
+def _global_warnings(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
     """What else is said of domain rules does not hold here: a list without a final `forbid` ends in one anyway."""
     for finding in lint_rules(rules, collection.limits, host_case_sensitive=collection.host_case_sensitive):
         if finding.code in {"never-applies", "capitals-in-host"}:

@@ -216,7 +216,7 @@ def _worker_as_json(crawler: Crawler) -> dict[str, object]:
         "host": share.host,
         "process": crawler.process,
         "since": iso(crawler.since),
-        "silent_s": round(share.silent_s, 1),
+        "silent_s": round(share.unseen_s, 1),
         "sites": share.sites,
         "urls": share.urls,
         "fetched": share.fetched,

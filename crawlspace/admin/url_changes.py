@@ -115,7 +115,7 @@ def _nobody(number: int) -> None:
     """Told of how many URLs have been dealt with."""
 
 
-class Upkeep:
+class UrlChanges:
     """Changes the URLs of one collection. `crawled` says that a crawl runs beside; `told` hears how many have been dealt with."""
 
     def __init__(self, store: Changeable, *, clock: Clock, crawled: bool = False, told: Callable[[int], None] = _nobody) -> None:
@@ -263,8 +263,8 @@ class Upkeep:
 
 def is_outside(state: UrlState) -> bool:
     """Whether a known URL is outside the crawl space, its deletion held or discarded perhaps: then nothing but a start brings it back."""
-    asleep = state.state is not State.PENDING and state.next_fetch is None
-    return asleep or state.held is Held.RULES or state.status in OUT_OF_SPACE
+    never_due = state.state is not State.PENDING and state.next_fetch is None
+    return never_due or state.held is Held.RULES or state.status in OUT_OF_SPACE
 
 
 def read_url(text: str) -> Url:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Made, Upkeep
+from crawlspace.admin.url_changes import LiveCount, Made, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.plural import counted, verb
 from crawlspace.runtime.command import CollectionCommand, exactly_one
@@ -40,7 +40,7 @@ class Command(CollectionCommand):
         with place.store.changing() as opened:
             if opened is not None:
                 crawled = bool(opened.crawlers())
-                made = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
+                made = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
         print(
             f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"
         )

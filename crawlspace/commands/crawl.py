@@ -98,7 +98,7 @@ class Command(ScrapyCrawl):
         _collect_garbage_seldom()
         assert self.crawler_process is not None
         try:
-            session.warn_of_doubts()
+            session.log_warnings()
             crawler = self.crawler_process.create_crawler(args[0])
             crawl = self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
@@ -218,7 +218,7 @@ def _sites(session: Session) -> list[str]:
     if len(session.final_sites) > SITES_SHOWN:
         more = len(session.final_sites) - SITES_SHOWN
         lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
-    others = sorted(session.engine.frontier.silent - {site.row.site for site in session.final_sites})
+    others = sorted(session.engine.frontier.given_up_sites - {site.row.site for site in session.final_sites})
     if others:
         more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
         lines.append(f"  given up for this run: {', '.join(others[:SITES_SHOWN])}{more_others}")

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from crawlspace.admin.report import iso
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.admin.url_changes import Left, LiveCount, Upkeep
+from crawlspace.admin.url_changes import Left, LiveCount, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
@@ -93,10 +93,10 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
         if opened is None or not (found if reason is None else found.get(reason)):
             print(_nothing(place, reason), file=sys.stderr)
             return 1
-        upkeep = Upkeep(opened.store, clock=clock, crawled=bool(opened.crawlers()), told=LiveCount(sys.stderr, clock))
-        made = upkeep.approve(reason) if approve else upkeep.discard(reason)
+        url_changes = UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers()), told=LiveCount(sys.stderr, clock))
+        made = url_changes.approve(reason) if approve else url_changes.discard(reason)
         for site in held_sites(sites) if reason in (None, Held.HOST) else ():
-            made.add(upkeep.approve_site(site) if approve else upkeep.discard_site(site))
+            made.add(url_changes.approve_site(site) if approve else url_changes.discard_site(site))
         if as_json:
             print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
         else:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Selection, Upkeep, read_prefix, read_url
+from crawlspace.admin.url_changes import LiveCount, Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.errors import UsageError
@@ -59,10 +59,10 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            upkeep = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
             named = {url: opened.store.get(url) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
-            made = upkeep.forget(list(dict.fromkeys([*ids, *(upkeep.select(selection) if chosen else ())])))
+            made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))
             print(
                 f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
             )

@@ -10,7 +10,7 @@ from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.rule_change import plan
-from crawlspace.crawl.startup import build_brake, build_space, build_verdicts, hands_otherwise, hash_of
+from crawlspace.crawl.startup import build_deletion_limit, build_space, build_verdicts, hash_of, metadata_changed
 from crawlspace.decision import RuleRef
 from crawlspace.model import Status
 from crawlspace.plural import counted
@@ -79,9 +79,9 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
     with place.store.reading(upgrade=True) as opened:
         known = MemoryStore() if opened is None else opened.store
         verdicts = build_verdicts(collection, space, known)
-        shown = plan(known, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+        shown = plan(known, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
         unknown = sorted(verdicts.hosts_without_addresses)
-        return shown, hands_otherwise(known, collection), unknown, known.counts().left_to_others
+        return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others
 
 
 def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:

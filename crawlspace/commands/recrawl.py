@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Selection, Upkeep, is_outside, read_prefix, read_url
+from crawlspace.admin.url_changes import LiveCount, Selection, UrlChanges, is_outside, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
@@ -63,11 +63,11 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            upkeep = Upkeep(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
-            named = _Named(place, opened.store, upkeep) if urls else None
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            named = _Named(place, opened.store, url_changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
-            ids = [*(named.ids if named is not None else ()), *(upkeep.select(selection) if chosen else ())]
-            made = upkeep.recrawl(list(dict.fromkeys(ids)))
+            ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]
+            made = url_changes.recrawl(list(dict.fromkeys(ids)))
             entered = named.entered if named is not None else 0
         new = f", {entered:,} of them new" if entered else ""
         print(
@@ -82,10 +82,10 @@ class Command(CollectionCommand):
 class _Named:
     """The URLs on the command line: the known ones by id, the unknown ones entered."""
 
-    def __init__(self, place: Place, store: Store, upkeep: Upkeep) -> None:
+    def __init__(self, place: Place, store: Store, url_changes: UrlChanges) -> None:
         collection = load_collection(place.name, place.settings)
         self._store = store
-        self._upkeep = upkeep
+        self._url_changes = url_changes
         self._discovery = Discovery(build_space(collection))
         self._admission = Admission(collection, self._discovery, store)
         self.ids: list[int] = []
@@ -96,7 +96,7 @@ class _Named:
         for url in urls:
             state = self._store.get(url.text)
             if state is None:
-                why = self._upkeep.enter(url, self._admission)
+                why = self._url_changes.enter(url, self._admission)
                 self.entered += why is None
             else:
                 why = self._why_not(state)

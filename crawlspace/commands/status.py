@@ -120,12 +120,12 @@ def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:
     for worker, share in shares:
         who = shortened(f"{printable(share.host)}, process {worker.process}", 39)
         yield f"  {who:<40}{_local(worker.since):<16}{_numbers(share)}"
-        if share.silent_s >= _SILENT_S:
-            yield f"    silent for {share.silent_s:.0f} s"
+        if share.unseen_s >= _SILENT_S:
+            yield f"    silent for {share.unseen_s:.0f} s"
     if len(shares) > 1:
         together = Share(
             host="",
-            silent_s=0.0,
+            unseen_s=0.0,
             sites=sum(one.sites for _, one in shares),
             urls=sum(one.urls for _, one in shares),
             fetched=sum(one.fetched for _, one in shares),

@@ -64,7 +64,7 @@ class Admission:
                 base=outcome.base or state.url,
                 base_host_as_written=state.host_as_written,
                 depth=state.depth + 1,
-                handed=packed(outcome.hands) if outcome.hands else None,
+                inherited=packed(outcome.link_metadata) if outcome.link_metadata else None,
             )
             known = self._known(found.too_deep)
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
@@ -136,7 +136,7 @@ class Admission:
             base_host_as_written=state.host_as_written,
             depth=state.depth,
             redirects=state.redirects + 1,
-            handed=packed(added_by(self._discovery.recheck(state).said, state.handed).items()),
+            inherited=packed(added_by(self._discovery.recheck(state).said, state.inherited).items()),
         )
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None and state.source is Source.USER:

@@ -71,11 +71,11 @@ class Discovery:
         self._told_of_too_many = False
 
     def links(
-        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, handed: str | None = None
+        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, inherited: str | None = None
     ) -> Found:
         """Check the links of a page at `base` that lie at `depth` (the page's own plus one); `handed` is what the page hands along."""
-        if handed is not None:
-            handed = self._fitting(handed, base)
+        if inherited is not None:
+            inherited = self._fitting(inherited, base)
         known_one: tuple[Url, Target] | None = None
         folder, origin = _folder_and_origin(base)
         if base_host_as_written is not None:
@@ -106,19 +106,19 @@ class Discovery:
                 if not target.counted:
                     target.counted = True
                     self.refused[Reason.LINK_DEPTH] += 1
-                if handed is not None:
-                    too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
+                if inherited is not None:
+                    too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited))
                 continue
             keys.append(target.key)
             least = known.young.get(target.key) or known.get(target.key)
             if least is not None and least - 1 <= depth:
-                if handed is not None:
+                if inherited is not None:
                     known_one = url, target
                 continue
             known.put(target.key, depth + 1)  # one more, so that no value is 0
-            new.append(_new_url(url, target, depth=depth, redirects=0, source=None, handed=handed))
-        if handed is not None and known_one is not None:
-            new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, handed=handed))
+            new.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited))
+        if inherited is not None and known_one is not None:
+            new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, inherited=inherited))
         return Found(keys, new, depth_refused, too_deep)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
@@ -131,8 +131,10 @@ class Discovery:
             return None, url, decision
         target = Target(decision, url.key, url)
         self._known.put(target.key, candidate.depth + 1)
-        handed = None if candidate.handed is None else self._fitting(candidate.handed, candidate.base)
-        new = _new_url(url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, handed=handed)
+        inherited = None if candidate.inherited is None else self._fitting(candidate.inherited, candidate.base)
+        new = _new_url(
+            url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, inherited=inherited
+        )
         if candidate.shift:
             new = structs.replace(new, shift=candidate.shift)
         return new, url, decision
@@ -160,9 +162,9 @@ class Discovery:
         """The store may know less than is remembered here."""
         self._known.clear()
 
-    def _fitting(self, handed: str, base: str) -> str | None:
+    def _fitting(self, inherited: str, base: str) -> str | None:
         """What the page at `base` may hand along; the first time that is not all, it is said."""
-        taken, left_out = fitting(handed)
+        taken, left_out = fitting(inherited)
         if left_out and not self._told_of_too_many:
             self._told_of_too_many = True
             logger.warning(
@@ -183,7 +185,7 @@ class Discovery:
         return Target(decision, key, url, source_of(index=decision.index, follow=decision.follow))
 
 
-def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: Source | None, handed: str | None) -> NewUrl:
+def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: Source | None, inherited: str | None) -> NewUrl:
     written = url.host_as_written if url.host_as_written != url.host else None
     return NewUrl(
         key=target.key,
@@ -195,7 +197,7 @@ def _new_url(url: Url, target: Target, *, depth: int, redirects: int, source: So
         redirects=redirects,
         path_length=len(url.text) - url.text.index("/", 8),  # the query counts: of two equal pages the plain one is the better
         host_as_written=written,
-        handed=handed,
+        inherited=inherited,
     )
 
 

@@ -22,10 +22,10 @@ from crawlspace.crawl.document_hash import document_mark, has_other_fields, type
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import lacks_fields
-from crawlspace.crawl.outcomes import Brakes
+from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.site_delays import SitePaces
+from crawlspace.crawl.site_delays import SiteDelays
 from crawlspace.crawl.site_failures import SiteFailures
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
@@ -38,7 +38,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.recrawl import site_wait
 from crawlspace.state.store import Change, Effects, Store
@@ -81,7 +81,9 @@ class Engine:
         self._time = PassingTime(collection, store, clock)
         self.hastened = self._time.hastened
         self._seeding: Steps[list[NewUrl]] = Steps(clock)
-        self.brakes = Brakes(store, clock=clock, brake=Brake(collection.max_deletions_percent, collection.max_deletions))
+        self.outcome_policy = OutcomePolicy(
+            store, clock=clock, deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
+        )
         self.policy = policy = self._time.policy()
         self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
@@ -92,11 +94,11 @@ class Engine:
             ttl_s=collection.robots_ttl_s,
             longest_delay_s=collection.robots_delay_max_s,
         )
-        self.paces = SitePaces(collection, clock, self.robots)
+        self.site_delays = SiteDelays(collection, clock, self.robots)
         self.frontier = Frontier(
             store,
             clock=clock,
-            paces=self.paces,
+            site_delays=self.site_delays,
             lease_s=collection.lease_s,
             weights=collection.weights,
             max_sites=collection.max_sites,
@@ -219,7 +221,7 @@ class Engine:
             self.store.count_refusals(refused)
             self.progress.refused.update(refused)
             self.discovery.refused.clear()
-        return self._commits.begin(self.brakes.take_changed)
+        return self._commits.begin(self.outcome_policy.take_changed)
 
     def write_commit(self) -> Effects:
         """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
@@ -227,18 +229,18 @@ class Engine:
 
     def give_up_commit(self) -> None:
         """What was set apart could not be written; it is to be tried again."""
-        self.brakes.give_back(self._commits.give_up())
+        self.outcome_policy.give_back(self._commits.give_up())
 
     def singly(self) -> Singly:
         """Go through what was set apart, change by change; one that breaks becomes an unexpected error (699) of its URL."""
         # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
         policy = replace(self.policy, retry_times=0)
-        return self._commits.singly(lambda state, lost: self.brakes.follow(state, lost, policy=policy).state)
+        return self._commits.singly(lambda state, lost: self.outcome_policy.follow(state, lost, policy=policy).state)
 
     def end_commit(self, effects: Effects) -> None:
         """What was set apart has been written: tell the frontier. Raises StoreError."""
         batch = self._commits.end()
-        self.brakes.recorded(effects.displaced)
+        self.outcome_policy.recorded(effects.displaced)
         self.admission.room.committed(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
@@ -358,7 +360,7 @@ class Engine:
         state = self._leased.pop(outcome.id)
         new, keys = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
-        transition = self.brakes.follow(state, outcome, policy=self.policy, canonical=canonical)
+        transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical)
         after = transition.state
         if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation

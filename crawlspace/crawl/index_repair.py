@@ -152,7 +152,7 @@ class Resending:
 
     def _resend(self, resent: Resent, after: int) -> None:
         while page := self._store.scan(after, _BATCH):
-            ids = [known.id for known in page if known.indexed and not known.asleep]
+            ids = [known.id for known in page if known.indexed and not known.never_due]
             self._revise(ids)
             resent.documents += len(ids)
             after = page[-1].id

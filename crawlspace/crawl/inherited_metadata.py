@@ -18,15 +18,15 @@ MOST_HANDED = 4096
 """Characters of JSON that are handed to a URL; more are not, for they would be kept for each URL a page leads to."""
 
 
-def added_by(said: Actions, handed: str | None) -> dict[str, str]:
+def added_by(said: Actions, inherited: str | None) -> dict[str, str]:
     """Return the fields of a document that rules add: what was handed to its URL, and over it what is said of the URL itself."""
-    if handed is None and not said.fields and not said.label:
+    if inherited is None and not said.fields and not said.label:
         return {}
     added = dict(said.fields)
     if said.label:
         added[SOURCE] = said.label
-    if handed:  # at the end: where not all of it can be handed on, what is said of the URL itself goes first
-        added.update((name, value) for name, value in json.loads(handed).items() if name not in added)
+    if inherited:  # at the end: where not all of it can be handed on, what is said of the URL itself goes first
+        added.update((name, value) for name, value in json.loads(inherited).items() if name not in added)
     return added
 
 
@@ -36,14 +36,14 @@ def packed(fields: Iterable[tuple[str, str]]) -> str | None:
     return _written(written) if written else None
 
 
-def fitting(handed: str) -> tuple[str | None, list[str]]:
+def fitting(inherited: str) -> tuple[str | None, list[str]]:
     """Return what was packed without the fields that are too many, and their names: each that still fits is taken, in their order."""
-    if len(handed) <= MOST_HANDED:
-        return handed, []
+    if len(inherited) <= MOST_HANDED:
+        return inherited, []
     taken: dict[str, str] = {}
     left_out: list[str] = []
     length = len("{}")
-    for name, value in json.loads(handed).items():
+    for name, value in json.loads(inherited).items():
         longer = length + len(_written({name: value})) - len("{}") + bool(taken) * len(",")
         if longer > MOST_HANDED:
             left_out.append(name)
@@ -54,7 +54,7 @@ def fitting(handed: str) -> tuple[str | None, list[str]]:
 
 def lacks_fields(state: UrlState, said: Actions) -> bool:
     """Whether rules add other fields to a document by now than it was stored with: then it is to be fetched, changed or not."""
-    return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(said, state.handed))
+    return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(said, state.inherited))
 
 
 def _written(fields: Mapping[str, str]) -> str:

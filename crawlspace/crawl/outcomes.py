@@ -8,7 +8,7 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
 from crawlspace.state.lifecycle import Transition, advance, is_retry, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
@@ -33,13 +33,13 @@ class HealthSource(Protocol):
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
 
 
-class Brakes:
+class OutcomePolicy:
     """Follows outcomes up in the order in which they come. A crawl that goes on for days counts its deletions anew each day."""
 
-    def __init__(self, store: HealthSource, *, clock: Clock, brake: Brake) -> None:
+    def __init__(self, store: HealthSource, *, clock: Clock, deletion_limit: DeletionLimit) -> None:
         self._store = store
         self._clock = clock
-        self._brake = brake
+        self._deletion_limit = deletion_limit
         self._displacements = Displacements(store)
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
@@ -129,7 +129,7 @@ class Brakes:
         self.deleted = 0
         self._small.clear()
         counts = self._store.counts()
-        self._most = self._brake.most(counts.indexed)
+        self._most = self._deletion_limit.most(counts.indexed)
         self._has_left = counts.left_to_others > 0
 
     def _takes_back(self, state: UrlState, transition: Transition) -> bool:

@@ -28,7 +28,7 @@ from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_o
 from crawlspace.rules.bulk import Verdict, Verdicts
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.metadata import get_table
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
@@ -57,7 +57,7 @@ class Changeable(Known, Protocol):
     """And a way to change them."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def drop_handed(self) -> None: ...
+    def drop_inherited(self) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -71,7 +71,7 @@ def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str 
     return blake2b(content.encode(), digest_size=16).hexdigest()
 
 
-def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan:  # noqa: A002 - the builtin is not needed here
+def plan(store: Known, verdicts: Verdicts, *, hash: str, deletion_limit: DeletionLimit) -> Plan:  # noqa: A002 - the builtin is not needed here
     """Return what the next start would change; nothing is written, and a crawl may be running."""
     work = _unfinished(store)
     counts = store.counts()
@@ -79,7 +79,9 @@ def plan(store: Known, verdicts: Verdicts, *, hash: str, brake: Brake) -> Plan: 
     if not changed and not has_room(store, verdicts):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
     found = survey(store, verdicts)
-    hold = work.hold if work is not None and work.hash == hash else not brake.allows(found.leaving, indexed=counts.indexed)
+    hold = (
+        work.hold if work is not None and work.hash == hash else not deletion_limit.allows(found.leaving, indexed=counts.indexed)
+    )
     return _plan(found, indexed=counts.indexed, hold=hold, changed=changed)
 
 
@@ -88,7 +90,7 @@ def reconcile(
     verdicts: Verdicts,
     *,
     hash: str,  # noqa: A002 - as above
-    brake: Brake,
+    deletion_limit: DeletionLimit,
     now: int,
 ) -> Plan | None:
     """Bring the known URLs in line with the rules, if those have changed or a host has room again; return what was done, or None.
@@ -110,13 +112,13 @@ def reconcile(
     indexed = store.counts().indexed
     found = survey(store, verdicts)
     if work is None or work.hash != hash:
-        work = _Work(hash, not brake.allows(found.leaving, indexed=indexed), present + changed)
+        work = _Work(hash, not deletion_limit.allows(found.leaving, indexed=indexed), present + changed)
         store.set_meta(RECONCILING, work.written())
     if present < work.generation:  # before a page is pending again that must be fetched whole
         set_generation(store, work.generation)
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
     if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
-        store.drop_handed()  # pages that are crawled no more don't speak for others
+        store.drop_inherited()  # pages that are crawled no more don't speak for others
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     note_kept_out(store, found.beyond_limit, hold=work.hold)
@@ -236,7 +238,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
     while page := store.scan(last, _BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
-            _, url, site, _, status, depth, host_as_written, has_document, _, held, asleep, _, _, left = known
+            _, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, left = known
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
@@ -244,7 +246,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
                 if status != verdict.status or (left and held == Held.RULES):  # one that others have again loses its hold
                     found.leave(known, verdict)
                 continue
-            again = asleep or held == Held.RULES or status in OUT_OF_SPACE
+            again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
                 said = verdicts.said(url, host_as_written=host_as_written)
                 found.move(known, said)

@@ -17,7 +17,7 @@ class Locating:
         self._frontier = frontier
         self._locate = locate
         self._most = most
-        self._under_way = 0
+        self._in_flight = 0
         self._line: deque[str] = deque()
         self._starts = False
 
@@ -35,13 +35,13 @@ class Locating:
             return
         self._starts = True
         try:
-            while self._line and self._under_way < self._most:
-                self._under_way += 1
+            while self._line and self._in_flight < self._most:
+                self._in_flight += 1
                 self._locate(self._line.popleft(), self._located)
         finally:
             self._starts = False
 
     def _located(self, site: str, address: str | None, *, certain: bool = True) -> None:
-        self._under_way -= 1
+        self._in_flight -= 1
         self._frontier.locate(site, address, certain=certain)
         self._start()

@@ -14,18 +14,18 @@ from crawlspace.urls import DEFAULT_PORTS
 _ALWAYS = Slot(None, suspended=False, until=inf)
 
 
-class AskedDelays(Protocol):
+class RequestedDelays(Protocol):
     def delay_of(self, site: str, scheme: str) -> float: ...
 
 
-class SitePaces:
+class SiteDelays:
     """The paces of a collection's sites.
 
     In a slot of CRAWLSPACE_VARIABLE_DELAY its delay holds for all sites but those that have one of their own in CRAWLSPACE_SITES;
     while it says "suspend", nothing is asked at all.
     """
 
-    def __init__(self, collection: Collection, clock: Clock, asked: AskedDelays) -> None:
+    def __init__(self, collection: Collection, clock: Clock, asked: RequestedDelays) -> None:
         """`asked` knows the delays that robots.txt asks for; it is not consulted where robots.txt is not obeyed."""
         self._sites = collection.sites
         self._timetable = collection.timetable

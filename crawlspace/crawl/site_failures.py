@@ -92,10 +92,10 @@ class SiteFailures:
             status = HTTPStatus.NOT_FOUND  # it was redirected to an address that the rules keep out: as to a host that they do
         if not elsewhere and status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
             self._robots.pass_over(site, scheme)  # there is no one to ask, as each of its URLs will say for itself
-            self._frontier.unhold(site)
+            self._frontier.unblock(site)
             return
         saved = self._robots.save(site, scheme, status=status, body=body)
-        failures = self._frontier.unhold(site, answered=elsewhere or status not in UNREACHABLE)
+        failures = self._frontier.unblock(site, answered=elsewhere or status not in UNREACHABLE)
         if saved:
             self._tries.pop((site, scheme), None)
             self._answer(site)
@@ -127,7 +127,7 @@ class SiteFailures:
     def found(self, urls: Iterable[NewUrl]) -> None:
         """URLs were entered: one of another scheme brings back a site that was given up for its robots.txt."""
         for url in urls:
-            schemes = self._schemes.get(url.site) if url.site in self._frontier.silent else None
+            schemes = self._schemes.get(url.site) if url.site in self._frontier.given_up_sites else None
             if schemes is not None and url.url.partition(":")[0] not in schemes:
                 self._schemes[url.site] = schemes | {url.url.partition(":")[0]}
                 self._frontier.resume(url.site)
@@ -167,7 +167,7 @@ class SiteFailures:
             self._answer(site)
         elif answered is not None:
             self._fail(site, outcome)
-        if site in self._frontier.silent:
+        if site in self._frontier.given_up_sites:
             return
         in_vain = failures.unanswered >= FEW and failures.without_answer_s >= self._giving_up.after_s
         if not in_vain and failures.in_row < self._giving_up.failures:

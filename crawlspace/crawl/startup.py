@@ -21,7 +21,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.rules.bulk import Verdicts
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.store import Store
 
 CONTENT = "content_hash"
@@ -29,7 +29,7 @@ HANDING = "handing_hash"
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class Startup:
     """A collection ready to be crawled. `plan` is what a change of the rules did, None where they are as before."""
 
     engine: Engine
@@ -68,8 +68,8 @@ def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) ->
     return Verdicts(space, global_space, addresses=addresses, read_ahead=addresses.read)
 
 
-def build_brake(collection: Collection) -> Brake:
-    return Brake(collection.max_deletions_percent, collection.max_deletions)
+def build_deletion_limit(collection: Collection) -> DeletionLimit:
+    return DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
 
 
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
@@ -79,11 +79,11 @@ def hash_of(collection: Collection, space: CrawlSpace) -> str:
 
 def rules_of(collection: Collection, space: CrawlSpace) -> str:
     """Differs where a page, or what the rules say of it, may come out otherwise: those who crawl together must agree on it."""
-    said = f"{hash_of(collection, space)} {collection.content_hash} {_handing_hash(collection)}"
+    said = f"{hash_of(collection, space)} {collection.content_hash} {_inheritance_hash(collection)}"
     return blake2b(said.encode(), digest_size=8).hexdigest()
 
 
-def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Opening:
+def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered.
 
     Raises ConfigError, before anything is changed, when the rules refuse all start URLs. Killed at any point, the next start goes on.
@@ -95,17 +95,17 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         store,
         build_verdicts(collection, space, store),
         hash=hash_of(collection, space),
-        brake=build_brake(collection),
+        deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
     )
     _heed_content(store, collection)
-    _heed_handing(store, collection)
+    _apply_inheritance(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
     if plan is not None:
         _forget_sites_outside(store, space)
         engine.progress.deletes += plan.deletions - plan.held
         engine.progress.pushes += plan.pushed
-    return Opening(engine, engine.seed(), plan, engine.hastened)
+    return Startup(engine, engine.seed(), plan, engine.hastened)
 
 
 def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
@@ -127,14 +127,14 @@ def _heed_content(store: Store, collection: Collection) -> None:
     store.set_meta(CONTENT, collection.content_hash)
 
 
-def hands_otherwise(store: Store, collection: Collection) -> bool:
+def metadata_changed(store: Store, collection: Collection) -> bool:
     """Whether rules.xml has other fields for documents than at the last start."""
-    return store.get_meta(HANDING) not in (None, _handing_hash(collection))
+    return store.get_meta(HANDING) not in (None, _inheritance_hash(collection))
 
 
-def _heed_handing(store: Store, collection: Collection) -> None:
+def _apply_inheritance(store: Store, collection: Collection) -> None:
     """Pages may hand on other fields than before: each is to be fetched whole once, and until then its word holds as it was."""
-    before, now = store.get_meta(HANDING), _handing_hash(collection)
+    before, now = store.get_meta(HANDING), _inheritance_hash(collection)
     if before == now:
         return
     if before is not None:
@@ -142,6 +142,6 @@ def _heed_handing(store: Store, collection: Collection) -> None:
     store.set_meta(HANDING, now)
 
 
-def _handing_hash(collection: Collection) -> str:
+def _inheritance_hash(collection: Collection) -> str:
     fields = collection.action_rules.fields_hash if collection.action_rules is not None else ""
     return f"{fields} {collection.metadata_along_links}" if fields else ""

@@ -6,56 +6,56 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 
 from crawlspace.cache import Recent
-from crawlspace.frontier.site_queue import lanes_of
+from crawlspace.frontier.site_queue import indexes_of
 from crawlspace.model import Source, UrlState
 
 LOST = 50_000
 """Of so many sites it is remembered that they were lost."""
 
 
-class Holdings:
+class OwnedSites:
     """By site, in the order in which they came."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, dict[int, deque[UrlState]]] = {}
+        self._queue_indexes: dict[str, dict[int, deque[UrlState]]] = {}
         self._lost: Recent[str, str] = Recent(LOST)
         self.ready = 0
         """How many URLs lie here."""
 
     def __contains__(self, site: object) -> bool:
-        return site in self._lanes
+        return site in self._queue_indexes
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._queue_indexes)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(list(self._lanes))
+        return iter(list(self._queue_indexes))
 
     def __reversed__(self) -> Iterator[str]:
-        return reversed(list(self._lanes))
+        return reversed(list(self._queue_indexes))
 
     def put(self, site: str, states: Iterable[UrlState]) -> list[int]:
         """Hold a site from now on, or more of it. Returns the lanes in which something lies ready."""
         self._lost.drop(site)
-        lanes = self._lanes.setdefault(site, {})
+        queue_indexes = self._queue_indexes.setdefault(site, {})
         for state in states:
-            lanes.setdefault(state.queue.lane, deque()).append(state)
+            queue_indexes.setdefault(state.queue.queue_index, deque()).append(state)
             self.ready += 1
-        return list(lanes)
+        return list(queue_indexes)
 
-    def hand_out(self, site: str, lane: int, limit: int) -> list[UrlState]:
-        lanes = self._lanes[site]
-        hand = lanes.get(lane, deque())
+    def hand_out(self, site: str, queue_index: int, limit: int) -> list[UrlState]:
+        queue_indexes = self._queue_indexes[site]
+        hand = queue_indexes.get(queue_index, deque())
         got = [hand.popleft() for _ in range(min(limit, len(hand)))]
         self.ready -= len(got)
         if not hand:
-            lanes.pop(lane, None)
+            queue_indexes.pop(queue_index, None)
         return got
 
     def has_any(self, site: str, source: Source | None = None) -> bool:
         """Whether something of the site lies ready; with `source`, something of that one."""
-        lanes = self._lanes[site]
-        return bool(lanes) if source is None else any(lane in lanes for lane in lanes_of(source))
+        queue_indexes = self._queue_indexes[site]
+        return bool(queue_indexes) if source is None else any(queue_index in queue_indexes for queue_index in indexes_of(source))
 
     def lacking(self, sites: Iterable[str]) -> dict[str, list[Source]]:
         """Return by site the sources of which nothing is buffered here."""
@@ -63,16 +63,16 @@ class Holdings:
 
     def put_down(self, site: str) -> list[int]:
         """Have nothing of a site lie ready; return the ids of what did."""
-        lanes = self._lanes[site]
-        ids = [state.id for hand in lanes.values() for state in hand]
-        lanes.clear()
+        queue_indexes = self._queue_indexes[site]
+        ids = [state.id for hand in queue_indexes.values() for state in hand]
+        queue_indexes.clear()
         self.ready -= len(ids)
         return ids
 
     def drop(self, site: str) -> list[int]:
         """Hold a site no more; return the ids of what lay ready."""
         ids = self.put_down(site)
-        del self._lanes[site]
+        del self._queue_indexes[site]
         return ids
 
     def lose_all(self) -> None:

@@ -13,10 +13,10 @@ from math import inf
 from typing import Protocol, TypeVar
 
 from crawlspace.clock import Clock
-from crawlspace.distributed.owned_sites import Holdings, Needs
+from crawlspace.distributed.owned_sites import Needs, OwnedSites
 from crawlspace.frontier.frontier import FAR_S, Frontier
 from crawlspace.model import Queue, UrlState
-from crawlspace.state.redis.workers import Letting, Surroundings, Taken, TakenForDead, TakenSite, Worker
+from crawlspace.state.redis.workers import Acquired, AcquiredSite, Cluster, SiteRelease, Worker, WorkerExpired
 from crawlspace.state.store import Site
 
 logger = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ OF_A_NEW_SITE = 16
 """URLs of each source."""
 MOST_READY = 8_000
 """Leased URLs that wait here, of all sites together; beyond that no new sites are taken."""
-BEAT_S, IDLE_BEAT_S = 1.5, 0.2
+HEARTBEAT_S, IDLE_BEAT_S = 1.5, 0.2
 """A worker that has just run out of work asks sooner whether that was all, and then ever more seldom."""
 MARGIN_S = 1.0
 """So long before others may take this worker for dead it asks for nothing more."""
@@ -41,7 +41,7 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
 """Between two calls for new sites of which the first brought none."""
 
 
-class Behind(Protocol):
+class Background(Protocol):
     """Runs what takes time, in order, and hands what comes of it to the crawl's thread."""
 
     def begin(self, failed: Callable[[BaseException], None]) -> None: ...
@@ -51,13 +51,13 @@ class Behind(Protocol):
     def finish(self) -> None: ...
 
 
-class Supply:
+class Prefetch:
     """What this worker holds. `arrived` is told of each site that comes, before the frontier is."""
 
     def __init__(
         self,
         worker: Worker,
-        behind: Behind,
+        background: Background,
         *,
         clock: Clock,
         lease_s: int,
@@ -66,12 +66,12 @@ class Supply:
     ) -> None:
         """`come_back` joins the workers once more."""
         self._worker = worker
-        self._behind = behind
+        self._background = background
         self._clock = clock
         self._lease_s = lease_s
         self._most_sites = most_sites
         self._join_again = come_back
-        self._held = Holdings()
+        self._held = OwnedSites()
         self._wants: dict[str, int] = {}
         self._leaving: dict[str, float] = {}
         """Sites that are to go to others, and when that was decided: nothing more of them is asked."""
@@ -81,21 +81,21 @@ class Supply:
         """Sites that were to go and stayed, and until when."""
         self._taking = self._beating = self._returning = self._claiming = False
         self._pause_s = 0.0
-        self.lives = 0
+        self.incarnation = 0
         """How often this worker was taken for dead."""
         self._sure_until = inf
-        self._next_take = self._next_beat = self._next_sweep = self._next_claim = 0.0
+        self._next_take = self._next_heartbeat = self._next_sweep = self._next_claim = 0.0
         self._frontier: Frontier | None = None
-        self._arrived: Callable[[TakenSite], None] = lambda _: None
+        self._arrived: Callable[[AcquiredSite], None] = lambda _: None
         self._wake: Callable[[], None] = lambda: None
         self._changed: Callable[[], None] = lambda: None
         self.told: Callable[[], str] = lambda: ""
         """What this worker says of itself."""
         self.deleted: Callable[[], int] = lambda: 0
-        self.around: Surroundings | None = None
+        self.cluster: Cluster | None = None
         self.is_idle: Callable[[], bool] = lambda: True
         """This worker itself has nothing under way."""
-        self.is_under_way: Callable[[int], bool] = lambda _: False
+        self.is_in_flight: Callable[[int], bool] = lambda _: False
         """The URL with that id is being fetched by this worker."""
         self._idle_s = 0.0
         """The pause to the next beat of a worker that has nothing to do; 0.0 where it has."""
@@ -107,7 +107,7 @@ class Supply:
         self,
         frontier: Frontier,
         *,
-        arrived: Callable[[TakenSite], None],
+        arrived: Callable[[AcquiredSite], None],
         changed: Callable[[], None],
         wake: Callable[[], None],
     ) -> None:
@@ -116,7 +116,7 @@ class Supply:
         self._sure_until = self._clock.monotonic() + self._worker.timeout_s - MARGIN_S
 
     @property
-    def may_be_dead(self) -> bool:
+    def may_be_expired(self) -> bool:
         """The server has not been heard of for so long that others may have been given the sites that are held here."""
         return self._clock.monotonic() >= self._sure_until
 
@@ -138,7 +138,7 @@ class Supply:
         """Hand out what is buffered of a site; where that was all of its source, more is fetched meanwhile."""
         if queue is None or site not in self._held or site in self._leaving:
             return []
-        got = self._held.hand_out(site, queue.lane, limit)
+        got = self._held.hand_out(site, queue.queue_index, limit)
         if not self._held.has_any(site, queue.source):
             self._wants[site] = max(limit, self._wants.get(site, 0))
             self._take()
@@ -146,7 +146,7 @@ class Supply:
 
     def release(self, ids: Iterable[int]) -> None:
         if given := list(ids):
-            self._behind.do(lambda: self._worker.release(given))
+            self._background.do(lambda: self._worker.release(given))
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         """Nothing: the dead are found out by the server."""
@@ -157,13 +157,13 @@ class Supply:
         return []
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        self._behind.do(lambda: self._worker.wait_site(site, until, wait_s=wait_s))
+        self._background.do(lambda: self._worker.wait_site(site, until, wait_s=wait_s))
 
     def give_up(self, site: str) -> None:
-        self._behind.do(lambda: self._worker.give_up(site))
+        self._background.do(lambda: self._worker.give_up(site))
 
     def resume(self, site: str) -> None:
-        self._behind.do(lambda: self._worker.resume(site))
+        self._background.do(lambda: self._worker.resume(site))
 
     # --- what keeps it going --------------------------------------------------------------------------------------
 
@@ -180,12 +180,12 @@ class Supply:
         if self._held or not self.is_idle():
             self._idle_s = 0.0
         elif not self._idle_s:
-            self._idle_s, self._next_beat = IDLE_BEAT_S, now
-        if now >= self._next_beat and not self._beating:
-            self._next_beat = now + (self._idle_s or BEAT_S)
-            self._idle_s = min(2 * self._idle_s, BEAT_S)
+            self._idle_s, self._next_heartbeat = IDLE_BEAT_S, now
+        if now >= self._next_heartbeat and not self._beating:
+            self._next_heartbeat = now + (self._idle_s or HEARTBEAT_S)
+            self._idle_s = min(2 * self._idle_s, HEARTBEAT_S)
             self._beating = True
-            self._behind.do(self._beat, self._heard)
+            self._background.do(self._heartbeat, self._heard)
 
     def _take(self) -> None:
         if self._taking or self._frontier is None:
@@ -196,22 +196,22 @@ class Supply:
         self._wants, self._taking = {}, True
         number, now, sources = self._worker.next_number(), int(self._clock.now()), self._held.lacking(refill)
 
-        def take() -> Taken:
+        def take() -> Acquired:
             return self._worker.take(
                 refill=refill, sources=sources, new=new, limit=OF_A_NEW_SITE, now=now, until=now + self._lease_s, number=number
             )
 
-        self._behind.do(lambda: _unless_dead(take), lambda taken: self._taken(taken, asked_new=new > 0))
+        self._background.do(lambda: _unless_expired(take), lambda taken: self._taken(taken, asked_new=new > 0))
 
     def _wanted_new(self) -> int:
         assert self._frontier is not None
-        is_any_free = self.around is not None and self.around.free > 0  # it is to have its turns, also where all are busy
+        is_any_free = self.cluster is not None and self.cluster.free > 0  # it is to have its turns, also where all are busy
         has_enough = self._frontier.wake_in() == 0.0 and not is_any_free
         if has_enough or self._clock.monotonic() < self._next_take or self._held.ready >= MOST_READY:
             return 0
         return NEW_SITES if self._most_sites is None else max(0, min(NEW_SITES, self._most_sites - len(self._held)))
 
-    def _taken(self, taken: Taken | None, *, asked_new: bool) -> None:
+    def _taken(self, taken: Acquired | None, *, asked_new: bool) -> None:
         self._taking = False
         if self._frontier is None or taken is None:
             self._come_back()
@@ -222,7 +222,7 @@ class Supply:
                 self.release([state.id for state in one.states])
                 continue
             if one.site not in self._held:
-                self._frontier.silent.discard(one.site)  # the server hands out none that was given up, and knows better
+                self._frontier.given_up_sites.discard(one.site)  # the server hands out none that was given up, and knows better
             new += self._hold(one)
         if asked_new:
             self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
@@ -233,20 +233,20 @@ class Supply:
         if taken.sites:
             self._wake()
 
-    def _hold(self, one: TakenSite) -> bool:
+    def _hold(self, one: AcquiredSite) -> bool:
         """Have a site from now on, or more of it. Returns whether it was not held before."""
         assert self._frontier is not None
         is_new = one.site not in self._held
         if is_new:
             self.needs.begin(one.site)
         # What was begun before this worker was taken for dead stands for its URL, which is leased anew.
-        lanes = self._held.put(one.site, [state for state in one.states if not self.is_under_way(state.id)])
+        queue_indexes = self._held.put(one.site, [state for state in one.states if not self.is_in_flight(state.id)])
         self._arrived(one)
         asked_ago_s, wait_s = None, 0.0
         if one.known is not None:
             asked_ago_s = one.known.asked_ago_s
             wait_s = 0.0 if one.known.wait_until is None else one.known.wait_until - self._clock.now()
-        self._frontier.arrived(one.site, [Queue.of_lane(lane) for lane in lanes], asked_ago_s=asked_ago_s, wait_s=wait_s)
+        self._frontier.arrived(one.site, list(map(Queue.of_index, queue_indexes)), asked_ago_s=asked_ago_s, wait_s=wait_s)
         return is_new
 
     def _claim(self, now: float) -> None:
@@ -255,9 +255,9 @@ class Supply:
         if not sites or self._claiming or now < self._next_claim or self._frontier is None:
             return
         self._next_claim, self._claiming = now + CLAIM_PAUSE_S, True
-        self._behind.do(lambda: _unless_dead(lambda: self._worker.claim(sites, now=int(self._clock.now()))), self._claimed)
+        self._background.do(lambda: _unless_expired(lambda: self._worker.claim(sites, now=int(self._clock.now()))), self._claimed)
 
-    def _claimed(self, taken: list[TakenSite] | None) -> None:
+    def _claimed(self, taken: list[AcquiredSite] | None) -> None:
         self._claiming = False
         if self._frontier is None or taken is None:
             self._come_back()
@@ -268,44 +268,44 @@ class Supply:
                 self._wake()
         self._part(self._clock.monotonic())
 
-    def _beat(self) -> tuple[float, Surroundings | None]:
+    def _heartbeat(self) -> tuple[float, Cluster | None]:
         began = self._clock.monotonic()  # of this try: the one before may have been lost
-        return began, _unless_dead(lambda: self._worker.beat(self.told(), deleted=self.deleted()))
+        return began, _unless_expired(lambda: self._worker.heartbeat(self.told(), deleted=self.deleted()))
 
-    def _heard(self, heard: tuple[float, Surroundings | None]) -> None:
+    def _heard(self, heard: tuple[float, Cluster | None]) -> None:
         self._beating = False
         if self._frontier is None:
             return
-        began, around = heard
-        if self.may_be_dead:
+        began, cluster = heard
+        if self.may_be_expired:
             self._wake()
         self._sure_until = began + self._worker.timeout_s - MARGIN_S
-        if around is None:
+        if cluster is None:
             self._come_back()
             return
-        before, self.around = self.around, around
-        if before is not None and before.edition != around.edition:
+        before, self.cluster = self.cluster, cluster
+        if before is not None and before.edition != cluster.edition:
             self._changed()
-        if around.broken > (0 if before is None else before.broken):
+        if cluster.broken > (0 if before is None else before.broken):
             logger.warning(
                 "%d records of this collection in Redis are not ours, or of a newer version: they were put aside (%s), and their URLs"
                 " are entered anew where a link or start URL leads to them",
-                around.broken,
+                cluster.broken,
                 self._worker.broken_key,
             )
         now = self._clock.monotonic()
-        for site in around.claimed:
+        for site in cluster.claimed:
             if self._may_go(site, now) and (site not in self._needed or self.needs.has_asked(site)):
                 self._dismiss(site, now)
-        nothing = around.is_nothing_left and not self._held and self.is_idle()
+        nothing = cluster.is_nothing_left and not self._held and self.is_idle()
         self.is_over = nothing and self._was_nothing
         self._was_nothing = nothing
         if self.is_over:
             self._wake()
         elif nothing:
-            self._next_beat = 0.0  # what was recorded just before may have led to more
-        elif not around.free:
-            self._share(around.fair_share)
+            self._next_heartbeat = 0.0  # what was recorded just before may have led to more
+        elif not cluster.free:
+            self._share(cluster.fair_share)
 
     def _share(self, fair: int) -> None:
         """Let sites go for others, beyond a fair share: those first that are asked for the fewest pages at this moment."""
@@ -333,7 +333,7 @@ class Supply:
         """Let go of the sites that are leaving where nothing is under way; keep what answers too late."""
         if self._taking or self._claiming or not self._leaving or self._frontier is None:
             return  # what comes may be theirs
-        self._let_go([site for site in self._leaving if not (self._frontier.asking(site) or self.needs.is_asking(site))])
+        self._release_sites([site for site in self._leaving if not (self._frontier.asking(site) or self.needs.is_asking(site))])
         for site in [site for site, since in self._leaving.items() if now - since > LEAVING_S]:
             del self._leaving[site]
             self._staying[site] = now + STAYING_S
@@ -342,6 +342,7 @@ class Supply:
     def _sweep(self) -> None:
         """Let go of the sites that have nothing more to do here."""
         assert self._frontier is not None
+        given_up = self._frontier.given_up_sites
         done = [
             site
             for site in self._held
@@ -353,20 +354,20 @@ class Supply:
                 or site in self._needed
                 or self._frontier.asking(site)
             )
-            and (not self._held.has_any(site) or site in self._frontier.silent or self._frontier.next_turn_in(site) > FAR_S)
+            and (not self._held.has_any(site) or site in given_up or self._frontier.next_turn_in(site) > FAR_S)
         ]
-        self._let_go(done)
+        self._release_sites(done)
 
-    def _let_go(self, sites: Sequence[str]) -> None:
+    def _release_sites(self, sites: Sequence[str]) -> None:
         assert self._frontier is not None
         going = []
         for site in sites:
             ids = self._held.drop(site)
             for noted in (self._wants, self._leaving, self._staying):
                 noted.pop(site, None)
-            going.append(Letting(site, *self._frontier.part(site), ids))
+            going.append(SiteRelease(site, *self._frontier.part(site), ids))
         if going:
-            self._behind.do(lambda: self._worker.let_go(going))
+            self._background.do(lambda: self._worker.release_sites(going))
 
     def _come_back(self) -> None:
         """This worker was silent for too long: what it held is others', and it begins anew."""
@@ -377,10 +378,10 @@ class Supply:
         for site in self._held:
             self._frontier.part(site)
         self._held.lose_all()
-        self.lives += 1
+        self.incarnation += 1
         for noted in (self._wants, self._leaving, self._staying):
             noted.clear()
-        self._behind.do(self._join_again, self._returned)
+        self._background.do(self._join_again, self._returned)
 
     def _returned(self, _: None) -> None:
         self._returning = False
@@ -389,12 +390,12 @@ class Supply:
     def close(self) -> None:
         """Give back all that is held."""
         self._frontier = None
-        self._behind.do(self._worker.leave)
+        self._background.do(self._worker.leave)
 
 
-def _unless_dead(call: Callable[[], T]) -> T | None:
+def _unless_expired(call: Callable[[], T]) -> T | None:
     """What the call returns; None where this worker was taken for dead."""
     try:
         return call()
-    except TakenForDead:
+    except WorkerExpired:
         return None

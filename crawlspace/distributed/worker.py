@@ -15,14 +15,14 @@ import redis
 
 from crawlspace.cache import Recent, RecentByWeight
 from crawlspace.clock import Clock
-from crawlspace.crawl.outcomes import Brakes
-from crawlspace.distributed.prefetch import Behind, Supply
+from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.distributed.prefetch import Background, Prefetch
 from crawlspace.errors import StoreError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.redis.sites import count_sites
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import TakenSite, Worker
+from crawlspace.state.redis.workers import AcquiredSite, Worker
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.store import Change, Effects, RobotsEntry, Site
 from crawlspace.state.unreachable import UnreachableSite
@@ -55,7 +55,7 @@ class SharedStore(RedisStore):
         collection: str,
         *,
         sinks: Sequence[str],
-        behind: Behind,
+        background: Background,
         clock: Clock,
         lease_s: int,
         timeout_s: float,
@@ -64,10 +64,10 @@ class SharedStore(RedisStore):
     ) -> None:
         super().__init__(client, collection, sinks=sinks, crawls=True)
         self.worker = Worker(self, timeout_s=timeout_s, sources=sources)
-        self.behind = behind
-        self.supply = Supply(
+        self.background = background
+        self.prefetch = Prefetch(
             self.worker,
-            behind,
+            background,
             clock=clock,
             lease_s=lease_s,
             most_sites=most_sites,
@@ -94,7 +94,7 @@ class SharedStore(RedisStore):
     def begin(
         self,
         frontier: Frontier,
-        brakes: Brakes,
+        outcome_policy: OutcomePolicy,
         *,
         changed: Callable[[], None],
         wake: Callable[[], None],
@@ -102,50 +102,50 @@ class SharedStore(RedisStore):
     ) -> None:
         """Supply a crawl from now on; see Supply.begin. `unreachable` is called with each site that is taken and its row, if it has one."""
 
-        def arrived(one: TakenSite) -> None:
+        def arrived(one: AcquiredSite) -> None:
             if one.known is None:
                 return
             health = one.known.health or NEW_SITE
             self._known.put(one.site, _Known(health, {entry.scheme for entry in one.known.robots}))
-            brakes.know(one.site, health)
+            outcome_policy.know(one.site, health)
             unreachable(one.site, one.known.unreachable)
             for entry in one.known.robots:
                 self._robots.put((entry.site, entry.scheme), entry)
 
         self._shares = True
-        self.supply.begin(frontier, arrived=arrived, changed=changed, wake=wake)
+        self.prefetch.begin(frontier, arrived=arrived, changed=changed, wake=wake)
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
-        return self.supply.sites()
+        return self.prefetch.sites()
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
-        return self.supply.lease(site, limit, now=now, until=until, queue=queue)
+        return self.prefetch.lease(site, limit, now=now, until=until, queue=queue)
 
     def release(self, ids: Iterable[int]) -> None:
-        self.supply.release(ids)
+        self.prefetch.release(ids)
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
-        return self.supply.reclaim(now=now, keep=keep)
+        return self.prefetch.reclaim(now=now, keep=keep)
 
     def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         """The run of all workers; the first of them has restored what was set aside."""
-        self.behind.do(lambda: self.worker.begin_run(at)) if self._shares else self.worker.begin_run(at)
+        self.background.do(lambda: self.worker.begin_run(at)) if self._shares else self.worker.begin_run(at)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
-        return self.supply.due(site)
+        return self.prefetch.due(site)
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        self.supply.wait_site(site, until, wait_s=wait_s)
+        self.prefetch.wait_site(site, until, wait_s=wait_s)
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
-        self.behind.do(lambda: self.worker.set_unreachable(site, row))
+        self.background.do(lambda: self.worker.set_unreachable(site, row))
 
     def give_up(self, site: str) -> None:
-        self.supply.give_up(site)
+        self.prefetch.give_up(site)
 
     def resume(self, site: str) -> None:
-        self.supply.resume(site)
+        self.prefetch.resume(site)
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -181,7 +181,7 @@ class SharedStore(RedisStore):
         self._robots.put((entry.site, entry.scheme), entry)
         if (known := self._known.get(entry.site)) is not None:
             known.schemes.add(entry.scheme)
-        self.behind.do(lambda: self.worker.save_robots(entry))
+        self.background.do(lambda: self.worker.save_robots(entry))
 
     # refusals
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:
@@ -198,7 +198,7 @@ class SharedStore(RedisStore):
             super(SharedStore, self).count_refusals(self._counting)
             self._counting = Counter()
 
-        self.behind.do(count)
+        self.background.do(count)
 
     def _gather_refused(self) -> None:
         while self._refused:

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from math import ceil, inf
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.address_groups import Machines
+from crawlspace.frontier.address_groups import AddressGroups
 from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
-from crawlspace.frontier.ports import LeaseStore, Paces
-from crawlspace.frontier.site_limit import Places
-from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteTurns, lanes_in, lanes_of, outlasts
+from crawlspace.frontier.ports import DelaySource, LeaseStore
+from crawlspace.frontier.site_limit import SiteLimit
+from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, indexes_in, indexes_of, outlasts
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.timers import WaitingSites
 from crawlspace.model import LANES, Queue, Source, UrlState
@@ -36,7 +36,7 @@ class Frontier:
         store: LeaseStore,
         *,
         clock: Clock,
-        paces: Paces,
+        site_delays: DelaySource,
         lease_s: int,
         weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
         max_sites: int | None = None,
@@ -45,26 +45,26 @@ class Frontier:
         longest_wait_s: float = 3600.0,
     ) -> None:
         """`max_sites` are crawled at a time. `longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
-        self._store, self._clock, self._paces = store, clock, paces
+        self._store, self._clock, self._site_delays = store, clock, site_delays
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
-        self._running = sum(1 << lane for source in self._sources.running for lane in lanes_of(source))
-        self._places = Places(max_sites)
+        self._running = sum(1 << queue_index for source in self._sources.running for queue_index in indexes_of(source))
+        self._places = SiteLimit(max_sites)
         self._backoff = backoff or Backoff(0.0, 0.0)
-        self._sites: dict[str, SiteTurns] = {}
-        self._machines = Machines()
-        self._lines: list[deque[SiteTurns]] = [deque() for _ in range(LANES)]
+        self._sites: dict[str, SiteQueue] = {}
+        self._address_groups = AddressGroups()
+        self._lines: list[deque[SiteQueue]] = [deque() for _ in range(LANES)]
         """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
         self._waiting, self._later = WaitingSites(), DueTimes()
         self.working = 0
         """Sites that have something ready, though it may not be their turn."""
-        self.under_way = 0
+        self.in_flight = 0
         self._retries_until = retries_until
         """Until when retries of this run are outstanding; what is due before then is waited for."""
-        self.silent: set[str] = set()
+        self.given_up_sites: set[str] = set()
         """Sites given up for this run."""
-        self._phase = paces.phase()
-        self._phase_since, self._repace_at = clock.now(), paces.change_at()
+        self._phase = site_delays.phase()
+        self._phase_since, self._repace_at = clock.now(), site_delays.change_at()
         for known in store.sites():
             turns = self._turns(known.site)
             left_s = known.left_s(clock.now(), longest_s=longest_wait_s)
@@ -80,8 +80,8 @@ class Frontier:
             self.look_again()
         self._wake(now)
         for source in self._sources.order():
-            for lane in lanes_of(source):
-                state = self._next_in(lane, now)
+            for queue_index in indexes_of(source):
+                state = self._next_in(queue_index, now)
                 if state is not None:
                     self._sources.picked(source)
                     return state
@@ -120,9 +120,9 @@ class Frontier:
         turns = self._sites[site]
         turns.held = True
         turns.begin(self._clock.monotonic())
-        self.under_way += 1
+        self.in_flight += 1
 
-    def unhold(self, site: str, *, answered: bool | None = None) -> Failures:
+    def unblock(self, site: str, *, answered: bool | None = None) -> Failures:
         """The request that `hold` stands for is over; the site's pace may be another now. `answered` is as in `finished`."""
         turns = self._sites[site]
         turns.held = False
@@ -152,7 +152,7 @@ class Frontier:
         turns.held = False
         turns.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
         if address is not None:
-            self._machines.join(turns, address)
+            self._address_groups.join(turns, address)
         self._settle(turns)
 
     def next_turn_in(self, site: str) -> float:
@@ -170,16 +170,16 @@ class Frontier:
         """URLs of these sites may have become pending, in these queues."""
         for site, queue in found:
             turns = self._turns(site)
-            bit = 1 << queue.lane
-            if not turns.more & bit and site not in self.silent:
+            bit = 1 << queue.queue_index
+            if not turns.more & bit and site not in self.given_up_sites:
                 turns.more |= bit
                 self._settle(turns)
 
     def due(self, site: str, queue: Queue, at: int, *, retry: bool = False) -> None:
         """A known URL of the site is due at that time (seconds since 1970); a retry is waited for before the crawl is done."""
-        if site not in self.silent:
+        if site not in self.given_up_sites:
             self._retries_until = max(self._retries_until, at) if retry else self._retries_until
-            self._later.add(self._turns(site), queue.lane, at)
+            self._later.add(self._turns(site), queue.queue_index, at)
 
     def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
         """A site with URLs in these queues is this process' to ask; whoever asked it last did so long ago."""
@@ -189,12 +189,12 @@ class Frontier:
             self._set_pace(turns)  # it may be asked beside its turns before it has had one
         if wait_s > 0:
             turns.not_before = max(turns.not_before, now + wait_s)
-        if site not in self.silent:
+        if site not in self.given_up_sites:
             self._learn(turns, queues, ())
 
     def asking(self, site: str) -> int:
         """How many URLs of the site are under way or at hand."""
-        return 0 if (turns := self._sites.get(site)) is None else turns.under_way + sum(map(len, turns.at_hand.values()))
+        return 0 if (turns := self._sites.get(site)) is None else turns.in_flight + sum(map(len, turns.buffered.values()))
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Begin nothing more at a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
@@ -210,7 +210,7 @@ class Frontier:
     def look_again(self) -> None:
         """Another process has written to the store: see which sites have something now."""
         for known in self._store.sites():
-            if known.site not in self.silent:
+            if known.site not in self.given_up_sites:
                 self._learn(self._turns(known.site), known.pending, known.due)
 
     def wait_site(self, site: str, seconds: float) -> None:
@@ -224,7 +224,7 @@ class Frontier:
     def give_up(self, site: str) -> None:
         """Ask the site for nothing more in this run; its URLs stay as they are."""
         turns = self._turns(site)
-        self.silent.add(site)
+        self.given_up_sites.add(site)
         self._leases.give_back(turns)
         self._store.give_up(site)
         turns.more = 0
@@ -233,13 +233,13 @@ class Frontier:
 
     def resume(self, site: str) -> None:
         """Ask a site again that was given up."""
-        self.silent.discard(site)
+        self.given_up_sites.discard(site)
         self._store.resume(site)
         self.look_again()
 
     def wake_in(self) -> float | None:
         """Seconds until `next` may have something again; None when that depends on what is under way."""
-        if any(self._lines[lane] for lane in lanes_in(self._running)):
+        if any(self._lines[queue_index] for queue_index in indexes_in(self._running)):
             return 0.0
         moments = [] if self._waiting.first is None else [self._waiting.first - self._clock.monotonic()]
         due_at = self._later.first(self._running)
@@ -253,7 +253,7 @@ class Frontier:
         """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
         due_at = self._later.first(self._running)
         is_due = due_at is not None and due_at <= max(self._clock.now(), self._retries_until)
-        return not (self.under_way or self.working or is_due)
+        return not (self.in_flight or self.working or is_due)
 
     def close(self) -> None:
         """Give all leases back that were not asked for, and have the next run keep what is left of a long delay."""
@@ -265,52 +265,52 @@ class Frontier:
 
     # --- where a site stands --------------------------------------------------------------------------------------
 
-    def _turns(self, site: str) -> SiteTurns:
+    def _turns(self, site: str) -> SiteQueue:
         if (turns := self._sites.get(site)) is None:
-            turns = self._sites[site] = SiteTurns(site, Pace(0.0, 1), 1)
+            turns = self._sites[site] = SiteQueue(site, Pace(0.0, 1), 1)
         return turns
 
-    def _set_pace(self, turns: SiteTurns) -> None:
-        turns.set_pace(self._paces.of(turns.site), lease_s=self._leases.lease_s)
+    def _set_pace(self, turns: SiteQueue) -> None:
+        turns.set_pace(self._site_delays.of(turns.site), lease_s=self._leases.lease_s)
 
-    def _learn(self, turns: SiteTurns, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
+    def _learn(self, turns: SiteQueue, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
-            turns.more |= 1 << queue.lane
+            turns.more |= 1 << queue.queue_index
         for queue, at in due:
-            self._later.add(turns, queue.lane, at)
+            self._later.add(turns, queue.queue_index, at)
         self._settle(turns)
 
-    def _settle(self, turns: SiteTurns) -> None:
+    def _settle(self, turns: SiteQueue) -> None:
         """Put a site where it belongs, after anything has changed; a turn on its machine that it can't use goes to another."""
-        stands: SiteTurns | None = turns
+        stands: SiteQueue | None = turns
         while stands is not None and not self._place(stands):
-            stands = self._machines.pass_on(stands)
+            stands = self._address_groups.pass_on(stands)
 
-    def _place(self, turns: SiteTurns) -> bool:
+    def _place(self, turns: SiteQueue) -> bool:
         """Put a site where it belongs. Returns whether it can use a turn."""
-        works = turns.site not in self.silent and bool(turns.at_hand or turns.more & self._running)
+        works = turns.site not in self.given_up_sites and bool(turns.buffered or turns.more & self._running)
         if works != turns.works:
             turns.works = works
             self.working += 1 if works else -1
-        if turns.under_way and not (works and turns.has_room):
+        if turns.in_flight and not (works and turns.has_room):
             return False
         now = self._clock.monotonic()
         next_turn = turns.next_turn
         if not works:
             self._leave(turns)
-            if next_turn <= now and not turns.due and turns.site not in self.silent:
+            if next_turn <= now and not turns.due and turns.site not in self.given_up_sites:
                 if self._sites.get(turns.site) is turns:
                     del self._sites[turns.site]
-                    self._machines.leave(turns)
+                    self._address_groups.leave(turns)
             elif next_turn > now and not turns.due:
                 self._waiting.put(turns, next_turn)  # until then its delay must be remembered
         elif next_turn > now:
-            if next_turn > now + FAR_S and not turns.under_way:
+            if next_turn > now + FAR_S and not turns.in_flight:
                 self._leases.give_back(turns)
                 self._leave(turns)
             self._waiting.put(turns, next_turn)
         elif turns.has_room and self._places.take(turns):
-            at = self._machines.may_ask_at(turns)
+            at = self._address_groups.may_ask_at(turns)
             if at is not None and at <= now:
                 self._line_up(turns)
             elif at is not None:
@@ -318,13 +318,13 @@ class Frontier:
             return True
         return False
 
-    def _line_up(self, turns: SiteTurns) -> None:
-        new = (turns.more & self._running | sum(1 << lane for lane in turns.at_hand)) & ~turns.lined_up
+    def _line_up(self, turns: SiteQueue) -> None:
+        new = (turns.more & self._running | sum(1 << queue_index for queue_index in turns.buffered)) & ~turns.lined_up
         turns.lined_up |= new
-        for lane in lanes_in(new):
-            self._lines[lane].append(turns)
+        for queue_index in indexes_in(new):
+            self._lines[queue_index].append(turns)
 
-    def _leave(self, turns: SiteTurns) -> None:
+    def _leave(self, turns: SiteQueue) -> None:
         """Make place for another site."""
         for following in self._places.leave(turns):
             self._settle(following)
@@ -332,8 +332,8 @@ class Frontier:
     def _wake(self, now: float) -> None:
         wall = self._clock.now()
         if not self._phase_since <= wall < self._repace_at:  # before: the clock was set back
-            self._phase_since, self._repace_at = wall, self._paces.change_at()
-            phase = self._paces.phase()
+            self._phase_since, self._repace_at = wall, self._site_delays.change_at()
+            phase = self._site_delays.phase()
             if phase != self._phase:
                 self._phase = phase
                 for turns in list(self._sites.values()):
@@ -342,59 +342,60 @@ class Frontier:
                         self._settle(turns)
         for turns in self._waiting.take(now):
             self._settle(turns)
-        for turns, lane in self._later.take(wall):
-            turns.more |= 1 << lane
+        for turns, queue_index in self._later.take(wall):
+            turns.more |= 1 << queue_index
             self._settle(turns)
 
     # --- handing out ----------------------------------------------------------------------------------------------
-    def _next_in(self, lane: int, now: float) -> UrlState | None:
-        line = self._lines[lane]
+    def _next_in(self, queue_index: int, now: float) -> UrlState | None:
+        line = self._lines[queue_index]
         while line:
             turns = line.popleft()
-            turns.lined_up &= ~(1 << lane)
+            turns.lined_up &= ~(1 << queue_index)
             if not turns.paced:  # not before its turn: there may be very many sites
                 self._set_pace(turns)
                 if turns.next_turn > now or not turns.has_room:
                     self._settle(turns)
-            if not (turns.works and turns.has_room and turns.placed and self._machines.has_turn(turns)) or turns.next_turn > now:
+            is_ready = turns.works and turns.has_room and turns.placed and self._address_groups.has_turn(turns)
+            if not is_ready or turns.next_turn > now:
                 continue  # it is lined up again once it may be asked
-            if lane not in turns.at_hand:
-                self._lease(turns, lane)
-            if lane in turns.at_hand:
-                return self._take(turns, lane, now)
+            if queue_index not in turns.buffered:
+                self._lease(turns, queue_index)
+            if queue_index in turns.buffered:
+                return self._take(turns, queue_index, now)
             self._settle(turns)
         return None
 
-    def _lease(self, turns: SiteTurns, lane: int) -> None:
-        if not self._leases.fill(turns, lane, working=self.working):
-            turns.more &= ~(1 << lane)
-            turns.due.pop(lane, None)
+    def _lease(self, turns: SiteQueue, queue_index: int) -> None:
+        if not self._leases.fill(turns, queue_index, working=self.working):
+            turns.more &= ~(1 << queue_index)
+            turns.due.pop(queue_index, None)
             for queue, at in self._store.due(turns.site):
-                if queue.lane == lane:
-                    self._later.add(turns, lane, at)
+                if queue.queue_index == queue_index:
+                    self._later.add(turns, queue_index, at)
 
-    def _take(self, turns: SiteTurns, lane: int, now: float) -> UrlState:
-        state = self._leases.take(turns, lane)
+    def _take(self, turns: SiteQueue, queue_index: int, now: float) -> UrlState:
+        state = self._leases.take(turns, queue_index)
         turns.begin(now)
-        self.under_way += 1
+        self.in_flight += 1
         self._settle(turns)
         return state
 
-    def _asked(self, turns: SiteTurns, ago_s: float, *, failed: bool | None = None, answered: bool | None = None) -> Failures:
+    def _asked(self, turns: SiteQueue, ago_s: float, *, failed: bool | None = None, answered: bool | None = None) -> Failures:
         now = self._clock.monotonic()
         turns.asked_at = max(turns.asked_at, now - ago_s)
         counted = turns.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
         self._over(turns)
         return counted
 
-    def _over(self, turns: SiteTurns) -> None:
+    def _over(self, turns: SiteQueue) -> None:
         turns.end()
-        self.under_way -= 1
-        following = self._machines.pass_on(turns)
+        self.in_flight -= 1
+        following = self._address_groups.pass_on(turns)
         if following is not None:
             self._settle(following)
         self._settle(turns)
 
-    def _remember(self, turns: SiteTurns, until: float) -> None:
+    def _remember(self, turns: SiteQueue, until: float) -> None:
         wait_s = until - self._clock.monotonic()
         self._store.wait_site(turns.site, ceil(self._clock.now() + wait_s), wait_s=ceil(wait_s))

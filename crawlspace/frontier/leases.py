@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from crawlspace.clock import Clock
 from crawlspace.frontier.ports import LeaseStore
-from crawlspace.frontier.site_queue import SiteTurns
+from crawlspace.frontier.site_queue import SiteQueue
 from crawlspace.model import Queue, UrlState
 
 MOST_AT_HAND = 8_000
@@ -21,44 +21,44 @@ class Leases:
         self._store = store
         self._clock = clock
         self.lease_s = lease_s
-        self._at_hand = 0
+        self._buffered = 0
         self._held: set[int] = set()
         self._next_reclaim = clock.monotonic() + lease_s / 4
 
-    def fill(self, turns: SiteTurns, lane: int, *, working: int) -> bool:
+    def fill(self, turns: SiteQueue, queue_index: int, *, working: int) -> bool:
         """Lease URLs of a lane for the hand of its site, one of so many that are `working`. Returns whether there may be more."""
         now = round(self._clock.now())
-        limit = max(1, min(turns.batch, MOST_AT_HAND // working)) if self._at_hand < MOST_AT_HAND else 1
-        got = self._store.lease(turns.site, limit, now=now, until=now + self.lease_s, queue=Queue.of_lane(lane))
+        limit = max(1, min(turns.batch, MOST_AT_HAND // working)) if self._buffered < MOST_AT_HAND else 1
+        got = self._store.lease(turns.site, limit, now=now, until=now + self.lease_s, queue=Queue.of_index(queue_index))
         if got:
-            turns.at_hand[lane] = deque(got)
+            turns.buffered[queue_index] = deque(got)
             self._held.update(state.id for state in got)
-            self._at_hand += len(got)
+            self._buffered += len(got)
         return len(got) == limit
 
-    def take(self, turns: SiteTurns, lane: int) -> UrlState:
+    def take(self, turns: SiteQueue, queue_index: int) -> UrlState:
         """Take the next URL of a lane from the hand."""
-        hand = turns.at_hand[lane]
+        hand = turns.buffered[queue_index]
         state = hand.popleft()
         if not hand:
-            del turns.at_hand[lane]
-        self._at_hand -= 1
+            del turns.buffered[queue_index]
+        self._buffered -= 1
         return state
 
-    def put_back(self, turns: SiteTurns, state: UrlState) -> None:
+    def put_back(self, turns: SiteQueue, state: UrlState) -> None:
         """Put a URL back into the hand, as the next of its lane."""
-        turns.at_hand.setdefault(state.queue.lane, deque()).appendleft(state)
-        self._at_hand += 1
+        turns.buffered.setdefault(state.queue.queue_index, deque()).appendleft(state)
+        self._buffered += 1
 
-    def give_back(self, turns: SiteTurns) -> None:
+    def give_back(self, turns: SiteQueue) -> None:
         """Give what is at hand back to the store."""
-        for lane, hand in turns.at_hand.items():
+        for queue_index, hand in turns.buffered.items():
             ids = [state.id for state in hand]
             self._store.release(ids)
             self._held.difference_update(ids)
-            self._at_hand -= len(hand)
-            turns.more |= 1 << lane
-        turns.at_hand.clear()
+            self._buffered -= len(hand)
+            turns.more |= 1 << queue_index
+        turns.buffered.clear()
 
     def recorded(self, ids: Iterable[int]) -> None:
         """The store has what came of these URLs: their leases are over."""

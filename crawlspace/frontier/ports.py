@@ -21,7 +21,7 @@ class LeaseStore(Protocol):
     def resume(self, site: str) -> None: ...
 
 
-class Paces(Protocol):
+class DelaySource(Protocol):
     """How fast sites may be asked at present."""
 
     def of(self, site: str) -> Pace: ...

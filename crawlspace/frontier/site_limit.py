@@ -6,18 +6,18 @@ from collections import deque
 from collections.abc import Iterator
 from math import inf
 
-from crawlspace.frontier.site_queue import SiteTurns
+from crawlspace.frontier.site_queue import SiteQueue
 
 
-class Places:
+class SiteLimit:
     """A site keeps its place until it has nothing more to ask for, or may not be asked for long."""
 
     def __init__(self, most: int | None) -> None:
         """`most` sites at a time; None: all."""
         self._left = inf if most is None else most
-        self._outside: deque[SiteTurns] = deque()
+        self._outside: deque[SiteQueue] = deque()
 
-    def take(self, turns: SiteTurns) -> bool:
+    def take(self, turns: SiteQueue) -> bool:
         """Whether the site has a place now; if not, it waits for one."""
         if not turns.placed and self._left > 0:
             self._left -= 1
@@ -27,7 +27,7 @@ class Places:
             self._outside.append(turns)
         return turns.placed
 
-    def leave(self, turns: SiteTurns) -> Iterator[SiteTurns]:
+    def leave(self, turns: SiteQueue) -> Iterator[SiteQueue]:
         """Give up a site's place; yield those that may take one now, as long as there is one."""
         if not turns.placed:
             return

@@ -15,12 +15,12 @@ BATCH = 64
 POLITE_BATCH = 8
 
 
-def lanes_of(source: Source) -> range:
+def indexes_of(source: Source) -> range:
     """The lanes of a source, shift -2 first."""
     return range(source * SHIFTS, (source + 1) * SHIFTS)
 
 
-def lanes_in(mask: int) -> Iterator[int]:
+def indexes_in(mask: int) -> Iterator[int]:
     """The lanes whose bits are set."""
     while mask:
         lowest = mask & -mask
@@ -80,32 +80,32 @@ class Failures(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Machine:
+class AddressGroup:
     """What answers at an address. One site at a time has its turn, and asks one thing; all others stand in a line."""
 
     address: str
-    turn: SiteTurns | None = None
+    turn: SiteQueue | None = None
     """The site that is asking, or will be the next to ask."""
-    line: deque[SiteTurns] = field(default_factory=deque)
+    line: deque[SiteQueue] = field(default_factory=deque)
     """Sites that could be asked but for it, in the order in which they came."""
     sites: int = 0
     asked_at: float = -inf
     delay_s: float = 0.0
     """Of the site that was asked last, without the rests of its own failures."""
 
-    def next_turn(self, turns: SiteTurns) -> float:
+    def next_turn(self, turns: SiteQueue) -> float:
         return self.asked_at + max(self.delay_s, turns.pace.delay_s)
 
 
 @dataclass(slots=True, eq=False)
-class SiteTurns:
+class SiteQueue:
     """One site's turns: what is at hand, under way, and when the next request may start. Times are on the monotonic clock."""
 
     site: str
     pace: Pace
     batch: int
     """URLs leased at a time."""
-    at_hand: dict[int, deque[UrlState]] = field(default_factory=dict)
+    buffered: dict[int, deque[UrlState]] = field(default_factory=dict)
     """Leased URLs by lane, in the order in which they are to be asked for."""
     more: int = 0
     """Bits of the lanes of which the store may have more that is ready."""
@@ -113,7 +113,7 @@ class SiteTurns:
     """Bits of the lanes in whose line it stands."""
     due: dict[int, int] = field(default_factory=dict)
     """When the first known URL is due, by lane, in seconds since 1970."""
-    under_way: int = 0
+    in_flight: int = 0
     asked_at: float = -inf
     asked_before: float = -inf
     not_before: float = -inf
@@ -136,11 +136,11 @@ class SiteTurns:
     outside: bool = False
     """It waits to be one of them."""
     wakes_at: float | None = None
-    machine: Machine | None = None
+    address_group: AddressGroup | None = None
     """What it shares with other sites."""
     located_until: float = -inf
     """Until then it counts as known whether there is such a machine."""
-    waits_for_machine: bool = False
+    waits_for_group: bool = False
 
     def set_pace(self, pace: Pace, *, lease_s: int) -> None:
         self.pace = pace
@@ -154,12 +154,12 @@ class SiteTurns:
         """One request to the site goes out."""
         self.asked_before, self.asked_at = self.asked_at, now
         self.asked_since = min(self.asked_since, now)
-        self.under_way += 1
+        self.in_flight += 1
 
     def end(self) -> None:
         """One request is over, whatever came of it."""
-        self.under_way -= 1
-        if not (self.under_way or self.unanswered):
+        self.in_flight -= 1
+        if not (self.in_flight or self.unanswered):
             self.asked_since = inf
 
     def count(self, *, failed: bool | None, answered: bool | None, now: float, backoff: Backoff) -> Failures:
@@ -176,7 +176,7 @@ class SiteTurns:
 
     @property
     def has_room(self) -> bool:
-        return self.under_way < self.pace.concurrency and not self.held and not self.pace.suspended
+        return self.in_flight < self.pace.concurrency and not self.held and not self.pace.suspended
 
     @property
     def delay_s(self) -> float:

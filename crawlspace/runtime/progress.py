@@ -87,8 +87,8 @@ class Progress:
         ]
         if engine.backlog:
             parts.append(f"{engine.backlog:,} for the index")
-        if engine.frontier.silent:
-            parts.append(f"{counted(len(engine.frontier.silent), 'site')} given up")
+        if engine.frontier.given_up_sites:
+            parts.append(f"{counted(len(engine.frontier.given_up_sites), 'site')} given up")
         return " · ".join(parts)
 
     def _rate(self) -> float:
@@ -143,7 +143,7 @@ class Progress:
         stats.set_value("crawlspace/discovered", progress.discovered)
         stats.set_value("crawlspace/index/push", progress.pushes)
         stats.set_value("crawlspace/index/delete", progress.deletes)
-        stats.set_value("crawlspace/index/held", self._engine.brakes.withheld)
+        stats.set_value("crawlspace/index/held", self._engine.outcome_policy.withheld)
         for status, count in progress.by_status.items():
             stats.set_value(f"crawlspace/status/{status}", count)
         for refusal, count in progress.refused.items():

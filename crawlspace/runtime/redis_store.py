@@ -18,7 +18,7 @@ from crawlspace.plural import counted
 from crawlspace.runtime.stores import index_place
 from crawlspace.state.redis.scripts import said
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import TakenForDead, Worker, WorkerSeen, workers
+from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
 from crawlspace.state.who_crawls import Crawler, Share
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ class OnServer:
             sender = Worker(self.store, timeout_s=self.timeout_s)
             self.store.scripts.command("ZADD", "workers", self._now_ms(), sender.name)
             try:
-                sender.beat()  # one that was silent for too long is found dead
+                sender.heartbeat()  # one that was silent for too long is found dead
                 if not sender.drains(SINK, here)[0]:
                     raise StoreLocked(CRAWL_TELLS)
-                yield sender.beat
-            except TakenForDead as error:
+                yield sender.heartbeat
+            except WorkerExpired as error:
                 raise StoreLocked("it took so long to tell the index that others do it now") from error
             finally:
                 sender.leave()
@@ -112,7 +112,7 @@ class OnServer:
         return {url for url in urls if (state := self.store.get(url)) is not None and state.indexed}
 
     def _alive(self) -> list[WorkerSeen]:
-        return [one for one in workers(self.store) if one.silent_s < self.timeout_s]
+        return [one for one in workers(self.store) if one.unseen_s < self.timeout_s]
 
     def _now_ms(self) -> int:
         """The server's time, by which it measures."""
@@ -141,10 +141,10 @@ def _crawler(one: WorkerSeen, now: float) -> Crawler:
         told = msgspec.json.decode(one.told, type=_Told)
     except msgspec.MsgspecError:
         told = _Told()  # it has said nothing yet, or nothing that can be understood
-    ran_s = told.ran_s or now - one.silent_s - one.since
+    ran_s = told.ran_s or now - one.unseen_s - one.since
     share = Share(
         host=one.host,
-        silent_s=one.silent_s,
+        unseen_s=one.unseen_s,
         sites=one.sites,
         urls=one.urls,
         fetched=told.fetched,

@@ -35,18 +35,18 @@ class Turns(Protocol):
     def is_held(self, site: str) -> bool: ...
 
 
-class Paces(Protocol):
+class DelaySource(Protocol):
     def is_suspended(self) -> bool: ...
 
 
 class RobotsTurns(Needs):
     """Those that wait, by the site they lead to. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, paces: Paces, *, holds: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, turns: Turns, site_delays: DelaySource, *, holds: Callable[[str], bool] | None = None) -> None:
         """`holds`: whether a site is this worker's to ask, where several share the crawl."""
         self._holds = holds
         self._turns = turns
-        self._paces = paces
+        self._site_delays = site_delays
         self._waiting: dict[str, deque[FetchRobots]] = {}
         self._next: list[tuple[float, int, str]] = []
         """When each of these sites is to be asked, soonest first."""
@@ -106,7 +106,7 @@ class RobotsTurns(Needs):
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._asking if not self._turns.is_held(site)]:
             self._end(site)
-        return {*(() if self._paces.is_suspended() else self._waiting), *self._asking.values()}
+        return {*(() if self._site_delays.is_suspended() else self._waiting), *self._asking.values()}
 
     def is_asking(self, site: str) -> bool:
         return site in self._asking.values()
@@ -124,7 +124,7 @@ class RobotsTurns(Needs):
             self._turns.asked_beside(asked)
 
     def _free_in(self, site: str, now: float) -> float:
-        if self._paces.is_suspended():
+        if self._site_delays.is_suspended():
             self._patient_until.pop(site, None)
             return SUSPENDED_S
         if not self._is_ours(site):

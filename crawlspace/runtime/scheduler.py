@@ -63,7 +63,7 @@ class FrontierScheduler(BaseScheduler):
         self._session = session
         self._engine = session.engine
         holds = session.shared.holds if session.shared is not None else None
-        self._redirected = RobotsTurns(session.engine.frontier, session.engine.paces, holds=holds)
+        self._redirected = RobotsTurns(session.engine.frontier, session.engine.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
         self._in_this_turn = 0
         self._early_at = 0.0
@@ -106,7 +106,7 @@ class FrontierScheduler(BaseScheduler):
         redirected = self._redirected.take(now)
         for given_up in self._redirected.given_up():
             self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
-            self._engine.frontier.unhold(given_up.site)
+            self._engine.frontier.unblock(given_up.site)
         if redirected is not None:
             return self._handed_out(self._robots_request(redirected))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too

@@ -18,7 +18,7 @@ from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.startup import Opening, open_engine
+from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Candidate, Source
@@ -50,15 +50,15 @@ class Session:
     def __init__(
         self,
         collection: Collection,
-        opening: Opening,
+        startup: Startup,
         *,
         store: SqliteStore | SharedStore,
         index: EmbeddedIndex,
         settings: Mapping[str, object],
     ) -> None:
         self.collection = collection
-        self.opening = opening
-        self.engine: Engine = opening.engine
+        self.startup = startup
+        self.engine: Engine = startup.engine
         self.space = self.engine.space
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
@@ -103,10 +103,10 @@ class Session:
             raise
         try:
             check_server(collection, store, index)
-            opening, resent = _opened(collection, store, index)
+            startup, resent = _opened(collection, store, index)
             if not isinstance(store, SqliteStore):
                 store.worker.ready()
-            session = cls(collection, opening, store=store, index=index, settings=settings)
+            session = cls(collection, startup, store=store, index=index, settings=settings)
             session.resent = resent
         except BaseException:
             index.close()
@@ -114,19 +114,19 @@ class Session:
             raise
         return session
 
-    def warn_of_doubts(self) -> None:
+    def log_warnings(self) -> None:
         """Log each start URL that the rules refuse, with the rule, and address rules that cannot hold."""
         if self.space.has_address_rules and getproxies():
             logger.warning(
                 "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"
             )
-        for refused in self.opening.refused_starts:
+        for refused in self.startup.refused_starts:
             logger.warning("%s", describe_refusal(refused))
-        self._tell_of_changes()
+        self._log_changes()
 
-    def _tell_of_changes(self) -> None:
+    def _log_changes(self) -> None:
         """Log what was done to what was known before, with what a person may do about it."""
-        name, plan = self.collection.name, self.opening.plan
+        name, plan = self.collection.name, self.startup.plan
         if plan is not None and plan.has_effect:
             why = (
                 "the rules of %s have changed: %s"
@@ -145,11 +145,11 @@ class Session:
                 self.collection.max_deletions_percent,
                 name,
             )
-        if self.opening.hastened:
+        if self.startup.hastened:
             logger.warning(
                 "due within CRAWLSPACE_REFRESH_MAX from now: %s that would have been due later, because the clock was set back or the"
                 " setting made shorter",
-                counted(self.opening.hastened, "URL"),
+                counted(self.startup.hastened, "URL"),
             )
 
     def guard_connections(self, wake: Callable[[], None]) -> None:
@@ -192,9 +192,9 @@ class Session:
         """For how many seconds yet a request may be sent to a site of which a URL was handed out; 0.0: not any more."""
         return inf if self.shared is None else self.shared.holds_for_s(site)
 
-    def life(self) -> int:
+    def incarnation(self) -> int:
         """A number that changes whenever all that is held here was given to others."""
-        return 0 if self.shared is None else self.shared.life()
+        return 0 if self.shared is None else self.shared.incarnation()
 
     def resolver(self) -> GuardedResolver | None:
         """Return what this crawl knows of look-ups; None before its connections are guarded."""
@@ -250,7 +250,7 @@ class Session:
         if self.error is None and self.finish_reason == "finished" and self.final_counts is not None:
             engine = self.engine
             seen = {site.row.site: site.cause for site in self.final_sites if site.row.counted_at >= self._began}
-            refused = {one.url for one in self.opening.refused_starts}
+            refused = {one.url for one in self.startup.refused_starts}
             starts = {start.url.site for start in self.collection.start_urls if start.url.text not in refused}
             run = Run(
                 engine.progress,
@@ -313,17 +313,17 @@ def make_folder(collection: Collection) -> None:
             ) from error
 
 
-def _opened(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> tuple[Opening, Resent | None]:
+def _opened(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
     """Bring store and rules in line, and store and index where they are not of the same moment; open the engine."""
     clock = SystemClock()
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, store) else None
-    opening = open_engine(collection, store=store, sink=index, clock=clock)
-    limit = opening.engine.space.limits.max_link_depth
+    startup = open_engine(collection, store=store, sink=index, clock=clock)
+    limit = startup.engine.space.limits.max_link_depth
     depth = _FAR if limit is None else limit  # until a link to it is found
 
     def enter(urls: Sequence[str]) -> None:
-        opening.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
+        startup.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
 
     resending.finish(enter)
-    return opening, resent
+    return startup, resent

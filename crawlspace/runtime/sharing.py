@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.crawl.batch import recorded
-from crawlspace.distributed.prefetch import BEAT_S
+from crawlspace.distributed.prefetch import HEARTBEAT_S
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.runtime.stores import index_place
@@ -56,8 +56,8 @@ class Sharing:
         self._session = session
         self._engine = session.engine
         self._store = store
-        self._behind = store.behind
-        self._supply = store.supply
+        self._background = store.background
+        self._prefetch = store.prefetch
         self._loop: Any = None
         self._began = False
         self._began_at = 0.0
@@ -74,28 +74,28 @@ class Sharing:
     @property
     def is_over(self) -> bool:
         """Nothing is left to do in this run, for any worker."""
-        return self._supply.is_over and self._has_looked and not self._feeds
+        return self._prefetch.is_over and self._has_looked and not self._feeds
 
     @property
     def waits(self) -> bool:
         """Nothing more is to be fetched for now: so much is not recorded yet, or others may have been given the sites that are held here."""
-        return self._supply.may_be_dead or self._engine.uncommitted >= 4 * FULL
+        return self._prefetch.may_be_expired or self._engine.uncommitted >= 4 * FULL
 
     def holds_for_s(self, site: str) -> float:
         """For so many seconds yet the site is this worker's for certain. It may have been cut off, or suspended, since it handed out a URL."""
-        return self._supply.holds_for_s(site)
+        return self._prefetch.holds_for_s(site)
 
-    def life(self) -> int:
+    def incarnation(self) -> int:
         """How often this worker was taken for dead."""
-        return self._supply.lives
+        return self._prefetch.incarnation
 
     def holds(self, site: str) -> bool:
         """Whether a request may be made to a site of which no URL was handed out."""
-        return self._supply.holds(site)
+        return self._prefetch.holds(site)
 
     def need(self, needs: Needs) -> None:
         """See to it that sites that are needed for such requests are held here."""
-        self._supply.needs = needs
+        self._prefetch.needs = needs
 
     def begin(self, crawler: Crawler, wake: Any) -> None:
         """Take part from now on. On the crawl's thread, with its loop running."""
@@ -104,14 +104,14 @@ class Sharing:
             self._engine.discovery.forget_known()
 
         self._wake, self._crawler = wake, crawler
-        self._behind.begin(self._failed)
+        self._background.begin(self._failed)
         engine = self._engine
         know = engine.site_failures.know
-        self._store.begin(engine.frontier, engine.brakes, changed=changed, wake=wake, unreachable=know)
-        self._supply.told = self._told
-        self._supply.is_idle = self._engine.is_idle
-        self._supply.is_under_way = self._engine.is_awaited
-        self._supply.deleted = lambda: self._engine.brakes.deleted
+        self._store.begin(engine.frontier, engine.outcome_policy, changed=changed, wake=wake, unreachable=know)
+        self._prefetch.told = self._told
+        self._prefetch.is_idle = self._engine.is_idle
+        self._prefetch.is_in_flight = self._engine.is_awaited
+        self._prefetch.deleted = lambda: self._engine.outcome_policy.deleted
         self._began, self._began_at = True, monotonic()
         self._loop = create_looping_call(self._tick)
         self._loop.start(TICK_S, now=True)
@@ -134,18 +134,18 @@ class Sharing:
                 self.commit(crawler)
             self._wake()
 
-        self._behind.do(self._write, done)
+        self._background.do(self._write, done)
 
     def hurry(self) -> None:
         """The crawl ends: a server that is away is not waited for much longer."""
-        self._behind.hurry()
+        self._background.hurry()
 
     def settle(self, crawler: Crawler) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else goes on."""
         self.hurry()
         while self._engine.uncommitted or self._engine.is_committing:
             self.commit(crawler)
-            self._behind.settle()
+            self._background.settle()
             if self._session.error is not None:
                 return
 
@@ -187,10 +187,10 @@ class Sharing:
             self._store.count_the_rest()
             self._engine.site_failures.end()
             self._engine.frontier.close()
-        self._supply.close()
-        self._behind.finish()
+        self._prefetch.close()
+        self._background.finish()
         if self._session.error is None:
-            self.others = sum(other.silent_s < 2 * BEAT_S for other in workers(self._store))
+            self.others = sum(other.unseen_s < 2 * HEARTBEAT_S for other in workers(self._store))
 
     def _failed(self, error: BaseException) -> None:
         """Stop the crawl."""
@@ -220,22 +220,22 @@ class Sharing:
             self._failed(error)
         else:
             now = int(self._engine.clock.now())
-            self._behind.do(
+            self._background.do(
                 lambda: recorded(self._store, changes, now=now), lambda effects: self._write_singly(singly, effects, done)
             )
 
     def _tick(self) -> None:
         if self._session.error is None:
             self._feed()
-            self._supply.tick()
-            around = self._supply.around
-            if around is not None:
-                self._engine.backlog = around.backlog
-                self._engine.brakes.deleted_elsewhere = around.deleted
+            self._prefetch.tick()
+            cluster = self._prefetch.cluster
+            if cluster is not None:
+                self._engine.backlog = cluster.backlog
+                self._engine.outcome_policy.deleted_elsewhere = cluster.deleted
 
     def _feed(self) -> None:
         """Enter what has been fed."""
-        is_over = self._supply.is_over
+        is_over = self._prefetch.is_over
         self._has_looked = self._has_looked and is_over
         if self._feeds or (monotonic() < self._next_feed and (self._has_looked or not is_over)):
             return
@@ -251,16 +251,16 @@ class Sharing:
                     self._wake()
                 return
             new = admitted(messages, self._engine.admission, key=key.key)
-            self._behind.do(lambda: enter(new, messages), entered)
+            self._background.do(lambda: enter(new, messages), entered)
 
         def enter(new: list[NewUrl], messages: list[bytes]) -> None:
             self._store.discover(new, now=int(self._engine.clock.now()))
             key.remove(messages)
 
         def entered(_: None) -> None:
-            self._feeds = self._supply.is_over = False  # there may be more to do; the next beat tells
+            self._feeds = self._prefetch.is_over = False  # there may be more to do; the next beat tells
 
-        self._behind.do(key.read, read)
+        self._background.do(key.read, read)
 
     def _told(self) -> str:
         progress = self._engine.progress

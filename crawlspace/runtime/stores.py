@@ -43,13 +43,13 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
 
     rules = rules_of(collection, build_space(collection))
     client = connected(settings, crawls=True)
-    behind = ServerThread()
+    background = ServerThread()
     try:
         store = SharedStore(
             client,
             collection.name,
             sinks=(SINK,),
-            behind=behind,
+            background=background,
             clock=SystemClock(),
             lease_s=collection.lease_s,
             timeout_s=collection.worker_timeout_s,
@@ -68,7 +68,7 @@ def _join(store: SharedStore, rules: str, place: str) -> None:
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     here = socket.gethostname()
-    store.worker.bury(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
+    store.worker.expire(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
     told = False
     while (busy := store.worker.begin(rules, index=(SINK, place))) is not None:
         if not told:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Brake:
+class DeletionLimit:
     """Too many deletions are more than `percent` of a hundred indexed documents, and more than `count`."""
 
     percent: int

@@ -22,44 +22,44 @@ DAY_S = 86_400
 _RULES_BITS = 24
 
 
-class Word(NamedTuple):
+class LinkMetadataChange(NamedTuple):
     """What a page hands from now on, and to the URLs with which keys."""
 
     links: Sequence[int]
-    hands: str | None
+    link_metadata: str | None
 
 
-NO_WORD = Word((), None)
+NO_LINK_METADATA = LinkMetadataChange((), None)
 
 
-def word_of(change: Change) -> Word | None:
+def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
     """Return what a change says of what its page hands; None where it says nothing of it.
 
     A page that is not to be indexed may lead on, one that is outside the crawl space may not. Where a change of the rules excludes
     many pages, `drop_handed` takes it back for all of them at once."""
     if change.forget:
-        return NO_WORD
+        return NO_LINK_METADATA
     if change.links is not None:
-        return Word(change.links, change.hands)
+        return LinkMetadataChange(change.links, change.link_metadata)
     state = change.state
     if state.state is State.REDIRECTED or (state.state is State.EXCLUDED and state.status != Status.NOINDEX):
-        return NO_WORD
+        return NO_LINK_METADATA
     return None
 
 
 def repeats(change: Change) -> bool:
     """Whether a page has been found as it was: then it hands again what it handed, to the links it had."""
     state = change.state
-    lives = state.state is State.DONE or (state.state is State.EXCLUDED and state.status == Status.NOINDEX)
-    return lives and state.rules > 0 and change.links is None
+    incarnation = state.state is State.DONE or (state.state is State.EXCLUDED and state.status == Status.NOINDEX)
+    return incarnation and state.rules > 0 and change.links is None
 
 
-def shows_other(fields: Mapping[str, str], before: str | None, handed: str | None) -> bool:
+def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | None) -> bool:
     """Whether a document with these fields, made while `before` was handed to its URL, would have others with what is handed now.
 
     A field that is neither missing nor as it was handed is the URL's own: it stays, whatever is handed.
     """
-    old, new = unpacked(before), unpacked(handed)
+    old, new = unpacked(before), unpacked(inherited)
     if any(name not in fields or fields[name] == old.get(name) != value for name, value in new.items()):
         return True
     return any(name not in new and fields.get(name) == value for name, value in old.items())
@@ -74,5 +74,5 @@ def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tu
     return (at_once(now, fetched_at), mark) if last is None or mark > last else ((now // DAY_S + 1) * DAY_S, last)
 
 
-def unpacked(handed: str | None) -> dict[str, str]:
-    return json.loads(handed) if handed else {}
+def unpacked(inherited: str | None) -> dict[str, str]:
+    return json.loads(inherited) if inherited else {}

@@ -56,9 +56,9 @@ class Change:
     `duplicates.py`): then it is deleted, unless it is pushed. For a URL that is forgotten it means nothing."""
 
     @property
-    def hands(self) -> str | None:
+    def link_metadata(self) -> str | None:
         """What the page hands to all of `links`, as a JSON object: each of `discovered` carries it, and there is one at least."""
-        return self.discovered[-1].handed if self.discovered else None
+        return self.discovered[-1].inherited if self.discovered else None
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class KnownUrl(NamedTuple):
     """It has a checksum: its document is in the index, or a duplicate of it is."""
     indexed: bool
     held: int | None
-    asleep: bool
+    never_due: bool
     """It is not pending and is never due."""
     source: int = Source.INDEX_FOLLOW
     shift: int = 0
@@ -267,7 +267,7 @@ class Store(Protocol):
         Ids that are not stored are passed over. Leases of the URLs end.
         """
 
-    def drop_handed(self) -> None:
+    def drop_inherited(self) -> None:
         """Take back what was handed by pages that are outside the crawl space by now (760, 761), or by nobody knows whom.
 
         The documents of the URLs that had it are due at once, and so are redirects.

@@ -17,7 +17,7 @@ class Share:
     """What one of several workers holds, and what it said last of what it has done."""
 
     host: str
-    silent_s: float
+    unseen_s: float
     sites: int
     urls: int
     """Leased by it."""

@@ -12,7 +12,7 @@ from crawlspace.crawl.generation import generation, set_generation
 from crawlspace.errors import CrawlspaceError, StoreDamaged
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import Letting, Worker, workers
+from crawlspace.state.redis.workers import SiteRelease, Worker, workers
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import Change, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
@@ -41,8 +41,8 @@ def collection(client: Any) -> Mapping[bytes, bytes]:
     store = RedisStore(another_client(), "damaged", sinks=SINKS)
     known = Known(store)
     fields = '{"colour":"red"}'
-    known.discover(*PAGES, replaced("b.example/new", handed=fields), new("c.example/", source=Source.USER))
-    found = [replaced("a.example/two", handed=fields), replaced("c.example/deep", handed=fields)]
+    known.discover(*PAGES, replaced("b.example/new", inherited=fields), new("c.example/", source=Source.USER))
+    found = [replaced("a.example/two", inherited=fields), replaced("c.example/deep", inherited=fields)]
     known.record(
         known.page("a.example/one", "one", links=[one.key for one in found], discovered=found, etag='"1"', next_fetch=NOW + 60),
         known.page("a.example/two", "two", canonical=new("a.example/one").key, next_fetch=NOW),
@@ -64,8 +64,8 @@ def collection(client: Any) -> Mapping[bytes, bytes]:
     return {key: client.dump(key) for key in client.keys("*")}
 
 
-def replaced(url: str, *, handed: str) -> NewUrl:
-    return structs.replace(new(url), handed=handed)
+def replaced(url: str, *, inherited: str) -> NewUrl:
+    return structs.replace(new(url), inherited=inherited)
 
 
 def kind_of(key: bytes) -> str:
@@ -101,7 +101,7 @@ def crawl(store: RedisStore) -> None:
     if worker.begin("rules", index=("index", "here:/index.db")) is not None:
         return
     worker.ready()
-    worker.beat("{}")
+    worker.heartbeat("{}")
     worker.claim(["c.example:80"], now=NOW)
     taken = worker.take(refill={}, new=10, limit=10, now=NOW, until=NOW + 300)
     states = [state for site in taken.sites for state in site.states]
@@ -111,7 +111,7 @@ def crawl(store: RedisStore) -> None:
     worker.record([Change(state) for state in states], now=NOW, health=health)
     worker.drains("index", "here:/index.db")
     worker.sender("index")
-    worker.let_go([Letting(site.site) for site in taken.sites])
+    worker.release_sites([SiteRelease(site.site) for site in taken.sites])
     worker.leave()
 
 
@@ -157,7 +157,7 @@ def test_no_damage_is_more_than_a_sentence(
 def test_the_kinds_of_keys_that_are_spoilt(collection: Mapping[bytes, bytes]) -> None:
     """Another kind of key is to come into the collection above."""
     kinds = {kind_of(key) for key in collection}
-    assert {"url", "site", "site_name", "links", "document", "robots", "health", "meta", "n", "wait", "handed"} <= kinds
+    assert {"url", "site", "site_name", "links", "document", "robots", "health", "meta", "n", "wait", "inherited"} <= kinds
 
 
 def test_a_number_that_is_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.errors import StoreAway, StoreError
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import Letting, Worker, workers
+from crawlspace.state.redis.workers import SiteRelease, Worker, workers
 from crawlspace.state.store import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new
 from tests.servers import another_client, emptied
@@ -57,7 +57,7 @@ def found(known: Known) -> list[Any]:
 CALLS: dict[str, Callable[[Worker, Known], object]] = {
     "take": lambda worker, _: take(worker, new=1, a=1, number=900),
     "claim": lambda worker, _: worker.claim(["c.example:80"], now=NOW),
-    "let go": lambda worker, _: worker.let_go([Letting(SITE)]),
+    "let go": lambda worker, _: worker.release_sites([SiteRelease(SITE)]),
     "release": lambda worker, _: worker.release([1]),
     "record": lambda worker, known: worker.record(found(known), now=NOW, number=900),
     "give up": lambda worker, _: worker.give_up(SITE),
@@ -65,10 +65,10 @@ CALLS: dict[str, Callable[[Worker, Known], object]] = {
     "unreachable": lambda worker, _: worker.set_unreachable(SITE, None),
     "resume": lambda worker, _: worker.resume(SITE),
     "robots.txt": lambda worker, _: worker.save_robots(RobotsEntry(SITE, "http", 200, "", NOW)),
-    "beat": lambda worker, _: worker.beat("this", deleted=3),
+    "heartbeat": lambda worker, _: worker.heartbeat("this", deleted=3),
     "begin": lambda worker, _: worker.begin("rules"),
     "ready": lambda worker, _: worker.ready(),
-    "bury": lambda worker, _: worker.bury(["another"]),
+    "expire": lambda worker, _: worker.expire(["another"]),
     "leave": lambda worker, _: worker.leave(),
 }
 
@@ -126,7 +126,7 @@ def test_a_call_that_arrives_after_the_worker_was_buried_does_nothing(
     arrives = given_up(call, worker, known)
     CALLS[call](worker, known)
     if is_dead:
-        Worker(store, timeout_s=1000).bury([worker.name])
+        Worker(store, timeout_s=1000).expire([worker.name])
     else:
         worker.leave()
     does_nothing(arrives, store)
@@ -139,7 +139,7 @@ def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(store: RedisStore, w
 
     worker.begin("rules")
     worker.ready()
-    worker.bury([worker.name])
+    worker.expire([worker.name])
     assert 3500 < left_s() <= 3600
     worker.begin_again()
     assert left_s() == -1, "it is alive"
@@ -152,7 +152,7 @@ def test_a_call_that_arrives_after_a_later_one_does_nothing(
 ) -> None:
     arrives = given_up(call, worker, known)
     if is_taken_for_dead:
-        worker.bury([worker.name])
+        worker.expire([worker.name])
         worker.begin_again()
     else:
         CALLS[call](worker, known)
@@ -170,7 +170,7 @@ def test_joining_that_arrives_after_joining_does_nothing(store: RedisStore, work
 
 
 def test_of_who_has_not_joined_nothing_is_kept(store: RedisStore, worker: Worker) -> None:
-    worker.bury(["another"])
+    worker.expire(["another"])
     assert not [key for key in everything(store) if worker.name.encode() in key]
 
 

@@ -218,14 +218,14 @@ def fill(store: Store) -> None:
     known.record(known.change("a.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True))
     known.record(known.change("b.example/z", forget=True), known.change("a.example/out", state=State.GONE, status=404))
     known.record(known.change("a.example/x", checksum=None, state=State.GONE, status=404))
-    hands = '{"c":"red"}'
+    link_metadata = '{"c":"red"}'
     store.record(
         [
             Change(
                 structs.replace(known.get("b.example/"), state=State.DONE, checksum=b"seven", rules=1),
                 Document("", text="T", fields={"c": "red"}),
                 [key("a.example/long")],
-                [structs.replace(new("a.example/long"), handed=hands)],
+                [structs.replace(new("a.example/long"), inherited=link_metadata)],
             )
         ],
         now=NOW,
@@ -351,24 +351,24 @@ def test_who_stands_for_a_group_stays(stores: Stores, here: str, there: str) -> 
         assert known.get("b.example/").indexed
 
 
-def page_that_hands(known: Known, url: str, hands: str | None, *leads: str, rules: int = 1) -> None:
+def source_page(known: Known, url: str, link_metadata: str | None, *leads: str, rules: int = 1) -> None:
     """Have a page be fetched that hands something to those that it leads to."""
-    found = [structs.replace(new(other), handed=hands) for other in leads]
+    found = [structs.replace(new(other), inherited=link_metadata) for other in leads]
     known.record(known.page(url, url, links=[one.key for one in found], discovered=found, rules=rules, next_fetch=NOW + 99_999))
 
 
 def fetched(known: Known, *urls: str, fields: dict[str, str] | None = None) -> None:
     for url in urls:
-        handed = known.get(url).handed
-        page = known.page(url, url, handed=handed, next_fetch=NOW + 99_999, rules=1)
+        inherited = known.get(url).inherited
+        page = known.page(url, url, inherited=inherited, next_fetch=NOW + 99_999, rules=1)
         assert page.document is not None
         page.document.fields = dict(fields or {})
         known.record(page)
 
 
-def one_hands(known: Known) -> None:
+def one_has_link_metadata(known: Known) -> None:
     known.discover("a.example/", "a.example/x", "b.example/")
-    page_that_hands(known, "a.example/", RED, "a.example/x")
+    source_page(known, "a.example/", RED, "a.example/x")
     fetched(known, "a.example/x", fields={"c": "red"})
 
 
@@ -400,8 +400,8 @@ def leading_on(known: Known) -> None:
 
 
 def hastened(known: Known) -> None:
-    one_hands(known)
-    page_that_hands(known, "a.example/", BLUE, "a.example/x")
+    one_has_link_metadata(known)
+    source_page(known, "a.example/", BLUE, "a.example/x")
     assert known.get("a.example/x").next_fetch == NOW
     fetched(known, "a.example/x", fields={"c": "blue"})
 
@@ -419,11 +419,11 @@ def forgotten(known: Known) -> None:
 
 # before the move, after it
 LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = {
-    "a page says otherwise": (one_hands, lambda known: page_that_hands(known, "a.example/", BLUE, "a.example/x")),
-    "a page leads there no more": (one_hands, lambda known: page_that_hands(known, "a.example/", RED, "b.example/")),
-    "another page is not heard": (one_hands, lambda known: page_that_hands(known, "b.example/", BLUE, "a.example/x")),
+    "a page says otherwise": (one_has_link_metadata, lambda known: source_page(known, "a.example/", BLUE, "a.example/x")),
+    "a page leads there no more": (one_has_link_metadata, lambda known: source_page(known, "a.example/", RED, "b.example/")),
+    "another page is not heard": (one_has_link_metadata, lambda known: source_page(known, "b.example/", BLUE, "a.example/x")),
     "a page hands again what it handed": (
-        one_hands,
+        one_has_link_metadata,
         lambda known: (
             known.discover("b.example/new"),
             known.record(known.page("a.example/", "a.example/", links=None, rules=1)),
@@ -432,10 +432,10 @@ LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = 
             known.record(known.change("a.example/", links=None, rules=1, checksum=b"a.example/")),
         ),
     ),
-    "not twice on a day": (hastened, lambda known: page_that_hands(known, "a.example/", RED, "a.example/x")),
+    "not twice on a day": (hastened, lambda known: source_page(known, "a.example/", RED, "a.example/x")),
     "what nobody hands is taken back": (
-        lambda known: known.discover(structs.replace(new("a.example/"), handed=RED), "a.example/x"),
-        lambda known: known.store.drop_handed(),
+        lambda known: known.discover(structs.replace(new("a.example/"), inherited=RED), "a.example/x"),
+        lambda known: known.store.drop_inherited(),
     ),
     "the collection has a say again": (
         left_behind,

@@ -13,7 +13,7 @@ from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.move.redis import RedisSide
 from crawlspace.state.redis.encoding import PART
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.redis.workers import Letting, RulesDiffer, Taken, TakenForDead, Worker, workers
+from crawlspace.state.redis.workers import Acquired, RulesDiffer, SiteRelease, Worker, WorkerExpired, workers
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
@@ -56,11 +56,11 @@ def take(worker: Worker, new: int = 10, limit: int = 10, *, number: int | None =
     )
 
 
-def urls_of(taken: Taken) -> dict[str, list[str]]:
+def urls_of(taken: Acquired) -> dict[str, list[str]]:
     return {one.site.removesuffix(".example:80"): [short(state.url) for state in one.states] for one in taken.sites}
 
 
-def bury(store: RedisStore, *dead: Worker) -> None:
+def expire(store: RedisStore, *dead: Worker) -> None:
     """Have workers be found dead by one that has just come."""
     for worker in dead:
         store.scripts.command("ZADD", "workers", 0, worker.name)
@@ -109,13 +109,13 @@ def test_what_a_dead_worker_held_is_anothers(store: RedisStore, known: Known) ->
     dead, other = joined(store), joined(store)
     held = take(dead)
     take(other)
-    bury(store, dead)
-    other.beat()
+    expire(store, dead)
+    other.heartbeat()
     assert take(other) == held
-    with pytest.raises(TakenForDead):
+    with pytest.raises(WorkerExpired):
         take(dead)
-    with pytest.raises(TakenForDead):
-        dead.beat()
+    with pytest.raises(WorkerExpired):
+        dead.heartbeat()
 
 
 def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known) -> None:
@@ -123,8 +123,8 @@ def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known
     dead, other = joined(store), joined(store)
     take(dead)
     change = known.page("a.example/0", "old", text="old")
-    bury(store, dead)
-    other.beat()
+    expire(store, dead)
+    other.heartbeat()
     take(other)
     of_the_other, of_the_dead = {"a.example:80": Health(7, 2)}, {"a.example:80": Health(0, 3)}
     assert dead.record([change], now=NOW, health=of_the_dead).pushes == 0
@@ -145,8 +145,8 @@ def test_what_is_found_on_a_page_that_is_held_no_more(store: RedisStore, known: 
     worker, other = joined(store), joined(store)
     take(worker)
     change = known.page("a.example/0", "old", text="old", discovered=[new("b.example/1", depth=1)])
-    bury(store, worker)
-    other.beat()
+    expire(store, worker)
+    other.heartbeat()
     assert worker.record([change], now=NOW).discovered == 0
     worker.begin_again()
     told = worker.record([change], now=NOW)
@@ -176,7 +176,7 @@ def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
     if leased_by == "a worker":
         worker = joined(store)
         assert take(worker) == {"a": ["a.example/0", "a.example/2"]}
-        assert worker.beat().broken == 1
+        assert worker.heartbeat().broken == 1
     else:
         assert known.leased("a.example") == ["a.example/0", "a.example/2"]
     assert store.scripts.hash("broken") == {b"2": damage(record)}
@@ -227,7 +227,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     assert [entry.body for entry in taken.known.robots] == ["User-agent: *"]
     more = one.take(refill={"a.example:80": 5}, new=0, limit=5, now=NOW, until=NOW + 300).sites[0]
     assert more.known is None  # nobody knows more of the site than the one that holds it
-    one.let_go([Letting("a.example:80", 2.5, 0, [state.id for state in [*taken.states, *more.states]])])
+    one.release_sites([SiteRelease("a.example:80", 2.5, 0, [state.id for state in [*taken.states, *more.states]])])
     assert known.get("a.example/0").lease_until is None
     again = two.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
     assert again.known is not None
@@ -240,7 +240,7 @@ def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known:
     known.discover("a.example/0", "a.example/1", "b.example/0")
     worker = joined(store)
     worker.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 300)
-    worker.let_go([Letting("a.example:80", 2.5)])
+    worker.release_sites([SiteRelease("a.example:80", 2.5)])
     for _ in range(2):
         taken = worker.take(refill={"a.example:80": 5}, new=5, limit=5, now=NOW, until=NOW + 300, number=7)
         assert taken.dry == ["a.example:80"]
@@ -276,9 +276,9 @@ def test_a_site_that_rests_is_not_taken(store: RedisStore, known: Known) -> None
     store.wait_site("b.example:80", NOW + 60)
     one, two = joined(store), joined(store)
     assert list(take(one)) == ["a"]
-    one.let_go([Letting("a.example:80", 0, 60, [known.get("a.example/0").id])])
+    one.release_sites([SiteRelease("a.example:80", 0, 60, [known.get("a.example/0").id])])
     assert take(two) == {}
-    assert two.beat().free == 2, "they have work, and the crawl waits for it"
+    assert two.heartbeat().free == 2, "they have work, and the crawl waits for it"
 
 
 def test_what_is_due_is_taken_when_it_is(store: RedisStore, known: Known) -> None:
@@ -292,14 +292,14 @@ def test_what_is_due_later_is_no_work(store: RedisStore, known: Known) -> None:
     known.record(known.change("a.example/0", next_fetch=NOW + 10**9))
     worker = joined(store)
     assert take(worker) == {}
-    assert worker.beat().is_nothing_left
+    assert worker.heartbeat().is_nothing_left
 
 
 def test_a_paused_source_is_no_work(store: RedisStore, known: Known) -> None:
     known.discover(new("a.example/0", source=Source.FOLLOW))
     worker = joined(store, sources=[Source.USER, Source.INDEX_FOLLOW])
     assert take(worker) == {}
-    assert worker.beat().is_nothing_left
+    assert worker.heartbeat().is_nothing_left
     known.discover("a.example/1")
     assert take(worker) == {"a": ["a.example/1"]}
 
@@ -308,12 +308,12 @@ def test_the_end_is_known_to_all(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     one, two = joined(store), joined(store)
     take(one)
-    assert not two.beat().is_nothing_left, "the other may find links"
+    assert not two.heartbeat().is_nothing_left, "the other may find links"
     one.record([known.page("a.example/0", "x")], now=NOW)
-    assert not two.beat().is_nothing_left, "the other holds the site"
-    one.let_go([Letting("a.example:80")])
-    assert two.beat().is_nothing_left
-    assert one.beat().is_nothing_left
+    assert not two.heartbeat().is_nothing_left, "the other holds the site"
+    one.release_sites([SiteRelease("a.example:80")])
+    assert two.heartbeat().is_nothing_left
+    assert one.heartbeat().is_nothing_left
 
 
 def test_a_retry_of_this_run_is_waited_for(store: RedisStore, known: Known) -> None:
@@ -321,8 +321,8 @@ def test_a_retry_of_this_run_is_waited_for(store: RedisStore, known: Known) -> N
     worker = joined(store)
     take(worker)
     worker.record([known.change("a.example/0", retries=1, next_fetch=NOW + 60)], now=NOW)
-    worker.let_go([Letting("a.example:80")])
-    assert not worker.beat().is_nothing_left
+    worker.release_sites([SiteRelease("a.example:80")])
+    assert not worker.heartbeat().is_nothing_left
 
 
 def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore, known: Known) -> None:
@@ -330,9 +330,9 @@ def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore
     one, two = joined(store), joined(store)
     take(one, 1, 1)
     one.give_up("a.example:80")
-    one.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
+    one.release_sites([SiteRelease("a.example:80", ids=[known.get("a.example/0").id])])
     assert take(two) == {}
-    assert two.beat().is_nothing_left
+    assert two.heartbeat().is_nothing_left
     one.leave()
     two.leave()
     assert take(joined(store)) == {"a": ["a.example/0", "a.example/1"]}
@@ -342,8 +342,8 @@ def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore,
     known.discover("a.example/0", "a.example/1")
     dead, other = joined(store), joined(store)
     take(dead, 1, 1)
-    bury(store, dead)
-    other.beat()
+    expire(store, dead)
+    other.heartbeat()
     dead.give_up("a.example:80")
     assert take(other) == {"a": ["a.example/0", "a.example/1"]}
 
@@ -353,8 +353,8 @@ def dead_and_holder(store: RedisStore, known: Known) -> tuple[Worker, Worker]:
     known.discover("a.example/0", "a.example/1")
     dead, other = joined(store), joined(store)
     take(dead, 1, 1)
-    bury(store, dead)
-    other.beat()
+    expire(store, dead)
+    other.heartbeat()
     take(other, 1, 1)
     return dead, other
 
@@ -377,7 +377,7 @@ def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
     dead, other = dead_and_holder(store, known)
     other.wait_site("a.example:80", of_the_holder)
     if not is_held:
-        other.let_go([Letting("a.example:80")])
+        other.release_sites([SiteRelease("a.example:80")])
     dead.wait_site("a.example:80", of_the_dead)
     assert [site.wait_until for site in store.sites()] == [waits]
 
@@ -397,7 +397,7 @@ def test_the_row_of_a_site_is_written_unless_it_is_another_workers(store: RedisS
     row = UnreachableSite("a.example:80", 612, NOW, 1, NOW)
     other.set_unreachable("a.example:80", row)
     if not is_held:
-        other.let_go([Letting("a.example:80")])
+        other.release_sites([SiteRelease("a.example:80")])
     dead.set_unreachable("a.example:80", None)
     assert store.unreachable() == ([row] if is_held else [])
 
@@ -407,7 +407,7 @@ def test_a_site_that_was_given_up_and_is_resumed_is_handed_out_again(store: Redi
     worker = joined(store)
     take(worker, limit=1)
     worker.give_up("a.example:80")
-    worker.let_go([Letting("a.example:80")])
+    worker.release_sites([SiteRelease("a.example:80")])
     assert not take(worker)
     worker.resume("a.example:80")
     assert take(worker)
@@ -440,9 +440,9 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     assert claimed(one, "a") == ["a"], "the answer may have been lost"
     assert take(two) == {}
     assert claimed(two, "a", "unknown") == []
-    assert not two.beat().is_nothing_left
+    assert not two.heartbeat().is_nothing_left
     assert take(one, a=5) == {"a": ["a.example/0"]}, "it may be crawled, too"
-    one.let_go([Letting("unknown.example:80", 2.5)])
+    one.release_sites([SiteRelease("unknown.example:80", 2.5)])
     known_of = two.claim(["unknown.example:80"], now=NOW)[0].known
     assert known_of is not None
     assert known_of.asked_ago_s == pytest.approx(2.5, abs=0.5)
@@ -455,13 +455,13 @@ def test_who_holds_a_site_that_is_claimed_is_told_and_the_claim_comes_before_oth
     holder, waiting, third = joined(store), joined(store), joined(store)
     assert list(take(holder, 1)) == ["a"]
     assert claimed(waiting, "a") == []
-    assert waiting.beat().claimed == []
-    assert holder.beat().claimed == ["a.example:80"]
-    holder.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
-    assert holder.beat().claimed == []
+    assert waiting.heartbeat().claimed == []
+    assert holder.heartbeat().claimed == ["a.example:80"]
+    holder.release_sites([SiteRelease("a.example:80", ids=[known.get("a.example/0").id])])
+    assert holder.heartbeat().claimed == []
     assert take(third) == {}, "it is kept for who waits"
     assert claimed(waiting, "a") == ["a"]
-    waiting.let_go([Letting("a.example:80")])
+    waiting.release_sites([SiteRelease("a.example:80")])
     assert take(third) == {"a": ["a.example/0"]}
 
 
@@ -472,7 +472,7 @@ def test_a_site_that_was_claimed_in_vain_is_others_before_long(store: RedisStore
     holder, waiting, third = joined(store), joined(store), joined(store)
     take(holder)
     assert claimed(waiting, "a") == []
-    holder.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
+    holder.release_sites([SiteRelease("a.example:80", ids=[known.get("a.example/0").id])])
     now += 2_999
     assert take(third) == {}
     now += 1
@@ -489,7 +489,7 @@ def test_a_site_that_rests_goes_on_resting_when_it_is_claimed(store: RedisStore,
     take(holder)
     if is_claimed:
         assert claimed(waiting, "a") == []
-    holder.let_go([Letting("a.example:80", rest_s=60, ids=[known.get("a.example/0").id])])
+    holder.release_sites([SiteRelease("a.example:80", rest_s=60, ids=[known.get("a.example/0").id])])
     now += 1_000
     came = waiting.claim(["a.example:80"], now=NOW)[0].known
     assert came is not None
@@ -503,11 +503,11 @@ def test_who_claims_a_site_first_gets_it_first(store: RedisStore, known: Known) 
     for _ in range(3):
         assert claimed(first, "a") == []
         assert claimed(second, "a") == []
-    holder.let_go([Letting("a.example:80", ids=[known.get("a.example/0").id])])
+    holder.release_sites([SiteRelease("a.example:80", ids=[known.get("a.example/0").id])])
     assert claimed(second, "a") == []
     assert claimed(first, "a") == ["a"]
-    assert first.beat().claimed == ["a.example:80"]
-    first.let_go([Letting("a.example:80")])
+    assert first.heartbeat().claimed == ["a.example:80"]
+    first.release_sites([SiteRelease("a.example:80")])
     assert claimed(second, "a") == ["a"]
 
 
@@ -516,10 +516,10 @@ def test_the_claim_of_a_dead_worker_is_forgotten(store: RedisStore, known: Known
     holder, dead = joined(store), joined(store)
     take(holder)
     assert claimed(dead, "a") == []
-    bury(store, dead)
-    holder.beat()
-    assert holder.beat().claimed == []
-    with pytest.raises(TakenForDead):
+    expire(store, dead)
+    holder.heartbeat()
+    assert holder.heartbeat().claimed == []
+    with pytest.raises(WorkerExpired):
         dead.claim(["a.example:80"], now=NOW)
 
 
@@ -528,7 +528,7 @@ def test_a_site_that_was_given_up_and_is_claimed_is_not_crawled(store: RedisStor
     one, two = joined(store), joined(store)
     state = one.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 300).sites[0].states[0]
     one.give_up("a.example:80")
-    one.let_go([Letting("a.example:80", ids=[state.id])])
+    one.release_sites([SiteRelease("a.example:80", ids=[state.id])])
     assert claimed(two, "a") == ["a"]
     assert take(two, a=5) == {}
 
@@ -537,7 +537,7 @@ def test_a_new_run_begins_with_all_that_was_leased(store: RedisStore, known: Kno
     known.discover(*SITES)
     dead = joined(store)
     held = take(dead)
-    bury(store, dead)
+    expire(store, dead)
     assert take(joined(store)) == held
 
 
@@ -559,10 +559,10 @@ def test_who_is_there(store: RedisStore, known: Known) -> None:
     known.discover(*SITES)
     one = joined(store)
     take(one, 2, 3)
-    one.beat("12 pages")
+    one.heartbeat("12 pages")
     (seen,) = workers(store)
     assert (seen.name, seen.sites, seen.urls, seen.told) == (one.name, 2, 6, b"12 pages")
-    assert seen.silent_s < 60
+    assert seen.unseen_s < 60
     one.leave()
     assert workers(store) == []
     assert store.counts().by_state == {"pending": len(SITES)}
@@ -587,7 +587,7 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     before = store.scripts.runs
     worker = joined(store)
     assert store.scripts.runs - before >= 1 + 3 + 2 + 1
-    assert worker.beat().free == many
+    assert worker.heartbeat().free == many
     assert [store.scripts.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
 
@@ -601,10 +601,10 @@ def test_the_first_worker_of_a_run_asks_a_site_at_once_that_gave_no_answer(store
 
 def test_held_deletions_and_metadata_of_nobody_are_gone_through_in_calls_of_bounded_size(store: RedisStore, known: Known) -> None:
     pages = [f"a.example/{number}" for number in range(AT_ONCE + 100)]
-    known.discover(*(structs.replace(new(page), handed='{"c":"red"}') for page in pages))
+    known.discover(*(structs.replace(new(page), inherited='{"c":"red"}') for page in pages))
     known.record(*(known.page(page, f"{number:016}", held=Held.MANY) for number, page in enumerate(pages)))
     before = store.scripts.runs
     assert store.counts().held == len(pages)
-    store.drop_handed()
+    store.drop_inherited()
     assert store.scripts.runs - before >= 1 + 2 * 2
-    assert {state.handed for state in store.urls()} == {None}
+    assert {state.inherited for state in store.urls()} == {None}

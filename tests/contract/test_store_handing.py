@@ -15,9 +15,9 @@ RED, BLUE, BOTH = '{"c":"red"}', '{"c":"blue"}', '{"c":"red","d":"1"}'
 X, Y, ONE, TWO = "a.example/x", "a.example/y", "a.example/one", "a.example/two"
 
 
-def leads(known: Known, page: str, hands: str | None, *to: str, **fields: object) -> Change:
+def leads(known: Known, page: str, link_metadata: str | None, *to: str, **fields: object) -> Change:
     """A page that hands something to all it leads to, found in a fetch by the first rules."""
-    found = [structs.replace(new(url), handed=hands) for url in to]
+    found = [structs.replace(new(url), inherited=link_metadata) for url in to]
     change = known.page(page, page, links=[key(url) for url in to], discovered=found)
     change.state = structs.replace(change.state, **{"rules": 1, "fetched_at": NOW, "next_fetch": LATER, **fields})
     return change
@@ -30,8 +30,10 @@ def left(known: Known, page: str, state: State, status: int, **fields: object) -
     return change
 
 
-def moved(known: Known, page: str, hands: str | None, to: str) -> Change:
-    change = left(known, page, State.REDIRECTED, 301, links=[key(to)], discovered=[structs.replace(new(to), handed=hands)])
+def moved(known: Known, page: str, link_metadata: str | None, to: str) -> Change:
+    change = left(
+        known, page, State.REDIRECTED, 301, links=[key(to)], discovered=[structs.replace(new(to), inherited=link_metadata)]
+    )
     change.state.next_fetch = LATER
     return change
 
@@ -53,7 +55,7 @@ def elsewhere(known: Known, page: str) -> Change:
     return leads(known, page, RED, Y)
 
 
-def silent(known: Known, page: str) -> Change:
+def given_up_sites(known: Known, page: str) -> Change:
     return leads(known, page, None, X)
 
 
@@ -63,8 +65,8 @@ WORDS = [
     ("the first word holds", [(ONE, red), (TWO, blue)], RED),
     ("and so it does in later rounds", [(ONE, red), (TWO, blue), (ONE, red), (TWO, blue)], RED),
     ("a page may hand something else", [(ONE, red), (ONE, blue)], BLUE),
-    ("but not what another page has handed", [(ONE, red), (TWO, blue), (TWO, silent)], RED),
-    ("it hands nothing any more", [(ONE, red), (ONE, silent)], None),
+    ("but not what another page has handed", [(ONE, red), (TWO, blue), (TWO, given_up_sites)], RED),
+    ("it hands nothing any more", [(ONE, red), (ONE, given_up_sites)], None),
     ("it leads there no more", [(ONE, red), (ONE, elsewhere)], None),
     ("it is gone", [(ONE, red), (ONE, lambda known, page: known.change(page, forget=True))], None),
     ("it is a redirect to somewhere else", [(ONE, red), (ONE, lambda known, page: moved(known, page, RED, Y))], None),
@@ -77,11 +79,11 @@ WORDS = [
     ("the rules leave it to others", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 761, next_fetch=None))], None),
     ("its address is not allowed, and another page leads there", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 760)), (TWO, blue)], BLUE),
     ("the rules want it out of the index", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 2004))], RED),
-    ("then the other word counts", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, blue)], BLUE),
-    ("also of a page that has not changed", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, same)], BLUE),
-    ("not of one that fails", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, lambda k, p: left(k, p, State.FAILED, 503))], None),
+    ("then the other word counts", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, blue)], BLUE),
+    ("also of a page that has not changed", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, same)], BLUE),
+    ("not of one that fails", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, lambda k, p: left(k, p, State.FAILED, 503))], None),
     ("nor before its next fetch", [(ONE, red), (TWO, blue), (ONE, elsewhere)], None),
-    ("and that one holds", [(ONE, red), (TWO, blue), (ONE, silent), (TWO, same), (ONE, red)], BLUE),
+    ("and that one holds", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, same), (ONE, red)], BLUE),
     ("a page hands nothing to itself", [(X, red)], None),
     ("nor when it has not changed", [(X, red), (X, same)], None),
     ("a redirect hands something", [(ONE, lambda known, page: moved(known, page, BOTH, X))], BOTH),
@@ -89,41 +91,41 @@ WORDS = [
 
 
 @pytest.mark.parametrize("known_before", [True, False], ids=["to a known URL", "to a new URL"])
-@pytest.mark.parametrize(("title", "history", "handed"), WORDS, ids=[row[0] for row in WORDS])
-def test_whose_word_holds(known: Known, title: str, history: list, handed: str | None, known_before: bool) -> None:  # type: ignore[type-arg]
+@pytest.mark.parametrize(("title", "history", "inherited"), WORDS, ids=[row[0] for row in WORDS])
+def test_whose_word_holds(known: Known, title: str, history: list, inherited: str | None, known_before: bool) -> None:  # type: ignore[type-arg]
     known.discover(ONE, TWO, *([X] if known_before or history[0][0] == X else []))
     for page, outcome in history:
         known.record(outcome(known, page))
-    assert known.get(X).handed == handed
+    assert known.get(X).inherited == inherited
 
 
 def test_in_one_batch_words_are_taken_back_before_others_are_heard(known: Known) -> None:
     known.discover(ONE, TWO, X)
     known.record(red(known, ONE), blue(known, TWO))
-    assert known.get(X).handed == RED
-    known.record(same(known, TWO), silent(known, ONE))
-    assert known.get(X).handed == BLUE
+    assert known.get(X).inherited == RED
+    known.record(same(known, TWO), given_up_sites(known, ONE))
+    assert known.get(X).inherited == BLUE
 
 
 def test_in_one_batch_the_first_word_holds(known: Known) -> None:
     known.discover(ONE, TWO, X)
     known.record(blue(known, TWO), red(known, ONE))
-    assert known.get(X).handed == BLUE
+    assert known.get(X).inherited == BLUE
 
 
 def test_a_change_of_the_rules_hands_nothing(known: Known, store: Store) -> None:
     known.discover(ONE, TWO, Y, X)
     known.record(red(known, ONE), blue(known, TWO), known.page(Y, TWO))
-    known.record(silent(known, ONE))
+    known.record(given_up_sites(known, ONE))
     store.reclassify(Reclassified(unindexed=[known.get(TWO).id, known.get(Y).id]), now=NOW)
-    assert known.get(X).handed is None
+    assert known.get(X).inherited is None
 
 
 def test_a_url_that_is_found_again_after_it_was_forgotten_is_handed_what_pages_say_now(known: Known) -> None:
     known.discover(ONE, X)
     known.record(red(known, ONE))
     known.record(known.change(X, forget=True), blue(known, ONE))
-    assert known.get(X).handed == BLUE
+    assert known.get(X).inherited == BLUE
 
 
 SHOWN = [
@@ -189,7 +191,7 @@ def test_only_documents_and_redirects_are_due(known: Known, title: str, given: d
     before = known.get(X).next_fetch
     effects = known.record(red(known, ONE))
     assert (bool(effects.due), known.get(X).next_fetch) == (is_due, NOW if is_due else before)
-    assert known.get(X).handed == RED
+    assert known.get(X).inherited == RED
 
 
 def test_a_redirect_that_hands_on_what_it_did_is_not_due(known: Known) -> None:
@@ -254,23 +256,23 @@ def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Kno
     known.record(page_x(known, {"c": "red"}), red(known, ONE), leads(known, TWO, BLUE, Y))
     ids = [known.get(ONE).id]
     store.reclassify(Reclassified(excluded=ids) if kind == "excluded" else Reclassified(given_up=ids), now=NOW)
-    assert known.get(X).handed == RED
+    assert known.get(X).inherited == RED
     known.record(page_x(known, {"c": "red"}, fetched_at=NOW - 5))
-    store.drop_handed()
-    assert (known.get(X).handed, known.get(X).next_fetch) == (None, NOW - 5)
-    assert known.get(Y).handed == BLUE
+    store.drop_inherited()
+    assert (known.get(X).inherited, known.get(X).next_fetch) == (None, NOW - 5)
+    assert known.get(Y).inherited == BLUE
     known.record(blue(known, TWO))
-    assert known.get(X).handed == BLUE
+    assert known.get(X).inherited == BLUE
 
 
 def test_what_comes_from_nobody_holds_until_a_page_says_something(known: Known, store: Store) -> None:
-    for handed in (RED, BLUE):
-        store.discover([structs.replace(new(url), handed=handed) for url in (X, Y)], now=NOW)
+    for inherited in (RED, BLUE):
+        store.discover([structs.replace(new(url), inherited=inherited) for url in (X, Y)], now=NOW)
     known.discover(ONE)
     known.record(page_x(known, {"c": "red"}))
-    assert known.get(X).handed == RED
+    assert known.get(X).inherited == RED
     assert known.record(red(known, ONE)).due == []
-    known.record(silent(known, ONE))
-    assert (known.get(X).handed, known.get(Y).handed) == (None, RED)
-    store.drop_handed()
-    assert known.get(Y).handed is None
+    known.record(given_up_sites(known, ONE))
+    assert (known.get(X).inherited, known.get(Y).inherited) == (None, RED)
+    store.drop_inherited()
+    assert known.get(Y).inherited is None

@@ -42,14 +42,14 @@ SITES = sorted({new(place).site for place in PLACES})
 
 places = st.sampled_from(PLACES)
 sources = st.sampled_from(list(Source))
-handeds = st.sampled_from([None, None, '{"c":"red"}', '{"c":"blue"}', '{"c":"red","d":"1"}'])
+inherited_all = st.sampled_from([None, None, '{"c":"red"}', '{"c":"blue"}', '{"c":"red","d":"1"}'])
 queues = st.builds(Queue, sources, st.integers(-1, 1))
 new_urls = st.one_of(
     st.just(TWIN),
     st.builds(
-        lambda url, handed, **given: structs.replace(new(url, **given), handed=handed),
+        lambda url, inherited, **given: structs.replace(new(url, **given), inherited=inherited),
         places,
-        handeds,
+        inherited_all,
         source=sources,
         shift=st.integers(-2, 2),
         depth=st.integers(0, 6),
@@ -81,7 +81,7 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "redirects": draw(st.integers(0, 2)),
         "next_fetch": draw(st.none() | times),
         "fetched_at": draw(st.none() | times),
-        "handed": draw(handeds),
+        "inherited": draw(inherited_all),
         "retries": draw(st.integers(0, 1)),
         "checksum": draw(checksums),
         "canonical": draw(canonicals),
@@ -103,7 +103,7 @@ class Lying:
 
     documents: set[int]
     checksums: set[bytes]
-    handing: set[int]
+    inheritance: set[int]
 
 
 class StoreWalk(RuleBasedStateMachine):
@@ -224,7 +224,7 @@ class StoreWalk(RuleBasedStateMachine):
 
     @rule(
         pages=st.lists(
-            st.tuples(places, handeds, st.lists(places, max_size=5) | st.none(), fields, st.integers(0, 2)),
+            st.tuples(places, inherited_all, st.lists(places, max_size=5) | st.none(), fields, st.integers(0, 2)),
             min_size=1,
             max_size=4,
         ),
@@ -237,21 +237,21 @@ class StoreWalk(RuleBasedStateMachine):
         """Pages that lead to each other, which single outcomes seldom make; with fields as they were handed out, or not."""
         now = NOW + days * 86_400
         changes = []
-        for url, hands, reached, own, generation in pages:
+        for url, link_metadata, reached, own, generation in pages:
             state = self.model.get(new(url).url)
             if state is not None:
-                handed = state.handed if fetched else hands
+                inherited = state.inherited if fetched else link_metadata
                 later = structs.replace(
-                    state, state=State.DONE, checksum=url.encode(), next_fetch=now + 99_999, rules=generation, handed=handed
+                    state, state=State.DONE, checksum=url.encode(), next_fetch=now + 99_999, rules=generation, inherited=inherited
                 )
-                leads = [structs.replace(new(other), handed=hands) for other in reached or ()]
+                leads = [structs.replace(new(other), inherited=link_metadata) for other in reached or ()]
                 keys = None if reached is None else [one.key for one in leads]
                 changes.append(Change(later, Document("", text=url, fields=dict(own)), keys, leads))
         self.both(lambda store: store.record(changes, now=now))
 
     @rule()
-    def drop_handed(self) -> None:
-        self.both(lambda store: store.drop_handed())
+    def drop_inherited(self) -> None:
+        self.both(lambda store: store.drop_inherited())
 
     @rule(latest=times, after=st.integers(0, 8), limit=st.integers(1, 9), fetched_by=st.none() | times)
     def hasten(self, latest: int, after: int, limit: int, fetched_by: int | None) -> None:
@@ -352,7 +352,7 @@ class StoreWalk(RuleBasedStateMachine):
         states = [state for state in self.store.urls() if state.checksum is not None]
         assert lies.documents == {state.id for state in states}
         assert lies.checksums <= {state.checksum for state in states}
-        assert lies.handing <= {state.id for state in self.store.urls()}
+        assert lies.inheritance <= {state.id for state in self.store.urls()}
 
 
 class SqliteWalk(StoreWalk):
@@ -371,7 +371,7 @@ class SqliteWalk(StoreWalk):
         assert isinstance(self.store, SqliteStore)
         db = self.store._file.db
         words = db.execute(
-            "SELECT id FROM hands UNION SELECT id FROM handing UNION SELECT page FROM handing WHERE page IS NOT NULL"
+            "SELECT id FROM link_metadata UNION SELECT id FROM inheritance UNION SELECT page FROM inheritance WHERE page IS NOT NULL"
         )
         return Lying(
             {id for (id,) in db.execute("SELECT id FROM document")},
@@ -397,7 +397,7 @@ class RedisWalk(StoreWalk):
         return Lying(
             set(map(int, self.client.hkeys("{walk}:document"))),
             {bytes(checksum) for checksum in self.client.hkeys("{walk}:text") if isinstance(checksum, bytes)},
-            {int(id) for kind in ("hands", "handed", "by", "mark") for id in self.client.hkeys(f"{{walk}}:{kind}")}
+            {int(id) for kind in ("link_metadata", "inherited", "by", "mark") for id in self.client.hkeys(f"{{walk}}:{kind}")}
             | {int(name.rpartition(":")[2]) for name in names},
         )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.outcomes import Brakes
+from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.distributed.owned_sites import Needs
 from crawlspace.distributed.prefetch import LEAVING_S
 from crawlspace.distributed.worker import SharedStore
@@ -19,7 +19,7 @@ from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.store import Change, Effects
 from crawlspace.state.unreachable import UnreachableSite
@@ -58,21 +58,21 @@ class Crawler:
         self.clock = clock
         self.calls = Calls()
         self.store = SharedStore(
-            another_client(), "shared", sinks=SINKS, behind=self.calls, clock=clock, lease_s=600, timeout_s=timeout_s
+            another_client(), "shared", sinks=SINKS, background=self.calls, clock=clock, lease_s=600, timeout_s=timeout_s
         )
         assert self.store.worker.begin("rules") is None
         self.store.worker.ready()
-        self.frontier = Frontier(self.store, clock=clock, paces=self, lease_s=600)
-        brakes = Brakes(self.store, clock=clock, brake=Brake(100, 100))
+        self.frontier = Frontier(self.store, clock=clock, site_delays=self, lease_s=600)
+        outcome_policy = OutcomePolicy(self.store, clock=clock, deletion_limit=DeletionLimit(100, 100))
         self.store.begin(
             self.frontier,
-            brakes,
+            outcome_policy,
             changed=self._changed,
             wake=lambda: None,
             unreachable=lambda site, row: self.unreachable.update({site: row}),
         )
-        self.under_way: list[UrlState] = []
-        self.store.supply.is_under_way = lambda id: id in {state.id for state in self.under_way}
+        self.in_flight: list[UrlState] = []
+        self.store.prefetch.is_in_flight = lambda id: id in {state.id for state in self.in_flight}
         self.unreachable: dict[str, UnreachableSite | None] = {}
         """What was known of the sites when they came."""
         self.changes = 0
@@ -91,20 +91,20 @@ class Crawler:
         return None
 
     def tick(self) -> None:
-        self.store.supply.tick()
+        self.store.prefetch.tick()
         self.calls.make()
 
     def ask(self, most: int = 1000) -> list[str]:
         """Begin what may be asked now; return the sites."""
         began: list[str] = []
         while len(began) < most and (state := self.frontier.next()) is not None:
-            self.under_way.append(state)
+            self.in_flight.append(state)
             began.append(state.site.partition(".")[0])
         return began
 
     def not_asked(self) -> None:
         """Nothing that is under way was asked for after all, as Engine.not_asked has it."""
-        began, self.under_way = self.under_way, []
+        began, self.in_flight = self.in_flight, []
         for state in began:
             self.store.release([state.id])
             self.frontier.recorded([state.id])
@@ -113,8 +113,8 @@ class Crawler:
 
     def answered(self, *hosts: str) -> None:
         """What is under way at these hosts is over, and nothing follows it."""
-        for state in [state for state in self.under_way if state.site.partition(".")[0] in hosts]:
-            self.under_way.remove(state)
+        for state in [state for state in self.in_flight if state.site.partition(".")[0] in hosts]:
+            self.in_flight.remove(state)
             self.frontier.finished(state)
 
 
@@ -154,7 +154,7 @@ def test_a_site_goes_to_a_newcomer_as_soon_as_nothing_is_under_way_there(
     clock.advance(2)
     two.tick()
     assert sorted({*staying, *two.ask()}) == ["a", "b", "c", "d"]
-    assert not {state.id for state in one.under_way} & {state.id for state in two.under_way}
+    assert not {state.id for state in one.in_flight} & {state.id for state in two.in_flight}
 
 
 def test_a_site_that_nobody_holds_does_not_wait_until_a_busy_worker_has_nothing_left(
@@ -168,7 +168,7 @@ def test_a_site_that_nobody_holds_does_not_wait_until_a_busy_worker_has_nothing_
     for _ in range(2):
         clock.advance(2)
         one.tick()
-    assert one.store.supply.holds("e.example:80")
+    assert one.store.prefetch.holds("e.example:80")
     assert "e" in one.ask()
 
 
@@ -196,7 +196,7 @@ def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawl
         for each in (one, two):
             each.tick()
             each.ask()
-            done.update(state.id for state in each.under_way)
+            done.update(state.id for state in each.in_flight)
             each.answered(*"abcd")
         clock.advance(0.5)
     assert len(done) == 4 * PAGES
@@ -213,12 +213,12 @@ def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawle
         clock.advance(60)
         worker.tick()
     assert (one.changes, two.changes) == (0, 1)
-    assert (one.store.supply.lives, two.store.supply.lives) == (0, 1)
+    assert (one.store.prefetch.incarnation, two.store.prefetch.incarnation) == (0, 1)
 
 
 def taken_for_dead(worker: Crawler, by: Crawler) -> None:
     """The server's doing; the worker itself does not know yet."""
-    by.store.worker.bury([worker.store.worker.name])
+    by.store.worker.expire([worker.store.worker.name])
 
 
 def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
@@ -227,9 +227,9 @@ def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], 
     for other in reversed(crawlers):
         taken_for_dead(other, by)
     alone.tick()
-    site = alone.ask(1) and alone.under_way[0].site
+    site = alone.ask(1) and alone.in_flight[0].site
     assert site
-    held = alone.store.supply.holds_for_s
+    held = alone.store.prefetch.holds_for_s
     assert held(site) == 29, "a second before the others may take this worker for dead"
     clock.advance(20)
     assert held(site) == 9
@@ -263,18 +263,18 @@ def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside
     one.store.keep()
     taken_for_dead(one, by=one)
     taken_for_dead(two, by=one)
-    before = [state.id for state in one.under_way]
+    before = [state.id for state in one.in_flight]
     for _ in range(3):
         clock.advance(2)
         one.tick()
-    assert [state.id for state in one.under_way] == before
+    assert [state.id for state in one.in_flight] == before
     one.answered(*"abcd") if is_asked else one.not_asked()
     begun: Counter[int] = Counter()
     for _ in range(4 * PAGES):
         clock.advance(2)
         one.tick()
         one.ask()
-        begun.update(state.id for state in one.under_way)
+        begun.update(state.id for state in one.in_flight)
         one.answered(*"abcd")
     assert set(begun.values()) == {1}
     assert len(begun) == 4 * PAGES - (len(before) if is_asked else 0)
@@ -296,7 +296,7 @@ def test_who_was_taken_for_dead_asks_again_what_it_gave_up_afterwards(
         clock.advance(2)
         one.tick()
         one.ask()
-    assert {state.site for state in one.under_way} == {f"{host}.example:80" for host in "abcd"}
+    assert {state.site for state in one.in_flight} == {f"{host}.example:80" for host in "abcd"}
 
 
 def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
@@ -308,7 +308,7 @@ def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tupl
         clock.advance(2)
         one.tick()
         one.ask()
-    assert {state.site for state in one.under_way} == {f"{host}.example:80" for host in "bcd"}
+    assert {state.site for state in one.in_flight} == {f"{host}.example:80" for host in "bcd"}
 
 
 class RobotsOfOthers(Needs):
@@ -319,7 +319,7 @@ class RobotsOfOthers(Needs):
         self.made = 0
         self._crawler = crawler
         self._has_asked = False
-        crawler.store.supply.needs = self
+        crawler.store.prefetch.needs = self
 
     def waiting(self) -> set[str]:
         return self.needed
@@ -331,7 +331,7 @@ class RobotsOfOthers(Needs):
         return self._has_asked
 
     def tick(self) -> None:
-        if self.needed and self._crawler.store.supply.holds("a.example:80"):
+        if self.needed and self._crawler.store.prefetch.holds("a.example:80"):
             self.made += 1
             self._has_asked = True
 
@@ -368,7 +368,7 @@ def test_a_site_that_is_needed_comes_from_the_other_worker_and_goes_back(
     one.answered("a")
     assert pass_s(6) == {"two"}, "it is crawled where it is needed"
     assert of_two.made > 0
-    assert not one.store.supply.holds("a.example:80")
+    assert not one.store.prefetch.holds("a.example:80")
 
 
 def test_two_workers_that_need_a_site_have_it_in_turn(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
@@ -454,7 +454,7 @@ def test_a_worker_picks_in_proportion_to_weight_at_one_site_too(clock: FakeClock
     while picked.total() < 999:
         worker.tick()
         worker.ask()
-        picked.update(state.source for state in worker.under_way)
+        picked.update(state.source for state in worker.in_flight)
         worker.answered("a")
     worker.store.close()
     shares = {Source.INDEX: 900, Source.INDEX_FOLLOW: 90, Source.FOLLOW: 9}
@@ -475,7 +475,7 @@ def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_
         worker.tick()
         worker.answered("a")
         worker.ask(1)
-        found += [state.url for state in worker.under_way]
+        found += [state.url for state in worker.in_flight]
     worker.store.close()
     store.close()
     assert len(found) <= 3, found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.admin.url_changes import Made, Upkeep
+from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
@@ -116,7 +116,7 @@ def errors_into(into: list[str]) -> Iterator[None]:
         logger.removeHandler(errors)
 
 
-class Machine:
+class AddressGroup:
     """The machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
@@ -149,16 +149,16 @@ class Machine:
         self._keys: dict[int, str] = {}
         self._field = ""
         """What rules.xml adds in this crawl."""
-        self._handed: dict[str, set[tuple[str, str]]] = {}
+        self._inherited: dict[str, set[tuple[str, str]]] = {}
         """Where pages led when they were read, and the value they handed there."""
         self._redirects: dict[str, set[str]] = {}
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
 
-    def beside(self, name: str) -> Machine:
+    def beside(self, name: str) -> AddressGroup:
         """The same machine, with its clock and its index, for another collection."""
-        other = Machine(
+        other = AddressGroup(
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
         other.by_spider = self.by_spider
@@ -218,21 +218,21 @@ class Machine:
         finally:
             sink.close()
             if killed and isinstance(store, SqliteStore):
-                store._let_go()
+                store._release_sites()
             elif killed and isinstance(store, RedisStore):
                 store.close()
 
     def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
         """What a person may do beside a crawl, or between two; return what was done."""
         with self.store() as store:
-            upkeep = Upkeep(store, clock=self.clock, crawled=crawled)
+            url_changes = UrlChanges(store, clock=self.clock, crawled=crawled)
             known = [state.id for url in urls if (state := store.get(url)) is not None]
             commands: dict[str, Callable[[], Made]] = {
-                "approve": upkeep.approve,
-                "discard": upkeep.discard,
-                "clear-errors": upkeep.clear_errors,
-                "recrawl": lambda: upkeep.recrawl(known),
-                "forget": lambda: upkeep.forget(known),
+                "approve": url_changes.approve,
+                "discard": url_changes.discard,
+                "clear-errors": url_changes.clear_errors,
+                "recrawl": lambda: url_changes.recrawl(known),
+                "forget": lambda: url_changes.forget(known),
             }
             made = commands[name]()
         return f"{name} {' '.join(urls) if name in ('recrawl', 'forget') else ''}: {made.changed} changed"
@@ -292,12 +292,12 @@ class Machine:
         now = _checksum(title, text, configuration)
         key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
-        return Kept(state.url, title, text, canonical, why, key, self._handed_by(state.url))
+        return Kept(state.url, title, text, canonical, why, key, self._inherited_from(state.url))
 
-    def _handed_by(self, url: str) -> dict[str, set[str]]:
+    def _inherited_from(self, url: str) -> dict[str, set[str]]:
         """The values that a page has handed along its links, to wherever those lead by redirects."""
         found: dict[str, set[str]] = {}
-        for to, value in self._handed.get(url, ()):
+        for to, value in self._inherited.get(url, ()):
             waiting, seen = [to], {url}
             while waiting:
                 led = waiting.pop()
@@ -307,12 +307,12 @@ class Machine:
                     waiting += self._redirects.get(led, ())
         return found
 
-    def _note_handed(self, url: str, answer: Answer) -> None:
+    def _note_inherited(self, url: str, answer: Answer) -> None:
         if answer.location:
             self._redirects.setdefault(url, set()).add(answer.location)
         if self._field and path_of(url).startswith("/p/"):
             leads = (*answer.links, answer.canonical, answer.link_canonical, answer.location)
-            self._handed.setdefault(url, set()).update((to, self._field) for to in leads if to)
+            self._inherited.setdefault(url, set()).update((to, self._field) for to in leads if to)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
@@ -344,17 +344,17 @@ class Machine:
     ) -> None:
         indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
-        opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
-        engine = opening.engine
-        if opening.plan is not None:
-            run.held_for_rules = opening.plan.held
-            run.deletions = opening.plan.deletions - opening.plan.held
+        startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
+        engine = startup.engine
+        if startup.plan is not None:
+            run.held_for_rules = startup.plan.held
+            run.deletions = startup.plan.deletions - startup.plan.held
         run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))
         commits = self._chance.choice((0.03, 0.2, 1.0))
         began = self.clock.now()
-        under_way: list[FetchPage | FetchRobots] = []
+        in_flight: list[FetchPage | FetchRobots] = []
         for step in range(_ROUNDS):
             countdown.tick()
             if fate.stop_after is not None and step >= fate.stop_after:
@@ -367,12 +367,12 @@ class Machine:
             if fate.stalls and self._chance.random() < 0.02:
                 self.clock.advance(collection.lease_s + 100)
                 run.stalled += collection.lease_s + 100
-            fetch = engine.next_fetch() if len(under_way) < width else None
+            fetch = engine.next_fetch() if len(in_flight) < width else None
             if fetch is not None:
-                under_way.append(fetch)
+                in_flight.append(fetch)
                 continue
-            if under_way:
-                self._answer(engine, under_way.pop(self._chance.randrange(len(under_way))), run)
+            if in_flight:
+                self._answer(engine, in_flight.pop(self._chance.randrange(len(in_flight))), run)
                 if self._chance.random() < commits:
                     engine.commit()
                 if self._chance.random() < 0.1:
@@ -417,7 +417,7 @@ class Machine:
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         answer = self._web.answer(state.url, etag=etag, last_modified=modified)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
-        self._note_handed(state.url, answer)
+        self._note_inherited(state.url, answer)
         run.fetched += 1
         engine.fetched(outcome)
 

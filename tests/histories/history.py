@@ -18,7 +18,7 @@ from tests.histories import focus, neighbour
 from tests.histories.changes import Changes, reconfigured
 from tests.histories.configuration import DAY, ELSEWHERE, HOUR, OUTSIDE, Configuration, Rule
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.driver import Fate, Machine, OnServer, Run
+from tests.histories.driver import AddressGroup, Fate, OnServer, Run
 from tests.histories.oracle import Indexed, Oracle, Past, Remembered, fails
 from tests.histories.team import TeamMachine
 from tests.histories.web import REFUSALS, Site, Web, host_of
@@ -92,8 +92,8 @@ class _History:
             max_deletions_percent=chance.choice((0, 10)) if small_brake else 10,
             continuous=chance.random() < 0.15,
         )
-        machine = TeamMachine if team else Machine
-        self._machine = machine(folder, self._web, chance, in_memory=chance.random() < 0.15, on_server=on_server)
+        address_group = TeamMachine if team else AddressGroup
+        self._machine = address_group(folder, self._web, chance, in_memory=chance.random() < 0.15, on_server=on_server)
         if chance.random() < 0.5:
             shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
             self._configuration = replace(self._configuration, global_rules=shared)
@@ -110,7 +110,7 @@ class _History:
         self._begin()
         if drawn.two and (self._focus == "two" or chance.random() < 0.08):
             if self._machine.in_memory:  # nobody could share its index
-                self._machine = Machine(folder / "shared", self._web, chance, in_memory=False)
+                self._machine = AddressGroup(folder / "shared", self._web, chance, in_memory=False)
                 self._machine.by_spider = self._changes.by_spider
             self._other = _Beside(self, folder)
 
@@ -683,8 +683,8 @@ class _Beside(_History):
         self._web.lasting = neighbour.own_host(self._web)
         rules = neighbour.first_rules(self._web, self._chance)
         self._configuration = neighbour.configured_beside(first._configuration, rules)
-        machine = first._machine
-        self._machine = machine.beside(neighbour.NAME)
+        address_group = first._machine
+        self._machine = address_group.beside(neighbour.NAME)
         self._other = first
         self._begin()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
-from tests.histories.handed import fields_of
+from tests.histories.inherited import fields_of
 from tests.histories.web import Page, Web, distances, host_of, name_of, path_of
 
 Remembered = tuple[str, int | None]
@@ -50,7 +50,7 @@ class Kept:
     why: str
     key: tuple[str, ...] | None = None
     """By what it is known to be equal to others, where that isn't how it is now."""
-    handed: Mapping[str, Collection[str]] = field(default_factory=dict)
+    inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Values of the field that it has handed since it was first read, by the addresses they may have come to."""
 
 
@@ -217,7 +217,7 @@ class Oracle:
             document.url, web=self._web, configuration=self._configuration, pages=self._all_pages(), is_crawled=is_crawled
         )
         # what is held stays as it was (spec 10), and so does what it handed; how often it was read before that is not known
-        may |= {value for one in past.kept for value in one.handed.get(document.url, ())}
+        may |= {value for one in past.kept for value in one.inherited.get(document.url, ())}
         if has.field not in may:
             yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"
 

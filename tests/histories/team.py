@@ -16,11 +16,11 @@ from typing import Any
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.crawl.startup import Opening, build_space, open_engine, rules_of
+from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.worker import SharedStore
 from crawlspace.index.sink import Sink
 from tests.histories.configuration import Configuration
-from tests.histories.driver import NAME, Fate, Machine, Run, Stuck, errors_into
+from tests.histories.driver import NAME, AddressGroup, Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.servers import another_client
 
@@ -62,14 +62,14 @@ class Member:
     store: SharedStore
     engine: Engine
     calls: Calls
-    opening: Opening
+    startup: Startup
     width: int
     commits: float
-    under_way: list[FetchPage | FetchRobots] = field(default_factory=list)
+    in_flight: list[FetchPage | FetchRobots] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:
-        return self.engine.is_done() and self.store.supply.is_over
+        return self.engine.is_done() and self.store.prefetch.is_over
 
     def commit(self) -> None:
         if self.engine.begin_commit():
@@ -90,9 +90,9 @@ class Member:
 class Team:
     """The workers of one crawl."""
 
-    def __init__(self, machine: TeamMachine, collection: Collection, sink: Sink, fate: Fate) -> None:
-        self._machine = machine
-        self._chance = machine.chance
+    def __init__(self, address_group: TeamMachine, collection: Collection, sink: Sink, fate: Fate) -> None:
+        self._machine = address_group
+        self._chance = address_group.chance
         self._collection = collection
         self._sink = sink
         self._fate = fate
@@ -131,15 +131,15 @@ class Team:
                 if self._collection.continuous and clock.now() + wait > began + fate.goes_on_for:
                     return self._end("finished")
                 clock.advance(wait)
-        around = [member.store.supply.around for member in self.members]
-        raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {around}")
+        cluster = [member.store.prefetch.cluster for member in self.members]
+        raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {cluster}")
 
     def _wait(self) -> float:
         """How long it takes until there may be something to ask for, or to hear of."""
         if any(member.engine.has_steps for member in self.members):
             return 1.0  # some steps at once
-        arounds = [member.store.supply.around for member in self.members]
-        if self._collection.continuous and all(around is not None and around.is_nothing_left for around in arounds):
+        arounds = [member.store.prefetch.cluster for member in self.members]
+        if self._collection.continuous and all(cluster is not None and cluster.is_nothing_left for cluster in arounds):
             due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
             return max(0.5, float(due[0][1]) / 1000 - self._machine.clock.now()) if due else 1000.0
         client, now = self.members[0].store.scripts.client, self._machine.clock.now()
@@ -154,7 +154,7 @@ class Team:
     def _killed(self, member: Member) -> bool:
         """A worker is dead, and mostly replaced. Returns whether there is one left."""
         self.members.remove(member)
-        bury(member.store)
+        expire(member.store)
         self._countdown = Countdown(self._chance.randint(10, 300) if self._chance.random() < 0.5 else None)
         for other in self.members:
             kill_between_calls(other.store, self._countdown)
@@ -171,7 +171,7 @@ class Team:
                     pass
             for member in self.members:
                 member.engine.frontier.close()
-                member.store.supply.close()
+                member.store.prefetch.close()
                 member.calls.make(10_000)
                 member.store.close()
         except Killed:
@@ -179,13 +179,13 @@ class Team:
         return how
 
 
-def bury(store: SharedStore) -> None:
+def expire(store: SharedStore) -> None:
     """Have the others find a worker dead."""
     store.scripts.client.zadd(f"{{{NAME}}}:workers", {store.worker.name: 0}, xx=True)
     store.close()
 
 
-class TeamMachine(Machine):
+class TeamMachine(AddressGroup):
     """The machines that crawl together; `kill_after` kills one worker after another."""
 
     @property
@@ -213,7 +213,7 @@ class TeamMachine(Machine):
             self._work(team, collection, run)
         finally:
             for member in team.members:
-                bury(member.store)
+                expire(member.store)
 
     def _work(self, team: Team, collection: Collection, run: Run) -> None:
         with self.store() as store:
@@ -222,7 +222,7 @@ class TeamMachine(Machine):
         if not team.join():
             run.ended = "killed"
             return
-        plan = team.members[0].opening.plan
+        plan = team.members[0].startup.plan
         if plan is not None:
             run.held_for_rules = plan.held
             run.deletions = plan.deletions - plan.held
@@ -242,7 +242,7 @@ class TeamMachine(Machine):
             another_client(),
             NAME,
             sinks=(SINK,),
-            behind=calls,
+            background=calls,
             clock=self.clock,
             lease_s=collection.lease_s,
             timeout_s=10**6,
@@ -257,34 +257,36 @@ class TeamMachine(Machine):
                 store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
                 assert store.worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
             store.keep()
-            opening = open_engine(collection, store=store, sink=sink, clock=self.clock)
+            startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
             store.worker.ready()
         except Killed:
-            bury(store)
+            expire(store)
             raise
-        engine = opening.engine
+        engine = startup.engine
         know = engine.site_failures.know
-        store.begin(engine.frontier, engine.brakes, changed=engine.discovery.forget_known, wake=lambda: None, unreachable=know)
-        store.supply.is_idle = engine.is_idle
-        store.supply.deleted = lambda: engine.brakes.deleted
+        store.begin(
+            engine.frontier, engine.outcome_policy, changed=engine.discovery.forget_known, wake=lambda: None, unreachable=know
+        )
+        store.prefetch.is_idle = engine.is_idle
+        store.prefetch.deleted = lambda: engine.outcome_policy.deleted
         chance = self._chance
-        return Member(store, engine, calls, opening, chance.choice((1, 3, 8)), chance.choice((0.03, 0.2, 1.0)))
+        return Member(store, engine, calls, startup, chance.choice((1, 3, 8)), chance.choice((0.03, 0.2, 1.0)))
 
     def act(self, member: Member, run: Run) -> bool:
         """One step of a worker. Returns whether it had anything to do."""
         chance, engine = self._chance, member.engine
-        member.store.supply.tick()
+        member.store.prefetch.tick()
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
-        around = member.store.supply.around
-        if around is not None:
-            engine.backlog = around.backlog
-            engine.brakes.deleted_elsewhere = around.deleted
-        fetch = engine.next_fetch() if len(member.under_way) < member.width else None
+        cluster = member.store.prefetch.cluster
+        if cluster is not None:
+            engine.backlog = cluster.backlog
+            engine.outcome_policy.deleted_elsewhere = cluster.deleted
+        fetch = engine.next_fetch() if len(member.in_flight) < member.width else None
         if fetch is not None:
-            member.under_way.append(fetch)
+            member.in_flight.append(fetch)
             return True
-        if member.under_way:
-            self._answer(engine, member.under_way.pop(chance.randrange(len(member.under_way))), run)
+        if member.in_flight:
+            self._answer(engine, member.in_flight.pop(chance.randrange(len(member.in_flight))), run)
             if chance.random() < member.commits:
                 member.commit()
             return True

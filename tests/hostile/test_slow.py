@@ -41,8 +41,8 @@ def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is
         pages = [stack.enter_context(serve(Site({"/robots.txt": text(""), "/": slow}), tls=context)) for _, slow in SLOW]
         files = [stack.enter_context(serve(Site({"/robots.txt": slow, "/": page("Page")}), tls=context)) for _, slow in SLOW]
         mute = stack.enter_context(socket.create_server(("127.0.0.1", 0)))  # the system connects, and nobody ever says a word
-        silent = f"http{'s' * is_secure}://127.0.0.1:{mute.getsockname()[1]}/"
-        starts = "\n".join([silent, *(server.url("/") for server in [*pages, *files])])
+        given_up_sites = f"http{'s' * is_secure}://127.0.0.1:{mute.getsockname()[1]}/"
+        starts = "\n".join([given_up_sites, *(server.url("/") for server in [*pages, *files])])
         rules = "allow address 127.0.0.0/8\n"
         made = project({"demo/start_urls.txt": starts, "demo/crawl.rules": rules, "demo/settings.py": SETTINGS})
         run = made.crawl("demo", timeout=120)
@@ -53,5 +53,5 @@ def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is
         what: (State.FAILED, 613) for what, _ in SLOW
     }
     assert {known[server.url("/")][0] for server in files} == {State.PENDING}
-    assert known[silent][0] is State.PENDING
+    assert known[given_up_sites][0] is State.PENDING
     assert "Traceback" not in run.stderr

@@ -118,8 +118,8 @@ def test_the_rules_xml_of_a_new_collection(demo: Project, run: Run) -> None:
         ["Domain example.com: Source website, AddMeta department=sales"],
         ["Path /news/: Priority -2"],
     ]
-    for before, rule, behind in proposed:
-        written = written.replace(before + rule + behind, rule)
+    for before, rule, background in proposed:
+        written = written.replace(before + rule + background, rule)
     assert len(parse_rules_xml(written, file="rules.xml").rules) == len(proposed)
 
 

@@ -89,11 +89,11 @@ def json_of(run: CompletedRun, *, status: int = 0) -> Any:
 # --- who crawls -----------------------------------------------------------------------------------------------------
 
 
-def aged(key: RedisStore, worker: Worker, *, since_s: int, silent_s: int, told: str) -> None:
+def aged(key: RedisStore, worker: Worker, *, since_s: int, unseen_s: int, told: str) -> None:
     """Have a worker have begun so long ago, and have said something last so long ago."""
     now_ms = round(time.time() * 1000)
     key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "told", told)
-    key.scripts.command("ZADD", "workers", now_ms - silent_s * 1000, worker.name)
+    key.scripts.command("ZADD", "workers", now_ms - unseen_s * 1000, worker.name)
 
 
 @pytest.fixture
@@ -102,22 +102,22 @@ def team(demo: Project, key: RedisStore, run: Run) -> tuple[Worker, Worker, Work
     run("status", "new").succeeded()  # the client is imported: that must not take from the time in which they are alive
     with opened(demo) as store:
         store.discover([new(f"{HOME}/{number}") for number in range(3)], now=NOW)
-    at_work, silent, dead = (worker_of(demo, timeout_s=1000) for _ in range(3))
+    at_work, given_up_sites, dead = (worker_of(demo, timeout_s=1000) for _ in range(3))
     at_work.take(refill={}, new=5, limit=2, now=NOW, until=NOW + 300)
-    aged(key, at_work, since_s=200, silent_s=0, told='{"fetched": 1000, "errors": 3, "documents": 990}')
-    aged(key, silent, since_s=110, silent_s=10, told='{"fetched": 20, "later": "more"}')
-    aged(key, dead, since_s=300, silent_s=31, told="")
-    return at_work, silent, dead
+    aged(key, at_work, since_s=200, unseen_s=0, told='{"fetched": 1000, "errors": 3, "documents": 990}')
+    aged(key, given_up_sites, since_s=110, unseen_s=10, told='{"fetched": 20, "later": "more"}')
+    aged(key, dead, since_s=300, unseen_s=31, told="")
+    return at_work, given_up_sites, dead
 
 
 def test_status_tells_of_all_workers(team: tuple[Worker, Worker, Worker], run: Run) -> None:
     shown = run("status", "demo").succeeded().stdout
-    first, _, head, at_work, silent, silence, together, _, urls = shown.splitlines()[:9]
+    first, _, head, at_work, given_up_sites, silence, together, _, urls = shown.splitlines()[:9]
     who = f"{HOST}, process {PROCESS}"[:40].split()
     assert first == "demo is being crawled by 2 workers"
     assert head.split() == ["Workers", "since", "sites", "URLs", "fetched", "pages/s"]
     assert (at_work.split()[:-6], at_work.split()[-4:]) == (who, ["1", "4", "1,000", "5.0"])
-    assert silent.split()[-4:] == ["0", "0", "20", "0.2"]
+    assert given_up_sites.split()[-4:] == ["0", "0", "20", "0.2"]
     assert silence.startswith("    silent for 1")
     assert together.split() == ["together", "1", "4", "1,020", "5.2"]
     assert urls.startswith("URLs                           7 ")
@@ -139,7 +139,7 @@ def test_status_tells_programs_of_all_workers(team: tuple[Worker, Worker, Worker
 
 
 def test_the_rate_of_a_worker_that_has_come_back(demo: Project, key: RedisStore, run: Run) -> None:
-    aged(key, worker_of(demo, timeout_s=1000), since_s=2, silent_s=0, told='{"ran_s": 100.0, "fetched": 1000}')
+    aged(key, worker_of(demo, timeout_s=1000), since_s=2, unseen_s=0, told='{"ran_s": 100.0, "fetched": 1000}')
     [worker] = json_of(run("status", "demo", "--json"))["workers"]
     assert worker["per_second"] == pytest.approx(10.0)
 
@@ -179,10 +179,10 @@ CHANGING = [
 @pytest.mark.parametrize(("arguments", "says"), LOOKING, ids=[" ".join(row[0]) for row in LOOKING])
 def test_looking_changes_nothing(demo: Project, key: RedisStore, run: Run, arguments: tuple[str, ...], says: str) -> None:
     worker = worker_of(demo)
-    before, edition = states(demo), worker.beat().edition
+    before, edition = states(demo), worker.heartbeat().edition
     assert says in run(*arguments).succeeded().stdout
     assert states(demo) == before
-    assert worker.beat().edition == edition, "no worker is told to look again"
+    assert worker.heartbeat().edition == edition, "no worker is told to look again"
 
 
 @pytest.mark.parametrize("arguments", [*(row[0] for row in LOOKING), *CHANGING], ids=" ".join)
@@ -209,10 +209,10 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     taken = worker.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 600)
     (url,) = [state.url for one in taken.sites for state in one.states]
     assert url == f"{HOME}/"
-    edition = worker.beat().edition
+    edition = worker.heartbeat().edition
     again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now\n", LEFT_ALONE)
-    assert worker.beat().edition != edition, "the workers hear of it"
+    assert worker.heartbeat().edition != edition, "the workers hear of it"
     assert worker.drains(SINK, place_of_index(demo))[0]
     forgotten = run("forget", "demo", f"{HOME}/").succeeded()
     assert forgotten.stderr == CRAWL_TELLS
@@ -230,7 +230,7 @@ def test_what_a_dead_worker_held_is_not_fetched_now(demo: Project, key: RedisSto
     worker = worker_of(demo)
     worker.take(refill={}, new=9, limit=9, now=NOW, until=NOW + 600)
     assert worker.drains(SINK, place_of_index(demo))[0]
-    aged(key, worker, since_s=60, silent_s=31, told="")
+    aged(key, worker, since_s=60, unseen_s=31, told="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches them\n", "")
     assert run("forget", "demo", f"{SHOP}/").succeeded().stderr == FOLLOWED
@@ -255,7 +255,7 @@ def test_while_a_command_tells_the_index_nobody_else_does(demo: Project, run: Ru
     assert indexed(demo) == ["/", "/b"]
     assert other.drains(SINK, here) == (True, here)
     assert late.begin("rules") is None
-    assert other.beat().workers == 2, "the command is gone"
+    assert other.heartbeat().workers == 2, "the command is gone"
 
 
 @pytest.mark.parametrize(

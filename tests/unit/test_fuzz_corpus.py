@@ -14,7 +14,7 @@ from tests.fuzz.targets import TARGETS
 INPUTS = [pytest.param(path.parent.name, path, id=f"{path.parent.name}-{path.name}") for path in sorted(CORPUS.glob("*/*"))]
 
 
-@pytest.mark.parametrize("target, path", INPUTS)
+@pytest.mark.parametrize("target,path", INPUTS)
 def test_an_input_of_the_corpus_does_nothing_unexpected(target: str, path: Path) -> None:
     data = path.read_bytes()
     assert 0 < len(data) <= LONGEST

@@ -27,7 +27,7 @@ NORMAL = [
 ]
 
 
-@pytest.mark.parametrize("written, normal", NORMAL)
+@pytest.mark.parametrize("written,normal", NORMAL)
 def test_escapes_made_of_escapes_are_in_normal_form_at_once(written: str, normal: str) -> None:
     url = parse(written)
     assert (url.text, parse(url.text).text) == (normal, normal)

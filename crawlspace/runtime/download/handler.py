@@ -78,7 +78,11 @@ class TimingHandler(HTTP11DownloadHandler):
         remember_host_names()
         bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
         watch_connections(
-            self._pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, life=session.life
+            self._pool,
+            session.sending,
+            connecting=session.connecting,
+            holds_for_s=session.holds_for_s,
+            incarnation=session.incarnation,
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -94,7 +98,7 @@ def watch_connections(
     *,
     connecting: Callable[[], AbstractContextManager[None]],
     holds_for_s: Callable[[str], float] = lambda _: inf,
-    life: Callable[[], int] = lambda: 0,
+    incarnation: Callable[[], int] = lambda: 0,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
@@ -106,10 +110,10 @@ def watch_connections(
     connect = pool._newConnection
 
     def connect_and_watch(key: Any, endpoint: Any) -> Any:
-        began = life()
+        began = incarnation()
 
         def watch(connection: Any) -> Any:
-            Watch(connection, holds_for_s, sending.sent, life, began)
+            Watch(connection, holds_for_s, sending.sent, incarnation, began)
             if hasattr(connection.transport, "transport"):  # TLS
                 end_in_time(connection.transport, pool._reactor)
             return connection
@@ -136,13 +140,13 @@ class Watch:
         connection: Any,
         holds_for_s: Callable[[str], float],
         sent: Callable[[str], None],
-        life: Callable[[], int],
+        incarnation: Callable[[], int],
         began: int,
     ) -> None:
         """`began`: the life in which the connection was begun, for its first request."""
-        self._connection, self._holds_for_s, self._sent, self._life = connection, holds_for_s, sent, life
+        self._connection, self._holds_for_s, self._sent, self._incarnation = connection, holds_for_s, sent, incarnation
         self._began: int | None = began
-        self._life_asked = began
+        self._incarnation_asked = began
         wire = connection.transport
         while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
             wire = below
@@ -156,7 +160,7 @@ class Watch:
         """Send a request, as HTTP11ClientProtocol does."""
         self._site = site_of(request.absoluteURI)
         self._is_kept = self._began is None
-        self._life_asked, self._began = self._life() if self._began is None else self._began, None
+        self._incarnation_asked, self._began = self._incarnation() if self._began is None else self._began, None
         if not self._may_ask_for_s(self._site):
             self._connection.transport.abortConnection()  # nobody else would close it
             return fail(NotAsked())
@@ -181,7 +185,7 @@ class Watch:
         return written
 
     def _may_ask_for_s(self, site: str) -> float:
-        return self._holds_for_s(site) if self._life() == self._life_asked else 0.0
+        return self._holds_for_s(site) if self._incarnation() == self._incarnation_asked else 0.0
 
     def _over(self, answer: Any) -> Any:
         self._awaits_answer = False

@@ -61,7 +61,7 @@ class HostNames:
         self.reactor: Any = reactor
         self._timeout_s = timeout_s
         self._answers: Recent[str, tuple[float, Answer]] | None = Recent(cache_size) if cache_size else None
-        self._under_way: dict[str, list[Deferred[Answer]]] = {}
+        self._in_flight: dict[str, list[Deferred[Answer]]] = {}
         """For each name that is being looked up, the questions that wait for the answer."""
 
     def ask(self, host: str, tell: Callable[[Answer], None]) -> None:
@@ -71,17 +71,17 @@ class HostNames:
         if known is not None and known[0] > now:
             tell(known[1])
             return
-        waiting = self._under_way.get(host)
+        waiting = self._in_flight.get(host)
         begins = waiting is None
         if waiting is None:
-            waiting = self._under_way[host] = []
+            waiting = self._in_flight[host] = []
         question: Deferred[Answer] = Deferred()
         waiting.append(question)
 
         def timed_out(_: Failure) -> Answer:
             waiting.remove(question)
             if not waiting:
-                del self._under_way[host]  # who asks next is not to wait for a thread that hangs
+                del self._in_flight[host]  # who asks next is not to wait for a thread that hangs
             self._keep(host, NO_ANSWER, since=now)
             return NO_ANSWER
 
@@ -94,7 +94,7 @@ class HostNames:
     def _answered(self, answer: Answer, host: str, waiting: list[Deferred[Answer]], since: float) -> None:
         if not waiting:
             return  # too late for all: what a later look-up has found is not to be replaced by it
-        del self._under_way[host]
+        del self._in_flight[host]
         self._keep(host, answer, since=since)
         for question in waiting:
             question.callback(answer)

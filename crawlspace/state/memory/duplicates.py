@@ -39,7 +39,7 @@ class Before:
     """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
 
 
-class MemoryGroups:
+class MemoryDuplicates:
     """`rows` are the store's own by id, `with_key` finds those with a key."""
 
     def __init__(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crawlspace.model import OUT_OF_SPACE, State, UrlState
-from crawlspace.state.inherited_metadata import Word, due_at, repeats, shows_other, word_of
+from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, link_metadata_change_of, repeats, shows_other
 from crawlspace.state.store import Change, Effects
 
 
@@ -15,14 +15,14 @@ class _Told:
     """What the changes of one page come to."""
 
     key: int
-    word: Word | None = None
+    word: LinkMetadataChange | None = None
     repeats: bool = False
     rules: int = 0
     fetched_with: str | None = None
     """What had been handed to it when it was handed out for fetching."""
 
 
-class MemoryHanding:
+class MemoryInheritance:
     """`rows` are the store's own by id, `with_key` finds those with a key, `links` the keys that a page leads to."""
 
     def __init__(
@@ -34,7 +34,7 @@ class MemoryHanding:
         self._rows = rows
         self._with_key = with_key
         self._links = links
-        self._hands: dict[int, str] = {}
+        self._link_metadata: dict[int, str] = {}
         self._by: dict[int, int] = {}
         """For a URL the page whose word it is that has been handed to it."""
         self._marks: dict[int, int] = {}
@@ -50,33 +50,33 @@ class MemoryHanding:
             if id not in keys or id in gone:
                 continue
             told = pages.setdefault(id, _Told(keys[id]))
-            told.word, told.repeats = word_of(change) or told.word, repeats(change)
-            told.rules, told.fetched_with = change.state.rules, change.state.handed
+            told.word, told.repeats = link_metadata_change_of(change) or told.word, repeats(change)
+            told.rules, told.fetched_with = change.state.rules, change.state.inherited
             if change.document is not None:
                 self._fields[id] = dict(change.document.fields)
             if change.forget:
                 gone.add(id)
-        before = {id: row.handed for id, row in self._rows.items()}
+        before = {id: row.inherited for id, row in self._rows.items()}
         said: dict[int, int] = {}
         """For a URL that something else is handed to the generation of rules under which that was said."""
         self._take_back(pages, said)
         self._give(pages, said)
-        for id, handed in before.items():
-            if id in pages and pages[id].fetched_with != handed:
+        for id, inherited in before.items():
+            if id in pages and pages[id].fetched_with != inherited:
                 self._hasten(self._rows[id], pages[id].fetched_with, pages[id].rules, effects, now)
             elif id in said:
-                self._hasten(self._rows[id], handed, said[id], effects, now)
+                self._hasten(self._rows[id], inherited, said[id], effects, now)
         for id in gone:
-            for kept in (self._hands, self._by, self._marks, self._fields):
+            for kept in (self._link_metadata, self._by, self._marks, self._fields):
                 kept.pop(id, None)
 
     def drop(self) -> None:
         """Take back the word of nobody, and that of pages that the rules keep out."""
         for row in self._rows.values():
             page = self._rows.get(self._by.get(row.id, 0))
-            if row.handed is None or (row.id in self._by and (page is None or page.status not in OUT_OF_SPACE)):
+            if row.inherited is None or (row.id in self._by and (page is None or page.status not in OUT_OF_SPACE)):
                 continue
-            row.handed = None
+            row.inherited = None
             self._by.pop(row.id, None)
             if _may_be_hastened(row) and row.fetched_at is not None and row.next_fetch is not None:
                 row.next_fetch = min(row.next_fetch, row.fetched_at)
@@ -86,28 +86,28 @@ class MemoryHanding:
             page = pages.get(self._by.get(row.id, 0))
             if page is None or page.word is None:
                 continue
-            hands = page.word.hands if row.key in page.word.links else None
-            if hands != row.handed:
-                row.handed = hands
+            link_metadata = page.word.link_metadata if row.key in page.word.links else None
+            if link_metadata != row.inherited:
+                row.inherited = link_metadata
                 said[row.id] = page.rules
-            if hands is None:
+            if link_metadata is None:
                 del self._by[row.id]
 
     def _give(self, pages: Mapping[int, _Told], said: dict[int, int]) -> None:
         for id, page in pages.items():
             if page.word is not None:
-                self._hands.pop(id, None)
-                if page.word.hands is not None:
-                    self._hands[id] = page.word.hands
+                self._link_metadata.pop(id, None)
+                if page.word.link_metadata is not None:
+                    self._link_metadata[id] = page.word.link_metadata
             elif not page.repeats:
                 continue
-            if id not in self._hands:
+            if id not in self._link_metadata:
                 continue
             for key in self._links.get(id, ()) if page.word is None else page.word.links:
                 for row in self._with_key(key):
                     if key != page.key and row.id not in self._by:
-                        if row.handed != self._hands[id]:
-                            row.handed = self._hands[id]
+                        if row.inherited != self._link_metadata[id]:
+                            row.inherited = self._link_metadata[id]
                             said[row.id] = page.rules
                         self._by[row.id] = id
 
@@ -116,9 +116,9 @@ class MemoryHanding:
         if not _may_be_hastened(row) or row.next_fetch is None:
             return
         if row.state is State.REDIRECTED:
-            differs = before != row.handed
+            differs = before != row.inherited
         else:
-            differs = shows_other(self._fields.get(row.id, {}) if row.checksum is not None else {}, before, row.handed)
+            differs = shows_other(self._fields.get(row.id, {}) if row.checksum is not None else {}, before, row.inherited)
         at, mark = due_at(now, rules, self._marks.get(row.id), row.fetched_at)
         if differs and at < row.next_fetch:
             row.next_fetch = at

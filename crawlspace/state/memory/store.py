@@ -16,8 +16,8 @@ from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, Sou
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.memory.duplicates import Before, MemoryGroups
-from crawlspace.state.memory.inherited_metadata import MemoryHanding
+from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
+from crawlspace.state.memory.inherited_metadata import MemoryInheritance
 from crawlspace.state.memory.outbox import MemoryOutbox
 from crawlspace.state.memory.sites import MemorySites
 from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
@@ -47,8 +47,8 @@ class MemoryStore(MemorySites):
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
         self._links: dict[int, tuple[int, ...]] = {}
         self._outbox = MemoryOutbox(sinks)
-        self._groups = MemoryGroups(self._urls, self._with_key, outbox=self._outbox)
-        self._handing = MemoryHanding(self._urls, self._with_key, self._links)
+        self._groups = MemoryDuplicates(self._urls, self._with_key, outbox=self._outbox)
+        self._inheritance = MemoryInheritance(self._urls, self._with_key, self._links)
         self._last_id = 0
         self._set_aside = SetAside()
 
@@ -59,7 +59,7 @@ class MemoryStore(MemorySites):
         self._carry(batch)
         for new in urls:
             row = self._urls[self._ids[new.url]]
-            row.handed = row.handed or new.handed
+            row.inherited = row.inherited or new.inherited
         return batch.effects
 
     # the frontier's queue
@@ -123,7 +123,7 @@ class MemoryStore(MemorySites):
         self._discover(discovered, batch, now)
         self._carry(batch)
         self._groups.settle(batch.before, batch.effects)
-        self._handing.settle(keys, changes, batch.effects, now=now)
+        self._inheritance.settle(keys, changes, batch.effects, now=now)
         self._health.update(health or {})
         return batch.effects
 
@@ -159,14 +159,14 @@ class MemoryStore(MemorySites):
         self._groups.settle(batch.before, batch.effects)
         return batch.effects
 
-    def _behind(self, after: int) -> list[UrlState]:
+    def _background(self, after: int) -> list[UrlState]:
         return [self._urls[id] for id in sorted(self._urls) if id > after]
 
-    def drop_handed(self) -> None:
-        self._handing.drop()
+    def drop_inherited(self) -> None:
+        self._inheritance.drop()
 
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
-        return hasten_some(self._behind(after), latest, limit=limit, fetched_by=fetched_by)
+        return hasten_some(self._background(after), latest, limit=limit, fetched_by=fetched_by)
 
     def hasten_retries(self, latest: int) -> int:
         waiting = [row for row in self._urls.values() if row.queue.source is not Source.REFRESH and row.lease_until is None]
@@ -182,7 +182,7 @@ class MemoryStore(MemorySites):
 
     # looking
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
-        rows = [self._copy(row) for row in self._behind(after)][:limit]
+        rows = [self._copy(row) for row in self._background(after)][:limit]
         return [
             KnownUrl(
                 row.id,
@@ -195,7 +195,7 @@ class MemoryStore(MemorySites):
                 has_document=row.checksum is not None,
                 indexed=row.indexed,
                 held=row.held,
-                asleep=row.state is not State.PENDING and row.next_fetch is None,
+                never_due=row.state is not State.PENDING and row.next_fetch is None,
                 source=row.source,
                 shift=row.shift,
                 left_to_others=self._groups.has_left(row.id),
@@ -352,7 +352,7 @@ class MemoryStore(MemorySites):
             path_length=old.path_length,
             host_as_written=old.host_as_written,
             discovered_at=old.discovered_at,
-            handed=old.handed,
+            inherited=old.inherited,
             depth=min(old.depth, change.state.depth),
             lease_until=None,
             checksum=checksum,

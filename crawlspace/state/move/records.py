@@ -66,9 +66,9 @@ class UrlRecord:
     """It stands for its group although another one has a better rank."""
     left: bool = False
     """It has left its document in the index."""
-    hands: str | None = None
-    handed_by: int | None = None
-    handed_mark: int | None = None
+    link_metadata: str | None = None
+    inherited_from: int | None = None
+    inherited_mark: int | None = None
     """When it was last due for what is handed to it, see `handed.due_at`."""
 
     @property

@@ -47,7 +47,7 @@ class RedisSide:
         self._command = self._store.scripts.command
         self._mark: str | None = None
         self.found = self.version()
-        crawling = self._command("EXISTS", "workers") and [who for who in workers(self._store) if who.silent_s < timeout_s]
+        crawling = self._command("EXISTS", "workers") and [who for who in workers(self._store) if who.unseen_s < timeout_s]
         for who in crawling or ():
             raise StoreLocked(
                 f"{collection} is being crawled by process {who.process} on {who.host}, with {self.name}: wait for it or stop it"

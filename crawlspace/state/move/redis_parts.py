@@ -10,8 +10,8 @@ import msgspec
 
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.move.records import OrderRecord, RestRecord, SiteRecord, UrlRecord, bare
-from crawlspace.state.redis.encoding import FORMAT, NOTHING, Row, Told, bytes_of, document_of, number, raw, state_told, written
-from crawlspace.state.redis.sites import row_told
+from crawlspace.state.redis.encoding import FORMAT, NOTHING, Row, Told, bytes_of, decode_state, document_of, number, raw, written
+from crawlspace.state.redis.sites import encode_unreachable
 
 KINDS = ("delete", "push", "parked")
 """The lists of a sink's orders."""
@@ -26,10 +26,10 @@ class _Whole(msgspec.Struct, array_like=True):
     row: msgspec.Raw
     site: msgspec.Raw
     winner: int
-    handed: msgspec.Raw
+    inherited: msgspec.Raw
     links: msgspec.Raw
     document: msgspec.Raw
-    hands: msgspec.Raw
+    link_metadata: msgspec.Raw
     by: msgspec.Raw
     mark: msgspec.Raw
     aside: msgspec.Raw
@@ -46,7 +46,7 @@ _FALSE = msgspec.Raw(b"\xc2")
 def url_records(packed: bytes) -> Iterator[UrlRecord]:
     """Yield URLs as the script has told them. Raises ValueError, and what msgspec raises, for what is not ours."""
     for one in _read_wholes(packed):
-        state = state_told(Told(one.id, one.row, _text(one.site) or "", one.winner, _text(one.handed) or False))
+        state = decode_state(Told(one.id, one.row, _text(one.site) or "", one.winner, _text(one.inherited) or False))
         state.lease_until = None
         document, by, mark = _optional(one.document), _optional(one.by), _optional(one.mark)
         told = None if document is None else document_of([b"", document, b""])
@@ -61,9 +61,9 @@ def url_records(packed: bytes) -> Iterator[UrlRecord]:
             aside_in=_optional(one.aside),
             incumbent=one.incumbent,
             left=one.left,
-            hands=_text(one.hands),
-            handed_by=None if by is None else int(by),
-            handed_mark=None if mark is None else int(mark),
+            link_metadata=_text(one.link_metadata),
+            inherited_from=None if by is None else int(by),
+            inherited_mark=None if mark is None else int(mark),
         )
 
 
@@ -86,7 +86,7 @@ class Commands:
         if one.health is not None:
             self._hashes["health"] += (one.site, one.health.as_text())
         if one.unreachable is not None:
-            self._hashes["unreachable"] += (one.site, row_told(one.unreachable))
+            self._hashes["unreachable"] += (one.site, encode_unreachable(one.unreachable))
         for entry in one.robots:
             told = written((entry.status, entry.body, entry.fetched_at))
             self._hashes["robots"] += (f"{entry.scheme} {entry.site}", raw(told))
@@ -99,17 +99,17 @@ class Commands:
             ("links", raw(one.links) if one.links else None),
             ("document", None if one.document is None else _packed(one.document)),
             ("fields", raw(written(fields)) if fields else None),
-            ("handed", state.handed),
-            ("hands", one.hands),
-            ("by", None if one.handed_by is None else str(one.handed_by)),
-            ("mark", None if one.handed_mark is None else str(one.handed_mark)),
+            ("inherited", state.inherited),
+            ("link_metadata", one.link_metadata),
+            ("by", None if one.inherited_from is None else str(one.inherited_from)),
+            ("mark", None if one.inherited_mark is None else str(one.inherited_mark)),
         ):
             if value is not None:
                 self._hashes[key] += (id, value)
         if one.text is not None and state.checksum is not None:
             self._hashes["text"] += (raw(state.checksum), one.text)
-        if one.handed_by is not None:
-            self._sets[f"to:{one.handed_by}"].append(id)
+        if one.inherited_from is not None:
+            self._sets[f"to:{one.inherited_from}"].append(id)
         if one.incumbent and state.checksum is not None:  # it does not stand aside
             self._hashes["incumbent"] += (raw(state.checksum), id)
         if one.left:

@@ -26,9 +26,9 @@ from crawlspace.state.store import Counts, RobotsEntry
 
 _PAGE = 250
 _MORE = (
-    "SELECT url.id, url.grp, url.aside, url.left_behind, links.targets, document.body, content.text, hands.fields, handing.page,"
-    " handing.mark, url.indexed AND EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp) FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value LEFT JOIN links ON links.id = url.id"
-    " LEFT JOIN document ON document.id = url.id LEFT JOIN hands ON hands.id = url.id LEFT JOIN handing ON handing.id = url.id"
+    "SELECT url.id, url.grp, url.aside, url.left_behind, links.targets, document.body, content.text, link_metadata.fields, inheritance.page,"
+    " inheritance.mark, url.indexed AND EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp) FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value LEFT JOIN links ON links.id = url.id"
+    " LEFT JOIN document ON document.id = url.id LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
     " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.aside = 2)"
 )
 _ORDERS = "SELECT op, sequence, id, url, reason, document FROM outbox WHERE sink = ? AND parked = ?"
@@ -130,7 +130,7 @@ class SqliteSide:
         ]:
             rest = db.execute(_MORE, (integers(ids),))
             for state, row in zip(reading.by_ids(db, ids), list(rest), strict=True):
-                id, group, aside, left, links, body, text, hands, page, mark, incumbent = row
+                id, group, aside, left, links, body, text, link_metadata, page, mark, incumbent = row
                 assert id == state.id
                 state.lease_until = None
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
@@ -142,9 +142,9 @@ class SqliteSide:
                     aside_in=group if aside else None,
                     incumbent=bool(incumbent),
                     left=bool(left),
-                    hands=hands,
-                    handed_by=page,
-                    handed_mark=mark,
+                    link_metadata=link_metadata,
+                    inherited_from=page,
+                    inherited_mark=mark,
                 )
             after = ids[-1]
 

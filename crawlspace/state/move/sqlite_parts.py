@@ -24,7 +24,7 @@ from crawlspace.urls import url_key
 _URL = (
     "INSERT INTO url (id, key, url, site, state, status, source, shift, depth, redirects, path_length, host_as_written, discovered_at,"
     " fetched_at, next_fetch, interval_s, retries, errors, etag, last_modified, rules, checksum, canonical, indexed, held, held_mark,"
-    f" asked, handed, fields_mark, grp, aside, left_behind) VALUES ({', '.join('?' * 32)})"
+    f" asked, inherited, fields_mark, grp, aside, left_behind) VALUES ({', '.join('?' * 32)})"
 )
 _NAMED_BY_THEM = (
     "UPDATE url SET named = 1 WHERE id IN (SELECT page.id FROM url AS naming CROSS JOIN url AS page INDEXED BY url_key"
@@ -82,13 +82,16 @@ def write_urls(db: apsw.Connection, records: Sequence[UrlRecord], sites: SiteIds
         "INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO NOTHING",
         [(one.state.checksum, one.text) for one in records if one.text is not None],
     )
-    db.executemany("INSERT INTO hands VALUES (?, ?)", [(one.state.id, one.hands) for one in records if one.hands is not None])
     db.executemany(
-        "INSERT INTO handing VALUES (?, ?, ?)",
+        "INSERT INTO link_metadata VALUES (?, ?)",
+        [(one.state.id, one.link_metadata) for one in records if one.link_metadata is not None],
+    )
+    db.executemany(
+        "INSERT INTO inheritance VALUES (?, ?, ?)",
         [
-            (one.state.id, one.handed_by, one.handed_mark)
+            (one.state.id, one.inherited_from, one.inherited_mark)
             for one in records
-            if (one.state.handed, one.handed_by, one.handed_mark) != (None, None, None)
+            if (one.state.inherited, one.inherited_from, one.inherited_mark) != (None, None, None)
         ],
     )
     for one in records:
@@ -161,7 +164,7 @@ def _row(record: UrlRecord, site: int) -> tuple[bytes | float | str | None, ...]
         state.held,
         state.held_mark,
         state.asked,
-        state.handed,
+        state.inherited,
         state.fields_mark,
         aside or state.checksum,
         0 if aside is None else 1 if aside == state.checksum else 2,

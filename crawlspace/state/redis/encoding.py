@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.state.inherited_metadata import repeats, word_of
+from crawlspace.state.inherited_metadata import link_metadata_change_of, repeats
 from crawlspace.state.store import Change, KnownUrl
 
 logger = logging.getLogger(__name__)
@@ -117,23 +117,23 @@ class Told(msgspec.Struct, array_like=True):
     row: msgspec.Raw
     site: str
     winner: int
-    handed: str | Literal[False]
+    inherited: str | Literal[False]
 
 
-_read_all_told = msgspec.msgpack.Decoder(list[Told]).decode
+_decode_all = msgspec.msgpack.Decoder(list[Told]).decode
 
 
-def all_told(told: bytes) -> list[Told]:
+def decode_all(told: bytes) -> list[Told]:
     """Return what a script tells of several URLs. Raises StoreDamaged."""
     try:
-        return _read_all_told(told)
+        return _decode_all(told)
     except UNREADABLE as error:
         raise damaged(f"what it tells of URLs: {error}") from error
 
 
 def states_of(told: bytes) -> list[UrlState]:
     """Raises StoreDamaged, as `knowns_of` and `document_of`."""
-    return list(map(state_told, all_told(told)))
+    return list(map(decode_state, decode_all(told)))
 
 
 class Batch(msgspec.Struct, array_like=True):
@@ -145,7 +145,7 @@ class Batch(msgspec.Struct, array_like=True):
     ids: str
     rows: msgspec.Raw
     winners: list[str]
-    handed: list[str]
+    inherited: list[str]
 
 
 _read_batch = msgspec.msgpack.Decoder(Batch).decode
@@ -165,11 +165,11 @@ def batch_of(told: bytes) -> Batch:
 def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
     """Return URLs as they are now, which their records do not say; None where one of the records is damaged: then none can be told apart."""
     winners = dict(zip(map(int, batch.winners[::2]), map(int, batch.winners[1::2]), strict=True))
-    handed = dict(zip(map(int, batch.handed[::2]), batch.handed[1::2], strict=True))
+    inherited = dict(zip(map(int, batch.inherited[::2]), batch.inherited[1::2], strict=True))
     try:
         rows = _read_rows(bytes_of(batch.rows) or b"")
         return [
-            _state_of(id, row, site, winners.get(id, 0), handed.get(id), until)
+            _state_of(id, row, site, winners.get(id, 0), inherited.get(id), until)
             for id, row in zip(ids_of(batch.ids), rows, strict=True)
         ]
     except UNREADABLE:
@@ -179,18 +179,18 @@ def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
 def leased_one_by_one(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
     """Return URLs that are leased, and the ids of those whose records are damaged."""
     states, broken = [], []
-    for one in all_told(told):
+    for one in decode_all(told):
         try:
-            states.append(state_told(one, until))
+            states.append(decode_state(one, until))
         except StoreDamaged:
             broken.append(one.id)
     return states, broken
 
 
-def state_told(told: Told, lease_until: int | None = None) -> UrlState:
+def decode_state(told: Told, lease_until: int | None = None) -> UrlState:
     """Raises StoreDamaged."""
     try:
-        return _state_of(told.id, _row_of(told), told.site, told.winner, told.handed or None, lease_until)
+        return _state_of(told.id, _row_of(told), told.site, told.winner, told.inherited or None, lease_until)
     except UNREADABLE as error:
         raise damaged(f"URL {told.id}: {error}") from error
 
@@ -199,7 +199,7 @@ def _row_of(told: Told) -> Row:
     return _read_row(bytes_of(told.row) or b"")
 
 
-def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, leased_until: int | None) -> UrlState:
+def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
     """`winner` stands for its group, 0: nobody. By place and not by name, which takes half as long."""
     (
         _, url, key, _, state, status, source, shift, depth, redirects, path_length, discovered_at,
@@ -208,16 +208,16 @@ def _state_of(id: int, row: Row, site: str, winner: int, handed: str | None, lea
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
-    if handed is not None and not _is_table(handed):
+    if inherited is not None and not _is_table(inherited):
         logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
-        handed = None
+        inherited = None
     return UrlState(
         id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
         None if checksum is NOTHING else bytes_of(checksum),
         None if canonical is NOTHING else _number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
-        held, held_mark, asked, handed,
+        held, held_mark, asked, inherited,
         0 if fields_mark is NOTHING else _number_of(fields_mark) or 0,
     )  # fmt: skip
 
@@ -230,7 +230,7 @@ def _is_table(text: str) -> bool:
 
 
 def knowns_of(told: bytes) -> list[KnownUrl]:
-    return list(map(_known_of, all_told(told)))
+    return list(map(_known_of, decode_all(told)))
 
 
 def _known_of(told: Told) -> KnownUrl:
@@ -249,7 +249,7 @@ def _known_of(told: Told) -> KnownUrl:
         has_document=row.checksum != NOTHING,
         indexed=told.winner == told.id,
         held=row.held,
-        asleep=row.state != State.PENDING and row.next_fetch is None,
+        never_due=row.state != State.PENDING and row.next_fetch is None,
         source=row.source,
         shift=row.shift,
     )
@@ -267,7 +267,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
             new.redirects,
             new.path_length,
             new.host_as_written,
-            new.handed,
+            new.inherited,
         )
         for new in urls
     ]
@@ -290,12 +290,12 @@ def change_of(change: Change) -> dict[str, object]:
         told["links"] = links
     if change.discovered:
         told["discovered"] = new_urls(change.discovered)
-    word = word_of(change)
+    word = link_metadata_change_of(change)
     if word is not None:
         leads = {"links": links if word.links is change.links and links is not None else raw(b"".join(map(_key, word.links)))}
-        told["word"] = leads if word.hands is None else {**leads, "hands": word.hands}
-    if state.handed is not None:
-        told["fetched_with"] = state.handed
+        told["word"] = leads if word.link_metadata is None else {**leads, "link_metadata": word.link_metadata}
+    if state.inherited is not None:
+        told["fetched_with"] = state.inherited
     return told
 
 

@@ -28,7 +28,7 @@ _PARTS = (
     "winner",
     "incumbents",
     "groups",
-    "handing",
+    "inheritance",
     "record",
     "look",
     "take",

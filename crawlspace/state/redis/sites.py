@@ -31,7 +31,7 @@ def wait_of(told: bytes) -> tuple[int, int]:
         return int(until), int(wait_s or 0)
 
 
-def row_told(row: UnreachableSite | None) -> msgspec.Raw | None:
+def encode_unreachable(row: UnreachableSite | None) -> msgspec.Raw | None:
     """Return a row as it is kept."""
     return None if row is None else raw(written((row.status, row.since, row.runs, row.counted_at)))
 

@@ -17,10 +17,11 @@ from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis import sites as redis_sites
 from crawlspace.state.redis.encoding import (
-    all_told,
     batch_of,
     bytes_of,
     change_of,
+    decode_all,
+    decode_state,
     document_of,
     ids_of,
     knowns_of,
@@ -30,7 +31,6 @@ from crawlspace.state.redis.encoding import (
     number,
     raw,
     site_text,
-    state_told,
     states_of,
     understood,
     written,
@@ -79,8 +79,10 @@ class RedisStore:
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         if limit <= 0:
             return []
-        lane = {} if queue is None else {"lane": queue.lane}
-        return urls_leased(self.scripts, site, self._write("lease", site=site, limit=limit, now=now, until=until, **lane), until)
+        chosen = {} if queue is None else {"queue_index": queue.queue_index}
+        return urls_leased(
+            self.scripts, site, self._write("lease", site=site, limit=limit, now=now, until=until, **chosen), until
+        )
 
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
@@ -97,7 +99,7 @@ class RedisStore:
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         told = self._read("due", site=site)
-        return [(Queue.of_lane(lane), at) for lane, at in zip(told[::2], told[1::2], strict=True)]
+        return [(Queue.of_index(queue_index), at) for queue_index, at in zip(told[::2], told[1::2], strict=True)]
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         self._write("wait_site", site=site, until=until, wait_s=wait_s)
@@ -117,9 +119,9 @@ class RedisStore:
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         wanted = list(dict.fromkeys(ids))
         while True:
-            found = all_told(self._read("get_ids", ids=wanted))
+            found = decode_all(self._read("get_ids", ids=wanted))
             seen = {told.id: bytes_of(told.row) or b"" for told in found}
-            changes = [made for told in found if (made := change(state_told(told))) is not None]
+            changes = [made for told in found if (made := change(decode_state(told))) is not None]
             effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
             if effects is not None:
                 return effects
@@ -139,15 +141,15 @@ class RedisStore:
             )
         )
 
-    def drop_handed(self) -> None:
+    def drop_inherited(self) -> None:
         cursor = None
         while cursor != "0":
-            cursor = self._write("drop_handed", cursor=cursor or "0", limit=AT_ONCE).decode()
+            cursor = self._write("drop_inherited", cursor=cursor or "0", limit=AT_ONCE).decode()
 
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
         count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
         with understood("the names of its sites"):
-            return hastened(count, last, ((site.decode(), Queue.of_lane(int(lane))) for site, lane in places), latest)
+            return hastened(count, last, ((site.decode(), Queue.of_index(int(index))) for site, index in places), latest)
 
     def hasten_retries(self, latest: int) -> int:
         total = 0
@@ -235,7 +237,7 @@ class RedisStore:
         return redis_sites.rows_of(self.scripts.hash("unreachable"))
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
-        self._write("set_unreachable", site=site, row=redis_sites.row_told(row))
+        self._write("set_unreachable", site=site, row=redis_sites.encode_unreachable(row))
 
     def documents(self, sites: Iterable[str]) -> dict[str, int]:
         names = list(sites)
@@ -250,7 +252,7 @@ class RedisStore:
         return None if told is None else robots_entry(site, scheme, told)
 
     def save_robots(self, entry: RobotsEntry) -> None:
-        self._write("save_robots", **robots_told(entry))
+        self._write("save_robots", **encode_robots(entry))
 
     # refusals, counted across runs
     def count_refusals(self, by_reason: Mapping[str, int]) -> None:
@@ -330,7 +332,7 @@ class RedisStore:
 def _queue_of(place: bytes) -> Queue:
     """Return the queue in `site number:lane`. Raises StoreDamaged."""
     with understood("where URLs wait"):
-        return Queue.of_lane(int(place.partition(b":")[2]))
+        return Queue.of_index(int(place.partition(b":")[2]))
 
 
 def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], until: int) -> list[UrlState]:
@@ -349,7 +351,7 @@ def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], unti
     return states
 
 
-def robots_told(entry: RobotsEntry) -> dict[str, object]:
+def encode_robots(entry: RobotsEntry) -> dict[str, object]:
     """Return a robots.txt as the scripts take it; `robots_entry` reads it again."""
     body = raw(written((entry.status, entry.body, entry.fetched_at)))
     return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
@@ -366,7 +368,7 @@ def effects_of(told: Sequence[Any]) -> Effects:
         discovered=discovered,
         pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
         lowered=[tuple(one) for one in lowered],
-        due=[(site_text(site), Queue.of_lane(lane), at) for site, lane, at in due],
+        due=[(site_text(site), Queue.of_index(queue_index), at) for site, queue_index, at in due],
         pushes=pushes,
         deletes=deletes,
         displaced=displaced,

@@ -26,8 +26,8 @@ from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
-from crawlspace.state.redis.sites import row_of, row_told
-from crawlspace.state.redis.store import RedisStore, counted, effects_of, robots_entry, robots_told, urls_leased
+from crawlspace.state.redis.sites import encode_unreachable, row_of
+from crawlspace.state.redis.store import RedisStore, counted, effects_of, encode_robots, robots_entry, urls_leased
 from crawlspace.state.site_health import Health, health_of
 from crawlspace.state.store import Change, Effects, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
@@ -41,7 +41,7 @@ class Info(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class TakenSite:
+class AcquiredSite:
     """URLs that were leased at a site."""
 
     site: str
@@ -64,8 +64,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    sites: Sequence[TakenSite]
+class Acquired:
+    sites: Sequence[AcquiredSite]
     dry: Sequence[str]
     """Sites of which more was wanted, and that have nothing that may be fetched now."""
     share: int | None = None
@@ -73,7 +73,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Letting:
+class SiteRelease:
     """A site that is let go: how long ago it was asked, how long it must rest, and the URLs that were not asked for."""
 
     site: str
@@ -83,7 +83,7 @@ class Letting:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Cluster:
     """What a worker learns when it says that it is alive."""
 
     workers: int
@@ -124,7 +124,7 @@ class WorkerSeen:
     host: str
     process: int
     since: int
-    silent_s: float
+    unseen_s: float
     sites: int
     urls: int
     """Leased by it."""
@@ -132,7 +132,7 @@ class WorkerSeen:
     """What it last said of itself."""
 
 
-class TakenForDead(StoreError):
+class WorkerExpired(StoreError):
     """This worker was silent for so long that its sites were given to others."""
 
 
@@ -150,14 +150,14 @@ class Worker:
         self.timeout_s = timeout_s
         self._timeout_ms = int(timeout_s * 1000)
         self._sources = sorted(sources)
-        self._lanes = self._lanes_of(tuple(Source))
+        self._queue_indexes = self._indexes_of(tuple(Source))
         self.name = f"{socket.gethostname()}:{os.getpid()}:{token_hex(4)}"
         self._number = 0
         self._tries = count(1)
         self._rules = ""
         self._index: tuple[str, str] | None = None
 
-    def _lanes_of(self, wanted: Collection[Source]) -> list[list[int]]:
+    def _indexes_of(self, wanted: Collection[Source]) -> list[list[int]]:
         """Return the lanes of each of these sources that is not paused."""
         return [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in self._sources if source in wanted]
 
@@ -189,7 +189,7 @@ class Worker:
         if answer == b"first":
             try:
                 self._begin_run_of_all()
-            except TakenForDead:
+            except WorkerExpired:
                 return self.begin(rules, index=index)
         return None
 
@@ -205,7 +205,7 @@ class Worker:
     def _prepare(self, operation: str, **args: object) -> Any:
         answer = self._run(operation, limit=AT_ONCE, **args)
         if answer is None:
-            raise TakenForDead("this worker was silent for too long before it was ready; others have begun the run")
+            raise WorkerExpired("this worker was silent for too long before it was ready; others have begun the run")
         return answer
 
     def begin_again(self) -> None:
@@ -213,22 +213,24 @@ class Worker:
         if self.begin(self._rules, index=self._index) is None:
             self.ready()
 
-    def bury(self, dead: Iterable[str]) -> None:
+    def expire(self, dead: Iterable[str]) -> None:
         """Give what workers held to the others: their machine knows that they are no more."""
         for name in dead:
-            self._run("bury", dead=name)
+            self._run("expire", dead=name)
 
     def ready(self) -> None:
         """The store is in line with the rules: others may join."""
         self._run("ready")
 
-    def beat(self, told: str = "", *, deleted: int = 0) -> Surroundings:
+    def heartbeat(self, told: str = "", *, deleted: int = 0) -> Cluster:
         """Say that this worker is alive, and how many documents it has deleted. Raises TakenForDead."""
-        answer = self._run("beat", told=told, deleted=deleted, lanes=self._lanes, timeout_ms=self._timeout_ms)
+        answer = self._run(
+            "heartbeat", told=told, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
+        )
         if answer is None:
-            raise TakenForDead("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker was silent for too long; others have its sites now")
         answer[-1] = list(map(site_text, answer[-1]))
-        return Surroundings(*answer)
+        return Cluster(*answer)
 
     def take(
         self,
@@ -240,7 +242,7 @@ class Worker:
         now: int,
         until: int,
         number: int | None = None,
-    ) -> Taken:
+    ) -> Acquired:
         """Lease more URLs of sites that are held, so many of each source, and take up to `new` further sites with up to `limit` each.
 
         `sources` are those of which a site of `refill` is to get more, where not of all. `number` repeats an earlier call.
@@ -249,33 +251,33 @@ class Worker:
         answer = self._run(
             "take",
             number=number or self.next_number(),
-            refill=[(site, many, self._lanes_of((sources or {}).get(site, tuple(Source)))) for site, many in refill.items()],
+            refill=[(site, many, self._indexes_of((sources or {}).get(site, tuple(Source)))) for site, many in refill.items()],
             new=new,
             limit=limit,
             now=now,
             until=until,
-            lanes=self._lanes,
+            queue_indexes=self._queue_indexes,
         )
         if answer is None:
-            raise TakenForDead("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker was silent for too long; others have its sites now")
         sites, dry, share = answer
         taken = [self._taken(*told, until=until) for told in sites]
-        return Taken(taken, list(map(site_text, dry)), None if share < 0 else share)
+        return Acquired(taken, list(map(site_text, dry)), None if share < 0 else share)
 
-    def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> TakenSite:
+    def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> AcquiredSite:
         site = site_text(name)
         states = urls_leased(self._scripts, site, urls, until)
         with understood(f"what it tells of {site}"):
-            return TakenSite(site, states, _known(site, *known) if known else None)
+            return AcquiredSite(site, states, _known(site, *known) if known else None)
 
-    def claim(self, sites: Sequence[str], *, now: int) -> list[TakenSite]:
+    def claim(self, sites: Sequence[str], *, now: int) -> list[AcquiredSite]:
         """Take these sites, with none of their URLs, but for those that others hold: they will be told to let them go.
 
         Raises TakenForDead.
         """
         answer = self._run("claim", sites=list(sites), now=now)
         if answer is None:
-            raise TakenForDead("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker was silent for too long; others have its sites now")
         return [self._taken(*told, until=0) for told in answer]
 
     def record(
@@ -298,9 +300,9 @@ class Worker:
         )
         return effects_of(told)
 
-    def let_go(self, sites: Iterable[Letting]) -> None:
+    def release_sites(self, sites: Iterable[SiteRelease]) -> None:
         self._run(
-            "let_go",
+            "release_sites",
             sites=[
                 (one.site, -1 if one.asked_ago_s is None else int(one.asked_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
                 for one in sites
@@ -338,7 +340,7 @@ class Worker:
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         """As the store does, unless the site is another worker's."""
-        self._run("set_unreachable", site=site, row=row_told(row))
+        self._run("set_unreachable", site=site, row=encode_unreachable(row))
 
     def resume(self, site: str) -> None:
         """The site may be asked again in this run."""
@@ -346,7 +348,7 @@ class Worker:
 
     def save_robots(self, entry: RobotsEntry) -> None:
         """As the store does, if the site is still this worker's."""
-        self._run("save_robots", **robots_told(entry))
+        self._run("save_robots", **encode_robots(entry))
 
     def leave(self) -> None:
         """Give back all that is held."""

@@ -11,7 +11,7 @@ import apsw
 
 from crawlspace.model import NewUrl, State
 from crawlspace.state.sqlite.counters import Tally, add, take
-from crawlspace.state.sqlite.inherited_metadata import hand_to_all
+from crawlspace.state.sqlite.inherited_metadata import pass_to_all
 from crawlspace.state.sqlite.rows import integers, unpack_keys
 from crawlspace.state.sqlite.sites import SCHEME_BITS
 from crawlspace.state.store import Effects
@@ -25,7 +25,7 @@ def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now
     discovery = Discovery(db, sites, tally, effects)
     discovery.discover(urls, now)
     discovery.carry()
-    hand_to_all(db, urls)
+    pass_to_all(db, urls)
     add(db, tally)
     return effects
 

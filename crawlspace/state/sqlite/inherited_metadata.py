@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import apsw
 
 from crawlspace.model import NewUrl, Queue, Source, State, Status
-from crawlspace.state.inherited_metadata import Word, due_at, shows_other
+from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, shows_other
 from crawlspace.state.sqlite.rows import fields_of, integers, unpack_keys
 from crawlspace.state.store import Effects
 
@@ -23,14 +23,14 @@ _SOURCES = tuple(Source)
 
 
 @dataclass(slots=True)
-class Hander:
+class SourcePage:
     """A page that hands something, or has done so up to now."""
 
     id: int
     key: int
-    hands: str | None
+    link_metadata: str | None
     """As it is stored."""
-    word: Word | None
+    word: LinkMetadataChange | None
     """What it says now; None where it repeats what it said."""
     rules: int
     """The generation of rules it was fetched under."""
@@ -44,137 +44,146 @@ class Heard:
     rules: int
 
 
-def hand(db: apsw.Connection, handers: Sequence[Hander], outdated: Mapping[int, Heard], *, now: int, effects: Effects) -> None:
+def hand(
+    db: apsw.Connection, source_pages: Sequence[SourcePage], outdated: Mapping[int, Heard], *, now: int, effects: Effects
+) -> None:
     """Have the URLs that pages lead to be handed what the pages say, inside an open transaction; what has other fields is due.
 
     `outdated` are URLs whose outcome was made while something else was handed to them.
     """
     told: dict[int, Heard] = {}
-    if handers:
-        _take_back(db, [one for one in handers if one.word is not None and one.hands is not None], told)
-        _give(db, handers, told)
-        _keep(db, [(one.id, one.word.hands) for one in handers if one.word is not None and one.word.hands != one.hands])
+    if source_pages:
+        _take_back(db, [one for one in source_pages if one.word is not None and one.link_metadata is not None], told)
+        _give(db, source_pages, told)
+        _keep(
+            db,
+            [
+                (one.id, one.word.link_metadata)
+                for one in source_pages
+                if one.word is not None and one.word.link_metadata != one.link_metadata
+            ],
+        )
     told.update(outdated)
     if told:
         _hasten(db, told, now, effects)
 
 
-def hands_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, str]:
+def link_metadata_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, str]:
     """Return what pages have handed so far, for those that have."""
-    return dict(db.execute("SELECT id, fields FROM hands WHERE id IN (SELECT value FROM carray(?))", (integers(ids),)))
+    return dict(db.execute("SELECT id, fields FROM link_metadata WHERE id IN (SELECT value FROM carray(?))", (integers(ids),)))
 
 
-def hand_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
+def pass_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
     """Keep what URLs come with where nothing has been handed to them, as the word of nobody."""
-    given = [(new.handed, new.key, new.url) for new in urls if new.handed is not None]
+    given = [(new.inherited, new.key, new.url) for new in urls if new.inherited is not None]
     if given:
-        db.executemany("UPDATE url SET handed = ? WHERE key = ? AND url = ? AND handed IS NULL", given)
+        db.executemany("UPDATE url SET inherited = ? WHERE key = ? AND url = ? AND inherited IS NULL", given)
         db.executemany(
-            "INSERT OR IGNORE INTO handing (id) SELECT id FROM url WHERE key = ? AND url = ?", [row[1:] for row in given]
+            "INSERT OR IGNORE INTO inheritance (id) SELECT id FROM url WHERE key = ? AND url = ?", [row[1:] for row in given]
         )
 
 
-def drop_handed(db: apsw.Connection) -> None:
+def drop_inherited(db: apsw.Connection) -> None:
     """Take back the word of nobody, and that of pages that the rules keep out. What had it is due since its last fetch."""
     ids = array(
         "q",
         (
             id
             for (id,) in db.execute(
-                "SELECT handing.id FROM handing CROSS JOIN url ON url.id = handing.id LEFT JOIN url AS page ON page.id = handing.page"
-                " WHERE url.handed IS NOT NULL"
-                f" AND (handing.page IS NULL OR page.status IN ({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)}))"
+                "SELECT inheritance.id FROM inheritance CROSS JOIN url ON url.id = inheritance.id LEFT JOIN url AS page ON page.id = inheritance.page"
+                " WHERE url.inherited IS NOT NULL"
+                f" AND (inheritance.page IS NULL OR page.status IN ({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)}))"
             )
         ),
     )
-    db.execute("UPDATE handing SET page = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+    db.execute("UPDATE inheritance SET page = NULL WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
     db.execute(
-        "UPDATE url SET handed = NULL, next_fetch = CASE"
+        "UPDATE url SET inherited = NULL, next_fetch = CASE"
         f" WHEN state IN ({int(State.DONE)}, {int(State.REDIRECTED)}) AND lease_until IS NULL AND next_fetch > fetched_at THEN fetched_at"
         " ELSE next_fetch END WHERE id IN (SELECT value FROM carray(?))",
         (integers(ids),),
     )
 
 
-def _take_back(db: apsw.Connection, handers: Iterable[Hander], told: dict[int, Heard]) -> None:
+def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], told: dict[int, Heard]) -> None:
     """Have what pages have handed before be as they say now."""
-    by_id = {one.id: one for one in handers}
+    by_id = {one.id: one for one in source_pages}
     if not by_id:
         return
     reached = {id: frozenset(_keys(one)) for id, one in by_id.items()}
     changed: list[tuple[str | None, int | None, int]] = []
-    for id, key, handed, by in db.execute(
-        "SELECT url.id, url.key, url.handed, page FROM handing INDEXED BY handing_page CROSS JOIN url ON url.id = handing.id"
+    for id, key, inherited, by in db.execute(
+        "SELECT url.id, url.key, url.inherited, page FROM inheritance INDEXED BY inheritance_page CROSS JOIN url ON url.id = inheritance.id"
         " WHERE page IS NOT NULL AND page IN (SELECT value FROM carray(?))",
         (integers(by_id),),
     ):
         page = by_id[by]
-        now = page.word.hands if page.word is not None and key in reached[by] else None
-        if now != handed:
-            told[id] = Heard(handed, page.rules)
+        now = page.word.link_metadata if page.word is not None and key in reached[by] else None
+        if now != inherited:
+            told[id] = Heard(inherited, page.rules)
             changed.append((now, None if now is None else by, id))
     _write(db, changed)
 
 
-def _give(db: apsw.Connection, handers: Sequence[Hander], told: dict[int, Heard]) -> None:
+def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], told: dict[int, Heard]) -> None:
     """Hand what pages say to URLs to which nobody else hands anything."""
-    before = [one.id for one in handers if one.word is None]
+    before = [one.id for one in source_pages if one.word is None]
     stored = dict(db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(before),)))
-    offers: dict[int, tuple[str, Hander]] = {}
-    for one in handers:
-        hands = one.hands if one.word is None else one.word.hands
-        if hands is not None:
+    offers: dict[int, tuple[str, SourcePage]] = {}
+    for one in source_pages:
+        link_metadata = one.link_metadata if one.word is None else one.word.link_metadata
+        if link_metadata is not None:
             for key in _keys(one) if one.word is not None else unpack_keys(stored.get(one.id, b"")):
                 if key != one.key:
-                    offers.setdefault(key, (hands, one))
+                    offers.setdefault(key, (link_metadata, one))
     if not offers:
         return
     changed: list[tuple[str | None, int | None, int]] = []
-    for id, key, handed in db.execute(
-        "SELECT url.id, url.key, handed FROM carray(?) AS offered CROSS JOIN url INDEXED BY url_key ON url.key = offered.value"
-        " LEFT JOIN handing ON handing.id = url.id WHERE page IS NULL",
+    for id, key, inherited in db.execute(
+        "SELECT url.id, url.key, inherited FROM carray(?) AS offered CROSS JOIN url INDEXED BY url_key ON url.key = offered.value"
+        " LEFT JOIN inheritance ON inheritance.id = url.id WHERE page IS NULL",
         (integers(sorted(offers)),),
     ):
-        hands, page = offers[key]
-        changed.append((hands, page.id, id))
-        if hands != handed:
-            told.setdefault(id, Heard(handed, page.rules)).rules = page.rules
+        link_metadata, page = offers[key]
+        changed.append((link_metadata, page.id, id))
+        if link_metadata != inherited:
+            told.setdefault(id, Heard(inherited, page.rules)).rules = page.rules
     _write(db, changed)
 
 
-def _keys(page: Hander) -> Iterable[int]:
+def _keys(page: SourcePage) -> Iterable[int]:
     """The keys of the URLs that a page which has a word leads to and hands something to."""
-    return () if page.word is None or page.word.hands is None else page.word.links
+    return () if page.word is None or page.word.link_metadata is None else page.word.links
 
 
 def _write(db: apsw.Connection, changed: Collection[tuple[str | None, int | None, int]]) -> None:
     """Write what is handed to URLs, and whose word it is: rows of the fields, the page and the URL."""
-    db.executemany("UPDATE url SET handed = ? WHERE id = ?", [(handed, id) for handed, _, id in changed])
+    db.executemany("UPDATE url SET inherited = ? WHERE id = ?", [(inherited, id) for inherited, _, id in changed])
     db.executemany(
-        "INSERT INTO handing (page, id) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET page = excluded.page",
+        "INSERT INTO inheritance (page, id) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET page = excluded.page",
         [(page, id) for _, page, id in changed],
     )
 
 
-def _keep(db: apsw.Connection, hands: Collection[tuple[int, str | None]]) -> None:
-    db.executemany("DELETE FROM hands WHERE id = ?", [(id,) for id, fields in hands if fields is None])
-    db.executemany("INSERT OR REPLACE INTO hands VALUES (?, ?)", [row for row in hands if row[1] is not None])
+def _keep(db: apsw.Connection, link_metadata: Collection[tuple[int, str | None]]) -> None:
+    db.executemany("DELETE FROM link_metadata WHERE id = ?", [(id,) for id, fields in link_metadata if fields is None])
+    db.executemany("INSERT OR REPLACE INTO link_metadata VALUES (?, ?)", [row for row in link_metadata if row[1] is not None])
 
 
 def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: Effects) -> None:
     """Have documents be due that were made before what is handed to their URLs changed, and redirects that hand it on."""
     due: list[tuple[int, int]] = []
     marks: list[tuple[int, int | None]] = []
-    for id, state, site, source, shift, retries, asked, next_fetch, fetched_at, handed, last, body in db.execute(
-        "SELECT url.id, state, site.site, source, shift, retries, asked, next_fetch, fetched_at, handed, handing.mark, document.body"
+    for id, state, site, source, shift, retries, asked, next_fetch, fetched_at, inherited, last, body in db.execute(
+        "SELECT url.id, state, site.site, source, shift, retries, asked, next_fetch, fetched_at, inherited, inheritance.mark, document.body"
         " FROM carray(?) AS told CROSS JOIN url ON url.id = told.value CROSS JOIN site ON site.id = url.site"
-        " LEFT JOIN document ON document.id = url.id LEFT JOIN handing ON handing.id = url.id"
+        " LEFT JOIN document ON document.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
         f" WHERE state IN ({int(State.DONE)}, {int(State.REDIRECTED)})"
         " AND lease_until IS NULL AND next_fetch IS NOT NULL",
         (integers(sorted(told)),),
     ):
         before, rules = told[id].before, told[id].rules
-        differs = before != handed if state == State.REDIRECTED else shows_other(fields_of(body), before, handed)
+        differs = before != inherited if state == State.REDIRECTED else shows_other(fields_of(body), before, inherited)
         at, mark = due_at(now, rules, last, fetched_at)
         if differs and at < next_fetch:
             due.append((at, id))
@@ -182,4 +191,4 @@ def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: E
             waits_in = Source.USER if asked else _SOURCES[source] if retries > 0 else Source.REFRESH
             effects.due.append((site, Queue(waits_in, shift), at))
     db.executemany("UPDATE url SET next_fetch = ? WHERE id = ?", due)
-    db.executemany("INSERT INTO handing (id, mark) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET mark = excluded.mark", marks)
+    db.executemany("INSERT INTO inheritance (id, mark) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET mark = excluded.mark", marks)

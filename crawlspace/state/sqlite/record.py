@@ -15,14 +15,14 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
-from crawlspace.state.inherited_metadata import Word, repeats, word_of
+from crawlspace.state.inherited_metadata import LinkMetadataChange, link_metadata_change_of, repeats
 from crawlspace.state.sqlite import canonical as sqlite_canonical
 from crawlspace.state.sqlite import outbox
 from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, SiteIds
 from crawlspace.state.sqlite.duplicates import Groups
-from crawlspace.state.sqlite.inherited_metadata import Hander, Heard, hand, hands_of
+from crawlspace.state.sqlite.inherited_metadata import Heard, SourcePage, hand, link_metadata_of
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
 from crawlspace.state.store import Change, Effects
@@ -52,7 +52,7 @@ def record(
     discovery.discover(batch.discovered, now)
     discovery.carry()
     if inherit:
-        hand(db, batch.handers(), batch.outdated(), now=now, effects=effects)
+        hand(db, batch.source_pages(), batch.outdated(), now=now, effects=effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -86,13 +86,13 @@ class _Row:
     aside: int
     left: int
     """It leaves, or has left, its document in the index."""
-    handed: str | None
+    inherited: str | None
     held_apart: bool = False
     """It leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
     """It had left its document there, and this collection has a say again."""
     last: UrlState | None = None
-    word: Word | None = None
+    word: LinkMetadataChange | None = None
     """What it says now of what it hands."""
     repeats: bool = False
     """It hands again what it handed."""
@@ -109,7 +109,7 @@ class _Batch:
             row[0]: _Row(*row)
             for row in db.execute(
                 "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, grp, aside,"
-                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, handed"
+                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, inherited"
                 " FROM url WHERE id IN (SELECT value FROM carray(?))",
                 (integers([change.state.id for change in changes]),),
             )
@@ -238,12 +238,14 @@ class _Batch:
         left = {row.id for row in self.rows.values() if row.left}
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
-        silent = [id for id in push if id not in self.documents]
-        if silent:  # a page of a file of version 1 may have no text until it is fetched again, nor has one that is held apart
+        given_up_sites = [id for id in push if id not in self.documents]
+        if (
+            given_up_sites
+        ):  # a page of a file of version 1 may have no text until it is fetched again, nor has one that is held apart
             mute = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
-                (integers(silent),),
+                (integers(given_up_sites),),
             )
             gone = {id for (id,) in mute}
             push = [id for id in push if id not in gone]
@@ -251,27 +253,27 @@ class _Batch:
         displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
         return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
-    def handers(self) -> list[Hander]:
+    def source_pages(self) -> list[SourcePage]:
         """The pages that hand something or did so before, in the order of the changes."""
-        before = hands_of(self._db, self._told)
+        before = link_metadata_of(self._db, self._told)
         return [
-            Hander(row.id, row.key, before.get(row.id), row.word, row.rules)
+            SourcePage(row.id, row.key, before.get(row.id), row.word, row.rules)
             for row in map(self.rows.__getitem__, self._told)
-            if (row.id in before and (row.word or row.repeats)) or (row.word is not None and row.word.hands is not None)
+            if (row.id in before and (row.word or row.repeats)) or (row.word is not None and row.word.link_metadata is not None)
         ]
 
     def outdated(self) -> dict[int, Heard]:
         """The URLs whose outcome was made while something else was handed to them."""
         return {
-            row.id: Heard(row.last.handed, row.rules)
+            row.id: Heard(row.last.inherited, row.rules)
             for row in self.rows.values()
-            if row.last is not None and row.last.handed != row.handed and not row.forgotten
+            if row.last is not None and row.last.inherited != row.inherited and not row.forgotten
         }
 
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
         self._told[row.id] = None
-        row.word, row.repeats, row.rules = word_of(change) or row.word, repeats(change), new.rules
+        row.word, row.repeats, row.rules = link_metadata_change_of(change) or row.word, repeats(change), new.rules
         self.discovered.extend(change.discovered)
         checksum = None if change.forget else new.checksum
         canonical = new.canonical
@@ -330,7 +332,7 @@ class _Batch:
         ids = [(row.id,) for row in rows]
         self._db.executemany("DELETE FROM url WHERE id = ?", ids)
         self._db.executemany("DELETE FROM document WHERE id = ?", ids)
-        self._db.executemany("DELETE FROM handing WHERE id = ?", ids)
+        self._db.executemany("DELETE FROM inheritance WHERE id = ?", ids)
         self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
         for row in rows:
             _count(row, None, tally)

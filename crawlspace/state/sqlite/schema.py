@@ -136,7 +136,7 @@ THIRD = """
 -- 1 while a person asks for it, so that it waits in source user
 ALTER TABLE url ADD COLUMN asked INTEGER NOT NULL DEFAULT 0;
 -- Fields for its document that came with a link to it, as a JSON object.
-ALTER TABLE url ADD COLUMN handed TEXT;
+ALTER TABLE url ADD COLUMN inherited TEXT;
 -- Over the fields that rules added to its document
 ALTER TABLE url ADD COLUMN fields_mark INTEGER NOT NULL DEFAULT 0;
 
@@ -146,22 +146,22 @@ ALTER TABLE url DROP COLUMN due_source;
 ALTER TABLE url ADD COLUMN waits_in INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL;
 CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
     WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;
-CREATE INDEX url_handed ON url (id) WHERE handed IS NOT NULL;
+CREATE INDEX url_inherited ON url (id) WHERE inherited IS NOT NULL;
 """
 
 FOURTH = """
--- What a page hands to all URLs it leads to, as a JSON object; only for pages that hand anything.
-CREATE TABLE hands (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT;
--- For a URL to which something is or was handed: the id of the page whose word `handed` is, NULL where nobody knows or nobody hands
+-- What a page link_metadata to all URLs it leads to, as a JSON object; only for pages that hand anything.
+CREATE TABLE link_metadata (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT;
+-- For a URL to which something is or was inherited: the id of the page whose word `inherited` is, NULL where nobody knows or nobody link_metadata
 -- anything, and the day and the rules under which the URL was last due for it.
-CREATE TABLE handing (id INTEGER PRIMARY KEY, page INTEGER, mark INTEGER) STRICT;
-CREATE INDEX handing_page ON handing (page) WHERE page IS NOT NULL;
+CREATE TABLE inheritance (id INTEGER PRIMARY KEY, page INTEGER, mark INTEGER) STRICT;
+CREATE INDEX inheritance_page ON inheritance (page) WHERE page IS NOT NULL;
 
--- Who has handed what is there is not known: each page is asked for whole once, and then says so.
-INSERT INTO handing (id) SELECT id FROM url INDEXED BY url_handed WHERE handed IS NOT NULL;
-INSERT INTO meta SELECT 'rules_generation', '2' WHERE EXISTS (SELECT 1 FROM handing)
+-- Who has inherited what is there is not known: each page is asked for whole once, and then says so.
+INSERT INTO inheritance (id) SELECT id FROM url INDEXED BY url_inherited WHERE inherited IS NOT NULL;
+INSERT INTO meta SELECT 'rules_generation', '2' WHERE EXISTS (SELECT 1 FROM inheritance)
     ON CONFLICT (name) DO UPDATE SET value = CAST(value AS INTEGER) + 1;
-DROP INDEX url_handed;
+DROP INDEX url_inherited;
 """
 
 FIFTH = """

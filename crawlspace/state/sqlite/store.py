@@ -24,7 +24,7 @@ from crawlspace.state.sqlite import sites as sqlite_sites
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import SiteIds, discover
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
-from crawlspace.state.sqlite.inherited_metadata import drop_handed
+from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.state.unreachable import UnreachableSite
@@ -74,7 +74,7 @@ class SqliteStore:
                 sqlite_queue.release_all(db)
                 sign(db, store._clock)
         except BaseException:
-            store._let_go()
+            store._release_sites()
             raise
         return store
 
@@ -157,9 +157,9 @@ class SqliteStore:
                 ),
             )
 
-    def drop_handed(self) -> None:
+    def drop_inherited(self) -> None:
         with self._writing() as db:
-            drop_handed(db)
+            drop_inherited(db)
 
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
         with self._writing() as db:
@@ -336,10 +336,10 @@ class SqliteStore:
                 with self._file.writing() as db:
                     sign_off(db)
         finally:
-            self._let_go()
+            self._release_sites()
 
     # private
-    def _let_go(self) -> None:
+    def _release_sites(self) -> None:
         self._file.close()
         if self._lock is not None:
             self._lock.close()

@@ -224,7 +224,7 @@ def test_what_each_action_rule_changed(
 ) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "rules.xml").write_text(ACTIONS)
-    store.discover([structs.replace(new(f"{HOME}/b", 1), handed='{"from":"a page","of":"a page"}')], now=NOW)
+    store.discover([structs.replace(new(f"{HOME}/b", 1), inherited='{"from":"a page","of":"a page"}')], now=NOW)
     answer = ask(
         tmp_path, Question(f"{HOME}{path}"), store=store, rules="allow domain www.example.com\nforbid domain *\n"
     ).as_json()

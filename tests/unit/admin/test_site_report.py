@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.admin.report import known_urls
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
-from crawlspace.admin.url_changes import Upkeep
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.model import Held, State
 from crawlspace.state.memory.store import MemoryStore
@@ -73,13 +73,13 @@ def test_urls_show_what_holds_for_their_site(known: Known, asked: dict[str, obje
 
 def test_documents_of_a_site_leave_when_that_is_approved(known: Known) -> None:
     known.record(known.page("a.example/new", "a1"))  # a duplicate would take the place of one that leaves
-    made = Upkeep(known.store, clock=FakeClock(NOW)).approve_site(A)
+    made = UrlChanges(known.store, clock=FakeClock(NOW)).approve_site(A)
     assert (made.changed, known.store.documents([A, B, C])) == (3, {A: 0, B: 2, C: 2})
     assert sorted(known.orders()) == [("delete", f"a.example/{name}") for name in ("0", "1", "new")]
     assert known.get("c.example/0").state is State.DONE
 
 
 def test_discarded_the_runs_count_from_none(known: Known) -> None:
-    made = Upkeep(known.store, clock=FakeClock(NOW)).discard_site(A)
+    made = UrlChanges(known.store, clock=FakeClock(NOW)).discard_site(A)
     assert (made.changed, [row.site for row in known.store.unreachable()]) == (2, [B])
     assert known.store.documents([A]) == {A: 2}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.admin.url_changes import Left, LiveCount, Made, Selection, Upkeep, read_prefix, read_url
+from crawlspace.admin.url_changes import Left, LiveCount, Made, Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
@@ -63,11 +63,11 @@ LIVES: list[tuple[Row, str, str, str, str]] = [
 ]
 
 
-COMMANDS: list[Callable[[Upkeep], Made]] = [
-    Upkeep.approve,
-    Upkeep.discard,
-    lambda upkeep: upkeep.recrawl([1]),
-    Upkeep.clear_errors,
+COMMANDS: list[Callable[[UrlChanges], Made]] = [
+    UrlChanges.approve,
+    UrlChanges.discard,
+    lambda url_changes: url_changes.recrawl([1]),
+    UrlChanges.clear_errors,
 ]
 
 
@@ -322,8 +322,8 @@ def fill(store: Store, urls: object, checksum: bytes | None) -> None:
         store.record([Change(row, document=Document(url, title="A") if has_document else None)], now=NOW)
 
 
-def keeper(store: Store, *, crawled: bool = False) -> Upkeep:
-    return Upkeep(store, clock=FakeClock(NOW), crawled=crawled)
+def keeper(store: Store, *, crawled: bool = False) -> UrlChanges:
+    return UrlChanges(store, clock=FakeClock(NOW), crawled=crawled)
 
 
 def indexed(store: MemoryStore) -> list[str]:

@@ -135,7 +135,7 @@ def page(html: str) -> Page:
 
 
 @pytest.mark.parametrize(
-    "written, text",
+    "written,text",
     [
         (f"&#{'0' * 5_000};a", "\ufffda"),
         (f"&#{'0' * 5_000}65;a", "Aa"),

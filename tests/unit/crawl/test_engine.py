@@ -74,7 +74,7 @@ def test_robots_txt_that_was_not_asked_for_comes_again(tmp_path: Path) -> None:
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchRobots)
         assert crawled.next_fetch() is None
-        crawled.frontier.unhold(fetch.site)
+        crawled.frontier.unblock(fetch.site)
     fetch = crawled.next_fetch()
     assert isinstance(fetch, FetchRobots)
     crawled.robots_read(fetch, status=404, body="")

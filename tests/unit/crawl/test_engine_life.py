@@ -13,7 +13,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.engine import LOOK_EVERY_S, SINK, Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.startup import Opening, open_engine
+from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
 from crawlspace.state.memory.store import MemoryStore
@@ -51,7 +51,7 @@ class Web:
         given = {"CRAWLSPACE_COLLECTIONS_DIR": str(self.folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "RETRY_TIMES": 1}
         return load_collection("demo", {**names, **given, **self.settings})
 
-    def open(self) -> Opening:
+    def open(self) -> Startup:
         return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock)
 
     def crawl(self, *, after: int = 0) -> Engine:
@@ -140,7 +140,7 @@ def test_of_too_many_deletions_in_a_run_the_rest_is_held_until_the_page_answers(
     web.pages = {HOME: "home"}
     engine = web.crawl(after=31)
     assert len(web.indexed) == 6 - 2
-    assert engine.brakes.withheld == 3
+    assert engine.outcome_policy.withheld == 3
     held = web.held()
     assert list(held.values()) == [Held.MANY] * 3
     web.crawl(after=31)

@@ -31,9 +31,9 @@ ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "handed", "fields"), ADDED)
-def test_the_fields_of_a_document(said: Actions, handed: str | None, fields: dict[str, str]) -> None:
-    assert added_by(said, handed) == fields
+@pytest.mark.parametrize(("said", "inherited", "fields"), ADDED)
+def test_the_fields_of_a_document(said: Actions, inherited: str | None, fields: dict[str, str]) -> None:
+    assert added_by(said, inherited) == fields
 
 
 PACKED: list[tuple[dict[str, str], str | None]] = [
@@ -65,9 +65,9 @@ FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("fields", "taken", "left_out"), FITTING)
 def test_of_too_many_fields_those_that_fit_are_handed(fields: dict[str, str], taken: list[str], left_out: list[str]) -> None:
-    handed = packed(fields.items())
-    assert handed is not None
-    assert fitting(handed) == (packed((name, fields[name]) for name in taken), left_out)
+    inherited = packed(fields.items())
+    assert inherited is not None
+    assert fitting(inherited) == (packed((name, fields[name]) for name in taken), left_out)
 
 
 LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
@@ -82,13 +82,13 @@ LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "said", "handed", "lacks"), LACKS)
+@pytest.mark.parametrize(("stored", "said", "inherited", "lacks"), LACKS)
 def test_a_document_with_other_fields_than_it_is_to_have(
-    stored: dict[str, str], said: Actions, handed: str | None, lacks: bool
+    stored: dict[str, str], said: Actions, inherited: str | None, lacks: bool
 ) -> None:
     outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
     mark = document_mark(outcome)
-    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, handed=handed)
+    state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, inherited=inherited)
     assert lacks_fields(state, said) is lacks
     assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
 
@@ -129,11 +129,11 @@ def test_what_was_handed_holds_and_each_page_is_asked_for_whole_where_it_may_han
 
     first = opened(before, along=along_before)
     url = parse(f"{HOME}b")
-    store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, 2, handed='{"c":"x"}')], now=1)
+    store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, 2, inherited='{"c":"x"}')], now=1)
     second = opened(after, along=along_after)
     state = store.get(url.text)
     assert state is not None
-    assert state.handed == '{"c":"x"}'
+    assert state.inherited == '{"c":"x"}'
     assert (second > first) is asks
     third = opened(after, along=along_after)
     assert third == second

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from crawlspace.admin.report import known, known_urls, report
-from crawlspace.admin.url_changes import Upkeep
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.plan import Plan
 from crawlspace.crawl.rule_change import plan
-from crawlspace.crawl.startup import build_brake, build_global_space, build_space, hash_of
+from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.bulk import Verdicts
 from crawlspace.state.memory.store import MemoryStore
@@ -38,7 +38,7 @@ class TwoCollections(Web):
         collection = self.collection()
         space = build_space(collection)
         verdicts = Verdicts(space, build_global_space(collection))
-        return plan(self.store, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+        return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
 
     @property
     def sales(self) -> int:
@@ -109,14 +109,14 @@ def test_too_many_are_held_and_shown(held: TwoCollections) -> None:
 
 
 def test_what_is_held_leaves_when_approved(held: TwoCollections) -> None:
-    assert Upkeep(held.store, clock=held.clock).approve().changed == MANY
+    assert UrlChanges(held.store, clock=held.clock).approve().changed == MANY
     held.crawl()
     assert (held.sales, held.store.counts().held, held.store.counts().left_to_others) == (0, 0, 0)
     assert {state.status for state in held.store.urls() if state.url in SALES} == {760}
 
 
 def test_what_is_discarded_is_held_again_by_the_next_start(held: TwoCollections) -> None:
-    assert Upkeep(held.store, clock=held.clock).discard().changed == MANY
+    assert UrlChanges(held.store, clock=held.clock).discard().changed == MANY
     assert (held.store.counts().held, held.store.counts().left_to_others) == (0, MANY)
     assert held.start() == (MANY, MANY, MANY)
 
@@ -148,7 +148,7 @@ def test_what_comes_back_and_is_excluded_before_it_is_fetched_stays_held(web: Tw
     assert [(state.status, state.held) for state in web.store.urls(held=True)] == [(760, Held.RULES)] * MANY
     web.crawl(after=1)
     assert (web.sales, web.store.counts().held) == (MANY, MANY)
-    assert Upkeep(web.store, clock=web.clock).approve().changed == MANY
+    assert UrlChanges(web.store, clock=web.clock).approve().changed == MANY
     web.crawl()
     assert (web.sales, web.store.counts().held) == (0, 0)
 
@@ -159,11 +159,11 @@ def test_pages_that_come_back_and_are_no_documents_any_more_count_towards_the_li
     web.pages.update(dict.fromkeys(SALES, status))
     web.write(start=HOME)
     engine = web.crawl()
-    assert (engine.brakes.deleted, engine.brakes.withheld, web.sales) == (MANY - 2, 2, 2)
+    assert (engine.outcome_policy.deleted, engine.outcome_policy.withheld, web.sales) == (MANY - 2, 2, 2)
     assert [state.held for state in web.store.urls(held=True)] == [Held.MANY] * 2
     web.crawl(after=31)
     assert web.sales == 2, "until it is approved, or the page answers"
-    Upkeep(web.store, clock=web.clock).discard()
+    UrlChanges(web.store, clock=web.clock).discard()
     assert web.store.counts().left_to_others == 2
     web.pages.update({url: f"again {url}" for url in SALES})
     web.crawl(after=62)

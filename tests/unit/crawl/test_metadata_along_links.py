@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.admin.url_changes import Upkeep
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by
 from crawlspace.crawl.run import FetchPage
@@ -74,8 +74,8 @@ class Linked(Web):
         outcome = super()._answer(fetch)
         if outcome.document is not None:
             said = self.engine.discovery.recheck(fetch.state).said
-            outcome.hands = said.fields if self.engine.collection.metadata_along_links else ()
-            outcome.document.fields = outcome.added = added_by(said, fetch.state.handed)
+            outcome.link_metadata = said.fields if self.engine.collection.metadata_along_links else ()
+            outcome.document.fields = outcome.added = added_by(said, fetch.state.inherited)
         return outcome
 
 
@@ -199,7 +199,7 @@ def test_what_a_page_has_handed_goes_when_its_deletion_by_rules_was_held_and_is_
     web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
     web.crawl()
     assert (web.held(), web.fields("x")) == ({"hub": Held.RULES}, {"dep": "hub"}), "as long as it is held, all stays"
-    Upkeep(web.store, clock=web.clock).approve()
+    UrlChanges(web.store, clock=web.clock).approve()
     web.crawl(after=1)
     assert (web.times(), web.held(), web.fields("x"), "hub" in web.indexed) == ({"x": ONCE}, {}, {}, False)
 
@@ -211,7 +211,7 @@ def test_what_a_page_has_handed_stays_when_its_deletion_by_rules_is_discarded(we
     web.crawl()
     web.write(start=HOME, rules=f"forbid prefix {HOME}hub\n")
     web.crawl()
-    Upkeep(web.store, clock=web.clock).discard()
+    UrlChanges(web.store, clock=web.clock).discard()
     web.write(start=HOME)
     web.crawl()
     assert (web.held(), web.fields("x"), "hub" in web.indexed) == ({}, {"dep": "hub"}, True)
@@ -225,7 +225,7 @@ def test_what_a_page_has_handed_goes_when_it_is_forgotten(web: Linked) -> None:
     web.pages[HOME] = "home without the hub"
     hub = web.store.get(path("hub"))
     assert hub is not None
-    Upkeep(web.store, clock=web.clock).forget([hub.id])
+    UrlChanges(web.store, clock=web.clock).forget([hub.id])
     web.crawl(after=1)
     assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})
 

@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.outcomes import Brakes, site_failed
+from crawlspace.crawl.outcomes import OutcomePolicy, site_failed
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
@@ -55,58 +55,58 @@ TABLE: list[tuple[OutcomeKind, int, bool, bool | None]] = [
 ]  # fmt: skip
 
 
-def brakes_of_a_run() -> Brakes:
-    return Brakes(MemoryStore(), clock=FakeClock(), brake=Brake(100, 100))
+def brakes_of_a_run() -> OutcomePolicy:
+    return OutcomePolicy(MemoryStore(), clock=FakeClock(), deletion_limit=DeletionLimit(100, 100))
 
 
 @pytest.mark.parametrize(("kind", "status", "host_failure", "failed"), TABLE)
 def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool) -> None:
     outcome = Outcome(NEW.id, NEW.url, kind, status, host_failure=host_failure)
     assert site_failed(outcome) is failed
-    brakes = brakes_of_a_run()
-    brakes.follow(NEW, outcome, policy=POLICY)
+    outcome_policy = brakes_of_a_run()
+    outcome_policy.follow(NEW, outcome, policy=POLICY)
     expected = Health().after(failed=bool(failed) or status == 403, missing=status == 404, window=POLICY.host_fetches)
-    assert brakes.take_changed() == ({} if failed is None else {NEW.site: expected})
+    assert outcome_policy.take_changed() == ({} if failed is None else {NEW.site: expected})
 
 
 def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
     """The one must not be taken for the answer of a healthy site that confirms the deletion of the other."""
-    brakes = brakes_of_a_run()
+    outcome_policy = brakes_of_a_run()
     page = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
     pages = [structs.replace(page, id=number) for number in range(3)]
     for _ in range(3 * POLICY.max_temporary_errors):
         for number, state in enumerate(pages):
             broken = Outcome(state.id, state.url, FAILED, Status.UNEXPECTED, host_failure=True)
-            transition = brakes.follow(state, broken, policy=POLICY)
+            transition = outcome_policy.follow(state, broken, policy=POLICY)
             assert (transition.order, transition.forget) == (None, False)
             pages[number] = transition.state
 
 
 def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
     """The only page of a site fails, then is as it was but for a header, and fails again: nothing else has answered in between."""
-    brakes = brakes_of_a_run()
+    outcome_policy = brakes_of_a_run()
     policy = replace(POLICY, retry_times=2)
     state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
     broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
     for _ in range(3):
-        state = brakes.follow(state, broken, policy=policy).state
+        state = outcome_policy.follow(state, broken, policy=policy).state
     assert state.held is Held.HOST
     unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
     forgotten = []
     for outcome in (unchanged, broken, broken):
-        transition = brakes.follow(state, outcome, policy=policy)
+        transition = outcome_policy.follow(state, outcome, policy=policy)
         state = transition.state
         forgotten.append(transition.forget)
     assert (forgotten, state.held) == ([False] * 3, Held.HOST)
 
 
 def test_a_page_asked_for_whole_after_a_304_counts_for_its_site_if_that_fails() -> None:
-    brakes = brakes_of_a_run()
+    outcome_policy = brakes_of_a_run()
     policy = replace(POLICY, retry_times=2)
     state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
     unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)
     broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
     for outcome in (unchanged, broken, broken):
-        state = brakes.follow(state, outcome, policy=policy).state
+        state = outcome_policy.follow(state, outcome, policy=policy).state
     expected = Health().after(window=policy.host_fetches).after(failed=True, window=policy.host_fetches)
-    assert brakes.take_changed() == {NEW.site: expected}, "the second failure is that of a retry"
+    assert outcome_policy.take_changed() == {NEW.site: expected}, "the second failure is that of a retry"

@@ -19,14 +19,14 @@ from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_gl
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import Change, Effects, Reclassified
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000
 LATER = NOW + 1_000
-OPEN, SHUT = Brake(100, 1_000), Brake(0, 0)
+OPEN, SHUT = DeletionLimit(100, 1_000), DeletionLimit(0, 0)
 
 RULES = """\
 allow domain www.example.com
@@ -79,33 +79,33 @@ ROWS: list[tuple[str, Row, str, Row, Row]] = [
 ]
 
 
-@pytest.mark.parametrize("brake", [OPEN, SHUT], ids=["open", "shut"])
+@pytest.mark.parametrize("deletion_limit", [OPEN, SHUT], ids=["open", "shut"])
 @pytest.mark.parametrize("url,before,counted,after,after_held", ROWS)
-def test_one_known_url(url: str, before: Row, counted: str, after: Row, after_held: Row, brake: Brake) -> None:
+def test_one_known_url(url: str, before: Row, counted: str, after: Row, after_held: Row, deletion_limit: DeletionLimit) -> None:
     store = known((url, before))
-    foretold = plan(store, verdicts(), hash="new", brake=brake)
-    done = reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    foretold = plan(store, verdicts(), hash="new", deletion_limit=deletion_limit)
+    done = reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     assert done == foretold
     assert " ".join(kind for kind in ("excluded", "kept", "returned", "deletions") if getattr(foretold, kind)) == counted
-    assert foretold.held == (foretold.deletions if brake is SHUT else 0)
-    assert row(store, url) == (after_held if brake is SHUT else after)
+    assert foretold.held == (foretold.deletions if deletion_limit is SHUT else 0)
+    assert row(store, url) == (after_held if deletion_limit is SHUT else after)
     if get(store, url).state in (State.PENDING, State.DONE) and counted == "returned":
         assert get(store, url).rules == 0
     deleted = [(order.op, order.url) for order in store.orders("index", 9, now=NOW) if url == order.url]
-    assert deleted == ([("delete", url)] if "deletions" in counted and brake is OPEN else [])
+    assert deleted == ([("delete", url)] if "deletions" in counted and deletion_limit is OPEN else [])
 
 
 def test_nothing_is_done_when_the_rules_are_as_they_were() -> None:
     store = known((PRIVATE, DOCUMENT), (IN, OUT))
     store.set_meta(RULES_HASH, "same")
     store.writes_left = 0
-    assert reconcile(store, verdicts(), hash="same", brake=OPEN, now=NOW) is None
-    assert plan(store, verdicts(), hash="same", brake=OPEN) == Plan(False, 3, 2, 0, 0, 0, 0, 0, {}, {}, {})
+    assert reconcile(store, verdicts(), hash="same", deletion_limit=OPEN, now=NOW) is None
+    assert plan(store, verdicts(), hash="same", deletion_limit=OPEN) == Plan(False, 3, 2, 0, 0, 0, 0, 0, {}, {}, {})
 
 
 def test_a_new_collection_only_notes_its_rules() -> None:
     store = Mortal()
-    assert reconcile(store, verdicts(), hash="new", brake=OPEN, now=NOW) is None
+    assert reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=NOW) is None
     assert metas(store) == ("new", None, 1)
 
 
@@ -113,7 +113,7 @@ def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
     monkeypatch.setattr(module, "_BATCH", 3)
     store = everything()
     store.writes_left = 0
-    found = plan(store, verdicts(), hash="new", brake=SHUT)
+    found = plan(store, verdicts(), hash="new", deletion_limit=SHUT)
     assert content(store) == content(everything())
     assert json.loads(json.dumps(found.as_json())) == {
         "changed": True,
@@ -146,7 +146,7 @@ def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
 
 def test_of_many_hosts_the_largest_are_told() -> None:
     urls = [f"http://h{host:02}.example.com/{n}" for host in range(30) for n in range(1 if host < 10 else 3)]
-    found = plan(known(*((url, PENDING) for url in urls)), verdicts(), hash="new", brake=OPEN)
+    found = plan(known(*((url, PENDING) for url in urls)), verdicts(), hash="new", deletion_limit=OPEN)
     assert list(found.by_host) == [f"h{host}.example.com" for host in range(10, 30)] + [OTHERS]
     assert found.by_host["h10.example.com"] == {"excluded": 3}
     assert found.by_host[OTHERS] == {"excluded": 10}
@@ -166,7 +166,7 @@ BRAKES = [
 @pytest.mark.parametrize("percent,count,held", BRAKES)
 def test_all_deletions_are_held_or_none(percent: int, count: int, held: int) -> None:
     store = everything()
-    done = reconcile(store, verdicts(), hash="new", brake=Brake(percent, count), now=LATER)
+    done = reconcile(store, verdicts(), hash="new", deletion_limit=DeletionLimit(percent, count), now=LATER)
     assert done is not None
     assert (done.deletions, done.held) == (3, held)
     assert store.counts().held == held + 1  # one was held before, for its host's sake
@@ -174,10 +174,10 @@ def test_all_deletions_are_held_or_none(percent: int, count: int, held: int) -> 
     assert len(deletes) == 3 - held
 
 
-@pytest.mark.parametrize("brake", [OPEN, SHUT])
-def test_documents_sent_in_place_of_equal_ones_that_leave_are_counted(brake: Brake) -> None:
+@pytest.mark.parametrize("deletion_limit", [OPEN, SHUT])
+def test_documents_sent_in_place_of_equal_ones_that_leave_are_counted(deletion_limit: DeletionLimit) -> None:
     store = known((f"{PRIVATE}1", DOCUMENT), (f"{IN}a/copy/of/it", DOCUMENT), alike=True)
-    done = reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    done = reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     assert done is not None
     assert (done.deletions, done.pushed) == (1, 1)
     assert [order.url for order in store.orders("index", 99, now=NOW) if order.op == "push"] == [f"{IN}a/copy/of/it"]
@@ -185,9 +185,9 @@ def test_documents_sent_in_place_of_equal_ones_that_leave_are_counted(brake: Bra
 
 def test_held_deletions_are_counted_again_with_the_next_change() -> None:
     store = everything()
-    reconcile(store, verdicts(), hash="new", brake=SHUT, now=LATER)
-    assert plan(store, verdicts(), hash="newer", brake=OPEN).deletions == 3
-    reconcile(store, verdicts(), hash="newer", brake=OPEN, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=SHUT, now=LATER)
+    assert plan(store, verdicts(), hash="newer", deletion_limit=OPEN).deletions == 3
+    reconcile(store, verdicts(), hash="newer", deletion_limit=OPEN, now=LATER)
     assert row(store, f"{PRIVATE}1") == OUT
 
 
@@ -195,7 +195,7 @@ def test_the_first_urls_of_a_host_stay() -> None:
     store = known(*((f"{IN}{n}", DOCUMENT) for n in range(5)))  # and one before them
     limited = Verdicts(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
     for _ in range(2):
-        found = plan(store, limited, hash="new", brake=OPEN)
+        found = plan(store, limited, hash="new", deletion_limit=OPEN)
         assert (found.by_rule, found.examples["excluded"]) == (
             {"urls_per_host": {"excluded": 2, "deletions": 2}},
             [f"{IN}3", f"{IN}4"],
@@ -216,7 +216,7 @@ def test_what_goes_too_is_not_pushed_first(
 ) -> None:
     monkeypatch.setattr(module, "_BATCH", 1)
     store = known((url, DOCUMENT), *((duplicate, DUPLICATE) for duplicate in duplicates), alike=True)
-    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == orders
 
 
@@ -230,34 +230,36 @@ def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_
     store.record([Change(structs.replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)
     assert get(store, f"{SALES}22").indexed
     store.acknowledge("index", store.orders("index", 9, now=NOW))
-    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == [("push", f"{IN}1")]
 
 
 # --- killed --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("brake", [OPEN, SHUT], ids=["open", "shut"])
+@pytest.mark.parametrize("deletion_limit", [OPEN, SHUT], ids=["open", "shut"])
 @pytest.mark.parametrize("lost", [True, False], ids=["before the write", "after it"])
-def test_a_kill_at_any_point_changes_nothing_of_the_end(brake: Brake, lost: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_at_any_point_changes_nothing_of_the_end(
+    deletion_limit: DeletionLimit, lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "_BATCH", 2)
     monkeypatch.setattr(module, "_AT_ONCE", 2)
     whole = everything()
-    reconcile(whole, verdicts(), hash="new", brake=brake, now=LATER)
+    reconcile(whole, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     assert metas(whole) == ("new", "", 2)
     assert len(whole.log) > 8
     for writes in range(len(whole.log)):
         store = everything()
-        kill(store, writes, brake=brake, lost=lost)
-        assert plan(store, verdicts(), hash="new", brake=brake).changed is (metas(store)[:2] != ("new", ""))
-        reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+        kill(store, writes, deletion_limit=deletion_limit, lost=lost)
+        assert plan(store, verdicts(), hash="new", deletion_limit=deletion_limit).changed is (metas(store)[:2] != ("new", ""))
+        reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
         assert content(store) == content(whole), f"killed at write {writes}"
-        assert reconcile(store, verdicts(), hash="new", brake=brake, now=LATER) is None
+        assert reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER) is None
 
 
 def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
     store = everything()
-    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert store.log.index("rules_generation") < store.log.index("reclassify")
     assert store.log[0] == RECONCILING
     assert store.log[-2:] == [RULES_HASH, RECONCILING]
@@ -267,16 +269,16 @@ def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.Monke
     """Three deletions were too many; the two that are left would not be."""
     monkeypatch.setattr(module, "_BATCH", 1)
     monkeypatch.setattr(module, "_AT_ONCE", 1)
-    brake = Brake(0, 2)
+    deletion_limit = DeletionLimit(0, 2)
     store = everything()
     kill(
-        store, 2 + 9 + 1, brake=brake
+        store, 2 + 9 + 1, deletion_limit=deletion_limit
     )  # after the metas, what is left to others, has nothing in the index or returns, and one deletion
     assert store.counts().held == 1 + 1
     store.record([Change(get(store, f"{PRIVATE}1"), forget=True)], now=NOW)
-    found = plan(store, verdicts(), hash="new", brake=brake)
+    found = plan(store, verdicts(), hash="new", deletion_limit=deletion_limit)
     assert (found.deletions, found.held) == (2, 2)
-    reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     assert store.counts().held == 1 + 2
 
 
@@ -286,19 +288,19 @@ def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_AT_ONCE", 1)
     store = everything()
     store.set_meta(RULES_HASH, "old")
-    kill(store, 2 + 9 + 1, brake=SHUT)
+    kill(store, 2 + 9 + 1, deletion_limit=SHUT)
     other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
-    assert plan(store, verdicts(rules), hash=other, brake=OPEN).changed
-    reconcile(store, verdicts(rules), hash=other, brake=OPEN, now=LATER)
+    assert plan(store, verdicts(rules), hash=other, deletion_limit=OPEN).changed
+    reconcile(store, verdicts(rules), hash=other, deletion_limit=OPEN, now=LATER)
     assert metas(store) == (other, "", 3)
     assert row(store, f"{PRIVATE}1")[2:4] == (True, None)
 
 
 def test_a_generation_made_meanwhile_is_not_taken_back() -> None:
     store = everything()
-    kill(store, 3, brake=OPEN)
+    kill(store, 3, deletion_limit=OPEN)
     set_generation(store, 7)
-    reconcile(store, verdicts(), hash="new", brake=OPEN, now=LATER)
+    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert metas(store) == ("new", "", 7)
 
 
@@ -358,11 +360,11 @@ class Mortal(MemoryStore):
             self.writes_left -= 1
 
 
-def kill(store: Mortal, writes: int, *, brake: Brake, lost: bool = True) -> None:
+def kill(store: Mortal, writes: int, *, deletion_limit: DeletionLimit, lost: bool = True) -> None:
     """Kill a change of the rules at the write after so many."""
     store.writes_left, store.last_write_is_lost = writes, lost
     with pytest.raises(Killed):
-        reconcile(store, verdicts(), hash="new", brake=brake, now=LATER)
+        reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     store.writes_left = None
 
 

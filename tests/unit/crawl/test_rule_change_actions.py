@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from crawlspace.admin.url_changes import Upkeep
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.crawl import rule_change as module
 from crawlspace.crawl.plan import Plan
@@ -19,7 +19,7 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import Change
 from tests.unit.crawl.test_rule_change import (
@@ -80,18 +80,18 @@ ROWS: list[tuple[str, Row, str, Row, Row]] = [
 KINDS = ("excluded", "kept", "unindexed", "returned", "deletions")
 
 
-@pytest.mark.parametrize("brake", [OPEN, SHUT], ids=["open", "shut"])
+@pytest.mark.parametrize("deletion_limit", [OPEN, SHUT], ids=["open", "shut"])
 @pytest.mark.parametrize("url,before,counted,after,after_held", ROWS)
-def test_one_known_url(url: str, before: Row, counted: str, after: Row, after_held: Row, brake: Brake) -> None:
+def test_one_known_url(url: str, before: Row, counted: str, after: Row, after_held: Row, deletion_limit: DeletionLimit) -> None:
     store = known((url, before))
-    foretold = plan(store, verdicts(), hash="new", brake=brake)
-    assert changed(store, brake=brake) == foretold
+    foretold = plan(store, verdicts(), hash="new", deletion_limit=deletion_limit)
+    assert changed(store, deletion_limit=deletion_limit) == foretold
     assert " ".join(kind for kind in KINDS if getattr(foretold, kind)) == counted
-    assert foretold.held == (foretold.deletions if brake is SHUT else 0)
-    assert row(store, url) == (after_held if brake is SHUT else after)
-    if "unindexed" in counted and brake is OPEN:
+    assert foretold.held == (foretold.deletions if deletion_limit is SHUT else 0)
+    assert row(store, url) == (after_held if deletion_limit is SHUT else after)
+    if "unindexed" in counted and deletion_limit is OPEN:
         assert get(store, url).rules == 0, "it is fetched whole, for its links"
-    assert orders(store, url) == (["delete"] if "deletions" in counted and brake is OPEN else [])
+    assert orders(store, url) == (["delete"] if "deletions" in counted and deletion_limit is OPEN else [])
 
 
 MOVES: list[tuple[Source, int, str, Source, int]] = [
@@ -137,17 +137,17 @@ BRAKES = [
 @pytest.mark.parametrize("percent,count,held", BRAKES)
 def test_what_is_ignored_and_what_is_not_indexed_count_together(percent: int, count: int, held: int) -> None:
     store = documents(f"{UNINDEXED}/1", f"{UNINDEXED}/2", IGNORED, *(f"{PLAIN}/{n}" for n in range(5)))
-    done = changed(store, brake=Brake(percent, count))
+    done = changed(store, deletion_limit=DeletionLimit(percent, count))
     assert (done.indexed, done.deletions, done.held) == (9, 3, held)
     assert sum(state.held is Held.RULES for state in store.urls()) == held
 
 
 def test_deletions_that_are_approved() -> None:
     store = documents(UNINDEXED, IGNORED, PLAIN)
-    changed(store, brake=SHUT)
+    changed(store, deletion_limit=SHUT)
     assert [row(store, url) for url in (UNINDEXED, IGNORED)] == [HELD, HELD]
     clock = FakeClock()
-    assert Upkeep(store, clock=clock).approve().changed == 2
+    assert UrlChanges(store, clock=clock).approve().changed == 2
     assert row(store, UNINDEXED) == (State.EXCLUDED, 2004, False, None, int(clock.now())), "due, for its links"
     assert row(store, IGNORED) == OUT
     assert [orders(store, url) for url in (UNINDEXED, IGNORED, PLAIN)] == [["delete"], ["delete"], []]
@@ -157,8 +157,8 @@ def test_deletions_that_are_approved() -> None:
 
 def test_deletions_that_are_held_and_mended() -> None:
     store = documents(UNINDEXED, IGNORED)
-    changed(store, brake=SHUT)
-    done = changed(store, "<Rules/>", brake=SHUT, number=2)
+    changed(store, deletion_limit=SHUT)
+    done = changed(store, "<Rules/>", deletion_limit=SHUT, number=2)
     assert (done.returned, done.deletions) == (2, 0)
     assert [row(store, url) for url in (UNINDEXED, IGNORED)] == [BACK, BACK]
     assert [get(store, url).held_mark for url in (UNINDEXED, IGNORED)] == [0, 0]
@@ -175,9 +175,9 @@ HOLDS = [
 def test_a_deletion_that_is_held_is_made_as_the_last_rules_say(first: str, then: str, approved: tuple[State, int]) -> None:
     store = documents(PLAIN)
     for number, action in enumerate((first, then)):
-        changed(store, f'<Rules><Rule><Path val="/plain"/><{action}/></Rule></Rules>', brake=SHUT, number=number)
+        changed(store, f'<Rules><Rule><Path val="/plain"/><{action}/></Rule></Rules>', deletion_limit=SHUT, number=number)
         assert row(store, PLAIN) == HELD
-    Upkeep(store, clock=FakeClock()).approve()
+    UrlChanges(store, clock=FakeClock()).approve()
     assert row(store, PLAIN)[:2] == approved
 
 
@@ -190,7 +190,7 @@ def test_a_plan_names_the_rule_that_unindexes() -> None:
 
 
 def test_where_no_rule_says_so_the_reason_is_named() -> None:
-    found = reconcile(documents(PLAIN), verdicts("<Rules/>", index=False), hash="new", brake=OPEN, now=LATER)
+    found = reconcile(documents(PLAIN), verdicts("<Rules/>", index=False), hash="new", deletion_limit=OPEN, now=LATER)
     assert found is not None
     assert found.by_rule == {"noindex": {"unindexed": 2, "deletions": 2}}
 
@@ -210,17 +210,17 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(monkeypatch: pytest.Monk
         for url in (PLAIN, UNINDEXED, IGNORED)
         for number, kind in enumerate((DOCUMENT, NOINDEX, PENDING, OUT))
     ]
-    for brake in (OPEN, SHUT):
+    for deletion_limit in (OPEN, SHUT):
         whole = known(*rows)
-        changed(whole, brake=brake)
+        changed(whole, deletion_limit=deletion_limit)
         assert len(whole.log) > 10
         for writes in range(len(whole.log)):
             store = known(*rows)
             store.writes_left = writes
             with pytest.raises(Killed):
-                changed(store, brake=brake)
+                changed(store, deletion_limit=deletion_limit)
             store.writes_left = None
-            changed(store, brake=brake)
+            changed(store, deletion_limit=deletion_limit)
             assert content(store) == content(whole), f"killed at write {writes}"
             assert store.get_meta(ACTIONS_HASH) == verdicts().actions_hash
 
@@ -232,10 +232,15 @@ def verdicts(rules: str = RULES, *, index: bool = True, crawl_rules: CrawlRules 
 
 
 def changed(
-    store: MemoryStore, rules: str = RULES, *, brake: Brake = OPEN, number: int = 1, crawl_rules: CrawlRules | None = None
+    store: MemoryStore,
+    rules: str = RULES,
+    *,
+    deletion_limit: DeletionLimit = OPEN,
+    number: int = 1,
+    crawl_rules: CrawlRules | None = None,
 ) -> Plan:
     """What was done when the rules became these."""
-    done = reconcile(store, verdicts(rules, crawl_rules=crawl_rules), hash=str(number), brake=brake, now=LATER)
+    done = reconcile(store, verdicts(rules, crawl_rules=crawl_rules), hash=str(number), deletion_limit=deletion_limit, now=LATER)
     assert done is not None
     return done
 

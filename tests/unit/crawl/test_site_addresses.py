@@ -22,7 +22,7 @@ class World:
         self.clock = FakeClock()
         self.store = MemoryStore()
         self.store.discover([new(f"http://s{n}/") for n in range(20)], now=0)
-        self.frontier = Frontier(self.store, clock=self.clock, paces=self, lease_s=600)
+        self.frontier = Frontier(self.store, clock=self.clock, site_delays=self, lease_s=600)
         self.asked: dict[str, Located] = {}
         self.at_once = at_once
         self.depth = self.deepest = 0

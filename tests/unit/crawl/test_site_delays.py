@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.site_delays import SitePaces
+from crawlspace.crawl.site_delays import SiteDelays
 from crawlspace.frontier.site_queue import Pace
 from tests.unit.config.test_collection import settings as all_settings
 
@@ -48,21 +48,21 @@ PACES: list[tuple[Mapping[str, object], float, float, Pace]] = [
 ]
 
 
-def paces(folder: Path, settings: Mapping[str, object], clock: FakeClock, asked: float = 0.0) -> SitePaces:
+def site_delays(folder: Path, settings: Mapping[str, object], clock: FakeClock, asked: float = 0.0) -> SiteDelays:
     (folder / "demo").mkdir()
     (folder / "demo" / "start_urls.txt").write_text("http://a/\n", encoding="utf-8")
     (folder / "demo" / "crawl.rules").write_text("allow domain a\nforbid domain *\n", encoding="utf-8")
-    return SitePaces(load_collection("demo", all_settings(folder, **settings)), clock, _Asked(asked))
+    return SiteDelays(load_collection("demo", all_settings(folder, **settings)), clock, _Asked(asked))
 
 
 @pytest.mark.parametrize(("settings", "hours", "asked", "pace"), PACES)
 def test_pace(tmp_path: Path, settings: Mapping[str, object], hours: float, asked: float, pace: Pace) -> None:
-    assert paces(tmp_path, settings, FakeClock(MONDAY_8 + hours * HOUR), asked).of("a:80") == pace
+    assert site_delays(tmp_path, settings, FakeClock(MONDAY_8 + hours * HOUR), asked).of("a:80") == pace
 
 
 def test_a_slot_is_left_when_its_time_is_over_and_when_the_clock_is_set_back(tmp_path: Path) -> None:
     clock = FakeClock(MONDAY_8)
-    found = paces(tmp_path, {**FAST, **NIGHT}, clock)
+    found = site_delays(tmp_path, {**FAST, **NIGHT}, clock)
     seen = []
     for move in (0, 1, 9, 2, -10, 2):  # hours after Monday 8:00
         clock.set(MONDAY_8 + move * HOUR)

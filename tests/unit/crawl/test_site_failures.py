@@ -43,7 +43,7 @@ def read(url: str, status: int) -> tuple[Answer, Answer]:
     clock, store = FakeClock(), MemoryStore()
     page = "http://a.example/"
     store.discover([NewUrl(url_key(page), page, SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
-    frontier = Frontier(store, clock=clock, paces=Unhurried(), lease_s=600)
+    frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
     failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
     state = frontier.next()
@@ -86,7 +86,7 @@ def test_answers(url: str, status: int, then: Answer, later: Answer) -> None:
 def test_a_site_that_another_worker_has_counted_is_no_longer_reported_once_it_answers() -> None:
     clock, store = FakeClock(), MemoryStore()
     store.discover([NewUrl(url_key(f"http://{SITE}/"), "http://a.example/", SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
-    frontier = Frontier(store, clock=clock, paces=Unhurried(), lease_s=600)
+    frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
     failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
     row = UnreachableSite(SITE, 612, 1, 2, 1)

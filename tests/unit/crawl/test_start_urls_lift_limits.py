@@ -12,7 +12,7 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.plan import Plan
 from crawlspace.crawl.rule_change import plan
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.startup import build_brake, build_global_space, build_space, hash_of
+from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
 from crawlspace.rules.bulk import Verdicts
 from crawlspace.rules.space import CrawlSpace
@@ -45,7 +45,7 @@ class Chain(Web):
         collection = self.collection()
         space = build_space(collection)
         verdicts = Verdicts(space, build_global_space(collection))
-        return plan(self.store, verdicts, hash=hash_of(collection, space), brake=build_brake(collection))
+        return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
 
     def admits(self, url: str) -> bool:
         """What `explain` says of it."""

@@ -129,12 +129,12 @@ def test_urls_of_another_scheme_bring_back_a_site_that_was_given_up(store: Store
     sites.links = {home: [f"{HTTP}x"]}
     sites.pages[home] = "another"
     engine = sites.open().engine
-    while store.schemes(A) == {"https"} or A not in engine.frontier.silent:  # given up before the link is found
+    while store.schemes(A) == {"https"} or A not in engine.frontier.given_up_sites:  # given up before the link is found
         fetch = engine.next_fetch()
         if isinstance(fetch, FetchRobots):
             engine.robots_read(fetch, status=614 if fetch.site == A else 404, body="")
         elif fetch is None:
-            if A in engine.frontier.silent:
+            if A in engine.frontier.given_up_sites:
                 break
             sites.clock.advance(max(0.001, engine.frontier.wake_in() or 0))
         else:

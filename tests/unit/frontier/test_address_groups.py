@@ -28,7 +28,7 @@ class World:
         self.store = MemoryStore()
         self.asked: list[tuple[float, str]] = []
         self.store.discover([_new(site, number) for site in sites for number in range(urls)], now=int(self.clock.now()))
-        self.frontier = Frontier(self.store, clock=self.clock, paces=self, lease_s=10_000, backoff=Backoff(5.0, 60.0))
+        self.frontier = Frontier(self.store, clock=self.clock, site_delays=self, lease_s=10_000, backoff=Backoff(5.0, 60.0))
 
     def add(self, site: str) -> None:
         one = _new(site, 1)
@@ -155,7 +155,7 @@ def test_robots_txt_is_asked_for_in_the_turn_of_its_site() -> None:
     world.frontier.put_back(state)
     world.clock.advance(5)
     assert world.next() is None, "it is still asking"
-    world.frontier.unhold(state.site)
+    world.frontier.unblock(state.site)
     assert world.next() is None
     world.clock.advance(1)
     following = world.next()
@@ -171,7 +171,7 @@ def test_a_walk_keeps_every_delay_and_leaves_nothing(seed: int) -> None:
         for number in range(8)
     }
     world = World(sites, urls=6)
-    under_way: list[tuple[float, UrlState]] = []
+    in_flight: list[tuple[float, UrlState]] = []
     talking: Counter[str] = Counter()
     for _ in range(20_000):
         state = world.next()
@@ -180,19 +180,19 @@ def test_a_walk_keeps_every_delay_and_leaves_nothing(seed: int) -> None:
             if delay and address:
                 talking[address] += 1
                 assert talking[address] == 1 or all(
-                    site.site == state.site for _, site in under_way if _shares(sites, site, address)
+                    site.site == state.site for _, site in in_flight if _shares(sites, site, address)
                 )
-            under_way.append((world.clock.monotonic() + chance.choice([0.0, 0.1, 3.0]), state))
+            in_flight.append((world.clock.monotonic() + chance.choice([0.0, 0.1, 3.0]), state))
             continue
         if world.frontier.is_done():
             break
         wait = world.frontier.wake_in()
-        ends = min((at for at, _ in under_way), default=None)
+        ends = min((at for at, _ in in_flight), default=None)
         if wait is None or (ends is not None and ends <= world.clock.monotonic() + wait):
             assert ends is not None, "nothing will happen any more"
             world.clock.advance(max(0.0, ends - world.clock.monotonic()))
-            for ended in [one for one in under_way if one[0] <= world.clock.monotonic() + EPSILON]:
-                under_way.remove(ended)
+            for ended in [one for one in in_flight if one[0] <= world.clock.monotonic() + EPSILON]:
+                in_flight.remove(ended)
                 if sites[ended[1].site][1] and sites[ended[1].site][0]:
                     talking[str(sites[ended[1].site][0])] -= 1
                 world.finish(ended[1], failed=chance.random() < 0.1)

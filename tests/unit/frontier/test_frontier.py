@@ -50,7 +50,7 @@ class World:
         return Frontier(
             self.store,
             clock=self.clock,
-            paces=self,
+            site_delays=self,
             lease_s=self.lease_s,
             weights=self.weights,
             max_sites=self.max_sites,
@@ -159,7 +159,7 @@ def test_a_url_put_back_keeps_its_turn() -> None:
     state = world.frontier.next()
     assert state is not None
     world.frontier.put_back(state)
-    assert world.frontier.under_way == 0
+    assert world.frontier.in_flight == 0
     assert world.next() == "http://a/1"
 
 
@@ -170,7 +170,7 @@ def test_a_held_site_waits_for_its_robots_and_for_its_delay() -> None:
     world.frontier.put_back(state)
     world.frontier.hold("a:80")
     assert world.next() is None
-    world.frontier.unhold("a:80")
+    world.frontier.unblock("a:80")
     assert world.next() is None
     world.clock.advance(5.0)
     assert world.next() == "http://a/1"

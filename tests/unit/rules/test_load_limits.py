@@ -60,7 +60,7 @@ EXPRESSIONS: list[tuple[list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("values, message", EXPRESSIONS)
+@pytest.mark.parametrize("values,message", EXPRESSIONS)
 def test_the_expressions_of_a_file_have_a_limit_together(
     values: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

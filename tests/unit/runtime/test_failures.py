@@ -108,7 +108,7 @@ def test_what_was_not_asked_for_has_no_outcome(error: Exception) -> None:
     robots.request = Request(URL, meta={ROBOTS: FetchRobots("a.example:80", "http", URL)})  # type: ignore[attr-defined]
     assert list(spider.failed(page)) == []
     spider.robots_failed(robots)
-    assert engine.method_calls == [call.not_asked(7), call.frontier.unhold("a.example:80")]
+    assert engine.method_calls == [call.not_asked(7), call.frontier.unblock("a.example:80")]
 
 
 def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_turn_on_a_new_one() -> None:

@@ -15,9 +15,9 @@ from crawlspace.runtime.download.host_addresses import Answered, look_up
 class Resolver:
     """A name resolver with fixed answers, which it gives at once or when it is told to; `silent` is of whom it gets none."""
 
-    def __init__(self, hosts: dict[str, list[str]], *, at_once: bool = True, silent: str = "") -> None:
+    def __init__(self, hosts: dict[str, list[str]], *, at_once: bool = True, given_up_sites: str = "") -> None:
         self.hosts = hosts
-        self.silent = silent
+        self.given_up_sites = given_up_sites
         self.at_once = at_once
         self.asked: list[tuple[str, int]] = []
         self._open: list[tuple[Any, str, int]] = []
@@ -31,7 +31,7 @@ class Resolver:
             self.answer()
 
     def gave_no_answer(self, host: str) -> bool:
-        return host == self.silent
+        return host == self.given_up_sites
 
     def answer(self) -> None:
         waiting, self._open = self._open, []
@@ -103,7 +103,7 @@ def test_an_answer_may_come_later_and_the_port_matters() -> None:
 
 
 def test_no_answer_is_not_the_same_as_no_address() -> None:
-    resolver = Resolver({"a.example": [], "b.example": []}, silent="b.example")
+    resolver = Resolver({"a.example": [], "b.example": []}, given_up_sites="b.example")
     told = Told()
     for host in ("a.example", "b.example"):
         look_up(resolver, host, 80, told.of(host))

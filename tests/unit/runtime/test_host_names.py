@@ -120,7 +120,7 @@ def test_one_that_fails_over_its_answer_leaves_the_others_theirs() -> None:
         raise ValueError
 
     world.names.ask("a.example", fail)
-    world.names._under_way["a.example"][0].addErrback(failed.append)
+    world.names._in_flight["a.example"][0].addErrback(failed.append)
     world.ask("second")
     world.reactor.answer(0, FOUND)
     assert world.told == {"second": Answer(FOUND)}

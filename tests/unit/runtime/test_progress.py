@@ -14,7 +14,7 @@ def test_the_rate_is_right_where_the_line_is_asked_for_many_times_in_a_row(monke
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    engine = SimpleNamespace(progress=done, backlog=0, frontier=SimpleNamespace(silent=()))
+    engine = SimpleNamespace(progress=done, backlog=0, frontier=SimpleNamespace(given_up_sites=()))
     shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=SimpleNamespace(engine=engine))))  # type: ignore[arg-type]
     lines = set()
     for _ in range(6):

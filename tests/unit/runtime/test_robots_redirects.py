@@ -29,7 +29,7 @@ class World:
         store = MemoryStore()
         found = [NewUrl(url_key(url), url, url.split("/")[2] + ":80", Source.INDEX_FOLLOW, 0, 0, 0, 1) for url in pages]
         store.discover(found, now=int(self.clock.now()))
-        self.frontier = Frontier(store, clock=self.clock, paces=self, lease_s=600)
+        self.frontier = Frontier(store, clock=self.clock, site_delays=self, lease_s=600)
         self.frontier.discovered([(one.site, one.queue) for one in found])
         self.turns = RobotsTurns(self.frontier, self)
         self.began = self.clock.monotonic()
@@ -154,7 +154,7 @@ def test_a_site_is_needed_until_it_has_answered() -> None:
     assert len(world.crawl(1)) == 1
     assert world.turns.waiting() == {"shared.example:80"}
     assert world.turns.is_asking("shared.example:80")
-    world.frontier.unhold("0.example:80")
+    world.frontier.unblock("0.example:80")
     assert world.turns.waiting() == set()
     assert not world.turns.is_asking("shared.example:80")
     assert world.frontier.next_turn_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"

@@ -20,7 +20,7 @@ class Engine:
     uncommitted = 0
     waits_for_index = False
     frontier = SimpleNamespace(wake_in=lambda: None, working=0)
-    paces = SimpleNamespace()
+    site_delays = SimpleNamespace()
     has_steps = False
 
     def __init__(self, sites: int) -> None:
@@ -77,7 +77,7 @@ def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(monkey
         wake_in=lambda: None, working=0, next_turn_in=lambda _: 3.0 if asked else 0.0, asked_beside=asked.append
     )
     monkeypatch.setattr(Engine, "frontier", frontier)
-    monkeypatch.setattr(Engine, "paces", SimpleNamespace(is_suspended=lambda: False))
+    monkeypatch.setattr(Engine, "site_delays", SimpleNamespace(is_suspended=lambda: False))
     monkeypatch.setattr(module, "monotonic", lambda: 100.0)
     world = World(monkeypatch, sites=0)
     alarms: list[float] = []

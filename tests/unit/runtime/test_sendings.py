@@ -91,14 +91,18 @@ class Network:
         reactor: Any = self.time
         self.pool = HTTPConnectionPool(reactor)
         self.take_new_connection = no_second_sending(self.pool)
-        self.life = 0
+        self.incarnation = 0
         self.holds_for_s = inf
         """For a.example:80; other sites are held for ever."""
         self.errors: list[Failure] = []
         self.is_slow = False
         """A connection is made when the test says so."""
         watch_connections(
-            self.pool, self.sending, connecting=self._connecting, holds_for_s=self._holds_for_s, life=lambda: self.life
+            self.pool,
+            self.sending,
+            connecting=self._connecting,
+            holds_for_s=self._holds_for_s,
+            incarnation=lambda: self.incarnation,
         )
 
     def _holds_for_s(self, site: str) -> float:
@@ -229,12 +233,15 @@ def test_scrapys_handler_asks_the_session(
     network.pool = HTTPConnectionPool(reactor)
     monkeypatch.setattr(HTTP11DownloadHandler, "__init__", lambda handler, _: setattr(handler, "_pool", network.pool))
     session = SimpleNamespace(
-        sending=network.sending, connecting=nullcontext, holds_for_s=lambda _: holds_for_s, life=lambda: network.life
+        sending=network.sending,
+        connecting=nullcontext,
+        holds_for_s=lambda _: holds_for_s,
+        incarnation=lambda: network.incarnation,
     )
     crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session))
     TimingHandler(crawler)
     network.ask()
-    network.life += is_taken_for_dead
+    network.incarnation += is_taken_for_dead
     network.write()
     assert network.sent == sent
     assert [failure.type for failure in network.errors] == [NotAsked] * (1 - sent)
@@ -243,13 +250,13 @@ def test_scrapys_handler_asks_the_session(
 def while_it_is_connected(network: Network) -> None:
     network.is_slow = True
     network.ask()
-    network.life += 1
+    network.incarnation += 1
     network.come_about()
 
 
 def before_the_loop_writes(network: Network) -> None:
     network.ask()
-    network.life += 1
+    network.incarnation += 1
 
 
 @pytest.mark.parametrize("lose_all", [while_it_is_connected, before_the_loop_writes])

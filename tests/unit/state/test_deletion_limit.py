@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.state.deletion_limit import Brake
+from crawlspace.state.deletion_limit import DeletionLimit
 
 MOST = [
     # percent, count, indexed documents, the most that may leave at once
@@ -24,8 +24,8 @@ MOST = [
 
 @pytest.mark.parametrize("percent,count,indexed,most", MOST)
 def test_the_most_that_may_leave_at_once(percent: int, count: int, indexed: int, most: int) -> None:
-    brake = Brake(percent, count)
-    assert brake.most(indexed) == most
+    deletion_limit = DeletionLimit(percent, count)
+    assert deletion_limit.most(indexed) == most
     for deletions in (most, most + 1):
         too_many = deletions * 100 > percent * indexed and deletions > count
-        assert brake.allows(deletions, indexed=indexed) is not too_many
+        assert deletion_limit.allows(deletions, indexed=indexed) is not too_many

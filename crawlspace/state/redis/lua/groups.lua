@@ -8,7 +8,7 @@ local kept_documents = {}
 local function remember(id, row)
   if was[id] == nil then
     was[id] = {
-      checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], redirects = row[REDIRECTS], handed = nil,
+      checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], redirects = row[REDIRECTS], inherited = nil,
       site = row[SITE],
     }
   end

@@ -2,7 +2,7 @@
 
 local function told(id)
   local row = get(id)
-  return as_told(id, encoded(row), pack(site_name(row[SITE]), winner_of(id, row) or 0, handed_to(id) or false))
+  return as_told(id, encoded(row), pack(site_name(row[SITE]), winner_of(id, row) or 0, inherited_of(id) or false))
 end
 
 local function all_told(ids)
@@ -58,10 +58,10 @@ function ops.hasten(args)
     local row = rows[id]
     row[NEXT] = args.latest
     touch(id)
-    local place = row[SITE] .. ":" .. lane_of(row)
+    local place = row[SITE] .. ":" .. queue_index_of(row)
     if not seen[place] then
       seen[place] = true
-      places[#places + 1] = {site_name(row[SITE]), lane_of(row)}
+      places[#places + 1] = {site_name(row[SITE]), queue_index_of(row)}
     end
   end
   flush()

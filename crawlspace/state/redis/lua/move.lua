@@ -60,12 +60,12 @@ function ops.get_ids(args)
     if get(id) then ids[#ids + 1] = id end
   end
   if #ids == 0 then return pack(reply) end
-  for n, key in ipairs({"links", "document", "hands", "by", "mark"}) do found[n] = call("HMGET", P .. key, unpack(ids)) end
+  for n, key in ipairs({"links", "document", "link_metadata", "by", "mark"}) do found[n] = call("HMGET", P .. key, unpack(ids)) end
   local left = call("SMISMEMBER", P .. "left", unpack(ids))
   for n, id in ipairs(ids) do
     local row, aside = rows[id], aside_then(id)
     local checksum, winner = row[CHECKSUM], winner_of(id, row)
-    local one = {id, encoded(row), site_name(row[SITE]), winner or 0, handed_to(id) or false}
+    local one = {id, encoded(row), site_name(row[SITE]), winner or 0, inherited_of(id) or false}
     for _, kept in ipairs(found) do one[#one + 1] = kept[n] end
     local brings = checksum and (winner == id or (aside and aside ~= checksum))
     one[11], one[12], one[13] = aside, left[n] == 1, brings and call("HGET", P .. "text", checksum)

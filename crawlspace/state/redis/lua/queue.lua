@@ -61,10 +61,10 @@ end
 function ops.due(args)
   local site, reply = find_site(args.site), {}
   if not site then return reply end
-  for lane = 0, 29 do
-    local at = first_due(site, lane)
+  for queue_index = 0, 29 do
+    local at = first_due(site, queue_index)
     if at then
-      reply[#reply + 1] = lane
+      reply[#reply + 1] = queue_index
       reply[#reply + 1] = at
     end
   end
@@ -75,9 +75,9 @@ end
 function ops.first_due(args)
   local reply = {}
   for _, place in ipairs(args.places) do
-    local site, lane = string.match(place, "(%d+):(%d+)")
+    local site, queue_index = string.match(place, "(%d+):(%d+)")
     reply[#reply + 1] = site_name(tonumber(site))
-    reply[#reply + 1] = first_due(site, lane) or -1
+    reply[#reply + 1] = first_due(site, queue_index) or -1
   end
   return reply
 end
@@ -127,9 +127,9 @@ function ops.hasten_retries(args)
   local ids, limit = {}, 1000
   for _, place in ipairs(call("SMEMBERS", P .. "due")) do
     if #ids >= limit then break end
-    local site, lane = string.match(place, "(%d+):(%d+)")
-    if tonumber(lane) < 5 * REFRESH then
-      for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, lane), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
+    local site, queue_index = string.match(place, "(%d+):(%d+)")
+    if tonumber(queue_index) < 5 * REFRESH then
+      for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
         ids[#ids + 1] = tonumber(member) - MEMBER
       end
     end

@@ -151,7 +151,7 @@ local function replied(lowered, pushes, deletes, due, displaced)
   local hastened = {}
   for _, one in ipairs(due) do
     local row = rows[one[1]]
-    hastened[#hastened + 1] = {site_name(row[SITE]), lane_of(row), one[2]}
+    hastened[#hastened + 1] = {site_name(row[SITE]), queue_index_of(row), one[2]}
   end
   return {effects.discovered, pending, lowered, hastened, pushes, deletes, displaced or 0}
 end
@@ -175,7 +175,7 @@ function ops.discover(args)
   for _, new in ipairs(args.urls) do
     if new[10] then
       local id = id_of(new[2], new[1])
-      call("HSETNX", P .. "handed", id, new[10])
+      call("HSETNX", P .. "inherited", id, new[10])
     end
   end
   return replied(lowered, 0, 0, {})

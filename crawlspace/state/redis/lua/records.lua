@@ -49,11 +49,11 @@ local function decoded(text)
   return row
 end
 
-local function pending_key(site, lane) return P .. "p:" .. site .. ":" .. lane end
-local function due_key(site, lane) return P .. "d:" .. site .. ":" .. lane end
+local function pending_key(site, queue_index) return P .. "p:" .. site .. ":" .. queue_index end
+local function due_key(site, queue_index) return P .. "d:" .. site .. ":" .. queue_index end
 
-local function first_due(site, lane)
-  local first = call("ZRANGE", due_key(site, lane), 0, 0, "WITHSCORES")
+local function first_due(site, queue_index)
+  local first = call("ZRANGE", due_key(site, queue_index), 0, 0, "WITHSCORES")
   return first[2] and tonumber(first[2])
 end
 

@@ -33,7 +33,7 @@ local function queue_of(row)
   return row[RETRIES] > 0 and row[SOURCE] or REFRESH, row[SHIFT]
 end
 
-local function lane_of(row)
+local function queue_index_of(row)
   local source, shift = queue_of(row)
   return source * 5 + shift + 2
 end
@@ -41,15 +41,15 @@ end
 -- Where a URL stands: the sorted set, its member and its score there. One that is leased stands nowhere.
 local function place_of(id, row)
   if row[LEASE] then return nil end
-  if row[STATE] == PENDING then return pending_key(row[SITE], lane_of(row)), tostring(id), id end
-  if row[NEXT] then return due_key(row[SITE], lane_of(row)), string.format("%.0f", MEMBER + id), row[NEXT] end
+  if row[STATE] == PENDING then return pending_key(row[SITE], queue_index_of(row)), tostring(id), id end
+  if row[NEXT] then return due_key(row[SITE], queue_index_of(row)), string.format("%.0f", MEMBER + id), row[NEXT] end
   return nil
 end
 
 local function noted_origin(id, row)
   local key, member, score = place_of(id, row)
   return {
-    key = key, member = member, score = score, site = row[SITE], lane = lane_of(row), pending = row[STATE] == PENDING,
+    key = key, member = member, score = score, site = row[SITE], queue_index = queue_index_of(row), pending = row[STATE] == PENDING,
     state = row[LEASE] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
     lease = row[LEASE],
   }
@@ -192,7 +192,7 @@ local function flush()
         if one.status and UNCOUNTED[one.status] then count(uncounted, host_of(site_name(one.site)), sign) end
         if one.retrying then
           count(counts, "retrying", sign)
-          count(retries, one.site .. ":" .. one.lane, sign)
+          count(retries, one.site .. ":" .. one.queue_index, sign)
         end
       end
     end
@@ -227,7 +227,7 @@ local function flush()
     for first = 1, #pairs_, 500 do call("ZADD", key, unpack(pairs_, first, math.min(first + 499, #pairs_))) end
   end
   for key, one in pairs(opened) do
-    call("SADD", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane)
+    call("SADD", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.queue_index)
     closed[key] = nil
     if call("HEXISTS", P .. "owner", one.site) == 0 then  -- see `workers.lua`
       if one.pending then
@@ -238,7 +238,7 @@ local function flush()
     end
   end
   for key, one in pairs(closed) do
-    if call("EXISTS", key) == 0 then call("SREM", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.lane) end
+    if call("EXISTS", key) == 0 then call("SREM", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.queue_index) end
   end
   opened, closed = {}, {}
   for key in pairs(changed_keys) do

@@ -2,13 +2,13 @@
 
 -- What is handed out of one site, to be told in one piece (see `encoding.py`): ids and records in the same order, and of the few where there
 -- is something, the ids with who stands for their group, and with what has been handed to them.
-local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, handed = {}} end
+local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
 
 -- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
 local function batch_told(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
-  texts[count + 1] = pack(batch.winners, batch.handed)
+  texts[count + 1] = pack(batch.winners, batch.inherited)
   return table.concat(texts, "", 0), ids
 end
 
@@ -25,10 +25,10 @@ end
 
 -- Lease the next URLs of one lane, until the batch has so many. They stand nowhere but in that lane, and no record of theirs changes: nothing
 -- of what `flush` does is needed.
-local function hand_out(batch, site, lane, latest, limit, lease)
-  local key = latest and due_key(site, lane) or pending_key(site, lane)
+local function hand_out(batch, site, queue_index, latest, limit, lease)
+  local key = latest and due_key(site, queue_index) or pending_key(site, queue_index)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
-  local any_handed = call("EXISTS", P .. "handed") == 1
+  local any_inherited = call("EXISTS", P .. "inherited") == 1
   local began = latest and tonumber(call("GET", P .. "run") or nil)
   while #ids < limit do
     local many = math.min(limit - #ids, 500)
@@ -40,7 +40,7 @@ local function hand_out(batch, site, lane, latest, limit, lease)
       members = call("ZRANGE", key, 0, many - 1)
     end
     if #members == 0 then break end
-    local handed = any_handed and call("HMGET", P .. "handed", unpack(members)) or {}
+    local inherited = any_inherited and call("HMGET", P .. "inherited", unpack(members)) or {}
     local leases, count, first = {}, #ids, #ids
     for n, text in ipairs(texts_of(members)) do
       local id = members[n]
@@ -61,7 +61,7 @@ local function hand_out(batch, site, lane, latest, limit, lease)
           if winner then append(batch.winners, id, tostring(winner)) end
           if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
         end
-        if handed[n] then append(batch.handed, id, handed[n]) end
+        if inherited[n] then append(batch.inherited, id, inherited[n]) end
       elseif text then
         put_aside(tonumber(id), text)
       end
@@ -73,39 +73,39 @@ local function hand_out(batch, site, lane, latest, limit, lease)
   batch.size = size
   if #ids > before then call("HINCRBY", P .. "n", "state leased", #ids - before) end
   for name, count in pairs(gone) do call("HINCRBY", P .. "n", name, -count) end
-  if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. lane) end
+  if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. queue_index) end
 end
 
-local ALL_LANES = {}
-for lane = 0, 29 do ALL_LANES[lane + 1] = lane end
+local ALL_QUEUE_INDEXES = {}
+for queue_index = 0, 29 do ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
 
 -- In which of the lanes of a site something is pending, and in which something is or will be due.
-local function lanes_with_any(site, all_lanes)
+local function lanes_with_any(site, all_queue_indexes)
   local places, pending, due = {}, {}, {}
-  for _, lanes in ipairs(all_lanes) do
-    for _, lane in ipairs(lanes) do places[#places + 1] = site .. ":" .. lane end
+  for _, queue_indexes in ipairs(all_queue_indexes) do
+    for _, queue_index in ipairs(queue_indexes) do places[#places + 1] = site .. ":" .. queue_index end
   end
   if #places == 0 then return pending, due end
   local is_pending, is_due = call("SMISMEMBER", P .. "pending", unpack(places)), call("SMISMEMBER", P .. "due", unpack(places))
   local n = 0
-  for _, lanes in ipairs(all_lanes) do
-    for _, lane in ipairs(lanes) do
+  for _, queue_indexes in ipairs(all_queue_indexes) do
+    for _, queue_index in ipairs(queue_indexes) do
       n = n + 1
-      pending[lane], due[lane] = is_pending[n] == 1, is_due[n] == 1
+      pending[queue_index], due[queue_index] = is_pending[n] == 1, is_due[n] == 1
     end
   end
   return pending, due
 end
 
 -- Up to `limit` URLs of each list of lanes.
-local function hand_out_of(site, all_lanes, limit, args, holder)
-  local batch, pending, due = batch(), lanes_with_any(site, all_lanes)
+local function hand_out_of(site, all_queue_indexes, limit, args, holder)
+  local batch, pending, due = batch(), lanes_with_any(site, all_queue_indexes)
   local lease = string.format("%.0f %d", args["until"], holder)
-  for _, lanes in ipairs(all_lanes) do
+  for _, queue_indexes in ipairs(all_queue_indexes) do
     local most = #batch.ids + limit
-    for _, lane in ipairs(lanes) do
-      if pending[lane] and #batch.ids < most then hand_out(batch, site, lane, nil, most, lease) end
-      if due[lane] and #batch.ids < most then hand_out(batch, site, lane, args.now, most, lease) end
+    for _, queue_index in ipairs(queue_indexes) do
+      if pending[queue_index] and #batch.ids < most then hand_out(batch, site, queue_index, nil, most, lease) end
+      if due[queue_index] and #batch.ids < most then hand_out(batch, site, queue_index, args.now, most, lease) end
     end
   end
   return batch
@@ -128,7 +128,7 @@ end
 
 function ops.lease(args)
   local site = find_site(args.site)
-  return swept((batch_told(site and hand_out_of(site, {args.lane and {args.lane} or ALL_LANES}, args.limit, args, 0) or batch())))
+  return swept((batch_told(site and hand_out_of(site, {args.queue_index and {args.queue_index} or ALL_QUEUE_INDEXES}, args.limit, args, 0) or batch())))
 end
 
 -- Of the sites that have work, rounded up.
@@ -160,8 +160,8 @@ function ops.take(args)
   local told = {}  -- by site: what has been leased there
   if not taken then
     local dry, sites = {}, {}
-    local function got(site, limit, is_held, lanes)
-      local batch = hand_out_of(site, lanes, limit, args, number)
+    local function got(site, limit, is_held, queue_indexes)
+      local batch = hand_out_of(site, queue_indexes, limit, args, number)
       if #batch.ids == 0 then return false end
       local urls, ids = batch_told(batch)
       sites[#sites + 1], told[site] = {site, ids, is_held}, urls
@@ -194,16 +194,16 @@ function ops.take(args)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
       elseif call("SISMEMBER", P .. "silent", site) == 0 then
-        if got(site, args.limit, false, args.lanes) then
+        if got(site, args.limit, false, args.queue_indexes) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
           call("SADD", owned_key(args.worker), site)
           wanted = wanted - 1
         else
           local at = nil
-          for _, lanes in ipairs(args.lanes) do
-            for _, lane in ipairs(lanes) do
-              local first = first_due(site, lane)
+          for _, queue_indexes in ipairs(args.queue_indexes) do
+            for _, queue_index in ipairs(queue_indexes) do
+              local first = first_due(site, queue_index)
               if first and (not at or first < at) then at = first end
             end
           end

@@ -12,18 +12,18 @@ local function stays_alive(worker) return is_alive(worker) and call("ZADD", P ..
 -- Put a site that nobody holds where it will be found.
 local function offer(site, not_before)
   local first = nil
-  for lane = 0, 29 do
-    if call("EXISTS", pending_key(site, lane)) == 1 then
+  for queue_index = 0, 29 do
+    if call("EXISTS", pending_key(site, queue_index)) == 1 then
       call("ZADD", P .. "free", not_before, site)
       return
     end
-    local at = first_due(site, lane)
+    local at = first_due(site, queue_index)
     if at and (not first or at < first) then first = at end
   end
   if first then call("ZADD", P .. "later", first * 1000, site) end
 end
 
-local function let_site_go(worker, site, asked_at, not_before)
+local function release_site(worker, site, asked_at, not_before)
   if call("HGET", P .. "owner", site) ~= worker then return end
   call("HDEL", P .. "owner", site)
   call("SREM", owned_key(worker), site)
@@ -37,9 +37,9 @@ local function let_site_go(worker, site, asked_at, not_before)
   offer(site, not_before)
 end
 
-local function bury(worker, now)
+local function expire(worker, now)
   for _, site in ipairs(call("SMEMBERS", owned_key(worker))) do
-    let_site_go(worker, tonumber(site), now, 0)  -- it may have asked until this moment
+    release_site(worker, tonumber(site), now, 0)  -- it may have asked until this moment
   end
   local ids, number = {}, worker_number(worker)
   local leases = call("HGETALL", P .. "lease")
@@ -57,9 +57,9 @@ local function bury(worker, now)
   call("ZREM", P .. "workers", worker)
 end
 
-local function bury_the_dead(now, timeout_ms)
+local function expire_workers(now, timeout_ms)
   local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", now - timeout_ms)
-  for _, worker in ipairs(dead) do bury(worker, now) end
+  for _, worker in ipairs(dead) do expire(worker, now) end
   return dead
 end
 
@@ -78,7 +78,7 @@ end
 -- free again, and what was given up for the last run is tried again. What is of any number is left to `restore_set_aside` and `offer_some`.
 function ops.begin(args)
   local now = now_ms()
-  bury_the_dead(now, args.timeout_ms)
+  expire_workers(now, args.timeout_ms)
   local first = true
   for _, other in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
     if other ~= args.worker then
@@ -128,11 +128,11 @@ function ops.offer_some(args)
   if not stays_alive(args.worker) then return false end
   local found = call("SSCAN", P .. args.kind, args.cursor, "COUNT", args.limit)
   for _, place in ipairs(found[2]) do
-    local site, lane = string.match(place, "^(%d+):(%d+)$")
+    local site, queue_index = string.match(place, "^(%d+):(%d+)$")
     if site and args.kind == "pending" then
       call("ZADD", P .. "free", "LT", 0, site)
     elseif site then
-      local at = first_due(site, lane)
+      local at = first_due(site, queue_index)
       if at then call("ZADD", P .. "later", "LT", at * 1000, site) end
     end
   end
@@ -144,7 +144,7 @@ function ops.ready(args)
 end
 
 -- Say that a worker is alive, and what it has done; false where it was taken for dead meanwhile.
-function ops.beat(args)
+function ops.heartbeat(args)
   local now = now_ms()
   if not is_alive(args.worker) then return false end
   call("ZADD", P .. "workers", now, args.worker)
@@ -152,19 +152,19 @@ function ops.beat(args)
   call("HSET", P .. "deleted", args.worker, args.deleted)
   local deleted = 0
   for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
-  bury_the_dead(now, args.timeout_ms)
+  expire_workers(now, args.timeout_ms)
   local owned = 0
   local workers = call("ZRANGE", P .. "workers", 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
   local sites = owned + call("ZCARD", P .. "free")
   local running, retrying = {}, 0
-  for _, lanes in ipairs(args.lanes) do
-    for _, lane in ipairs(lanes) do running[lane] = true end
+  for _, queue_indexes in ipairs(args.queue_indexes) do
+    for _, queue_index in ipairs(queue_indexes) do running[queue_index] = true end
   end
   local retries = call("HGETALL", P .. "retries")
   for n = 1, #retries, 2 do
-    local site, lane = string.match(retries[n], "(%d+):(%d+)")
-    if running[tonumber(lane)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+    local site, queue_index = string.match(retries[n], "(%d+):(%d+)")
+    if running[tonumber(queue_index)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
   local claimed, claims = {}, call("HGETALL", P .. "claimed")  -- this worker's sites that others wait for
   for n = 1, #claims, 2 do
@@ -184,12 +184,12 @@ end
 
 -- A worker holds sites no more: for each its name, how long ago it was asked (-1: never by this worker) and how long it must rest, in
 -- milliseconds, and the URLs that were not asked for.
-function ops.let_go(args)
+function ops.release_sites(args)
   local now = now_ms()
   for _, one in ipairs(args.sites) do
     local site = find_site(one[1])
     end_leases(held_of(args.worker, one[4]))
-    if site then let_site_go(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
+    if site then release_site(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
   end
 end
 
@@ -231,12 +231,12 @@ function ops.sender(args)
 end
 
 -- A worker whose machine knows that it is no more.
-function ops.bury(args) bury(args.dead, now_ms()) end
+function ops.expire(args) expire(args.dead, now_ms()) end
 
 function ops.leave(args)
   local now = now_ms()
-  bury_the_dead(now, args.timeout_ms)
-  if is_alive(args.worker) then bury(args.worker, now) end
+  expire_workers(now, args.timeout_ms)
+  if is_alive(args.worker) then expire(args.worker, now) end
 end
 
 function ops.workers()

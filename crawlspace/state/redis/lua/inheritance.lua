@@ -3,13 +3,13 @@
 
 local DAY_S = 86400
 
-local function handed_to(id) return call("HGET", P .. "handed", id) or nil end
+local function inherited_of(id) return call("HGET", P .. "inherited", id) or nil end
 
 local function hand(id, text)
-  if text then call("HSET", P .. "handed", id, text) else call("HDEL", P .. "handed", id) end
+  if text then call("HSET", P .. "inherited", id, text) else call("HDEL", P .. "inherited", id) end
 end
 
-local function let_go(id, page)
+local function revoke(id, page)
   call("HDEL", P .. "by", id)
   call("SREM", P .. "to:" .. page, id)
 end
@@ -35,12 +35,12 @@ end
 local function hasten(id, before, rules, now, due)
   local row = get(id)
   if not row or not may_be_hastened(row) then return end
-  local handed, differs = handed_to(id), nil
+  local inherited, differs = inherited_of(id), nil
   if row[STATE] == REDIRECTED then
-    differs = before ~= handed
+    differs = before ~= inherited
   else
     local fields = row[CHECKSUM] and call("HGET", P .. "fields", id)
-    differs = shows_other(fields and unpack_one(fields) or {}, before, handed)
+    differs = shows_other(fields and unpack_one(fields) or {}, before, inherited)
   end
   if not differs then return end
   local last = tonumber(call("HGET", P .. "mark", id) or nil)
@@ -66,14 +66,14 @@ end
 
 -- `pages` by id: what the changes of a page come to; `order` are their ids in the order of the changes.
 local function settle_handing(pages, order, gone, now)
-  local due, any = {}, call("EXISTS", P .. "hands") == 1 or call("EXISTS", P .. "handed") == 1
+  local due, any = {}, call("EXISTS", P .. "link_metadata") == 1 or call("EXISTS", P .. "inherited") == 1
   if not any then
-    for _, page in pairs(pages) do any = any or (page.word and page.word.hands) or page.fetched_with end
+    for _, page in pairs(pages) do any = any or (page.word and page.word.link_metadata) or page.fetched_with end
   end
   if any then
     local before, said = {}, {}
     local function note(id)
-      if before[id] == nil then before[id] = handed_to(id) or false end
+      if before[id] == nil then before[id] = inherited_of(id) or false end
     end
     for id in pairs(pages) do note(id) end
     for _, id in ipairs(order) do
@@ -88,31 +88,31 @@ local function settle_handing(pages, order, gone, now)
           local row = rows[other]
           if row then
             note(other)
-            local hands = leads[row[KEY]] and page.word.hands or nil
-            if hands ~= handed_to(other) then
-              hand(other, hands)
+            local link_metadata = leads[row[KEY]] and page.word.link_metadata or nil
+            if link_metadata ~= inherited_of(other) then
+              hand(other, link_metadata)
               said[other] = page.rules
             end
           end
-          if not row or not (leads[row[KEY]] and page.word.hands) then let_go(other, id) end
+          if not row or not (leads[row[KEY]] and page.word.link_metadata) then revoke(other, id) end
         end
       end
     end
     for _, id in ipairs(order) do
       local page = pages[id]
       if page.word then
-        if page.word.hands then call("HSET", P .. "hands", id, page.word.hands) else call("HDEL", P .. "hands", id) end
+        if page.word.link_metadata then call("HSET", P .. "link_metadata", id, page.word.link_metadata) else call("HDEL", P .. "link_metadata", id) end
       end
-      local hands = (page.word or page.repeats) and call("HGET", P .. "hands", id)
-      if hands then
+      local link_metadata = (page.word or page.repeats) and call("HGET", P .. "link_metadata", id)
+      if link_metadata then
         local links = page.word and page.word.links or call("HGET", P .. "links", id) or ""
         for _, key in ipairs(keys_of(links)) do
           if key ~= page.key then
             for _, other in ipairs(rows_with(key)) do
               if call("HEXISTS", P .. "by", other) == 0 then
                 note(other)
-                if handed_to(other) ~= hands then
-                  hand(other, hands)
+                if inherited_of(other) ~= link_metadata then
+                  hand(other, link_metadata)
                   said[other] = page.rules
                 end
                 call("HSET", P .. "by", other, id)
@@ -134,15 +134,15 @@ local function settle_handing(pages, order, gone, now)
   end
   for id in pairs(gone) do
     local page = call("HGET", P .. "by", id)
-    if page then let_go(id, page) end
-    for _, what in ipairs({"handed", "hands", "mark", "fields"}) do call("HDEL", P .. what, id) end
+    if page then revoke(id, page) end
+    for _, what in ipairs({"inherited", "link_metadata", "mark", "fields"}) do call("HDEL", P .. what, id) end
   end
   return due
 end
 
 -- Looks at some of the URLs to which something has been handed. Returns where to go on; "0": those were all.
-function ops.drop_handed(args)
-  local found, ids = call("HSCAN", P .. "handed", args.cursor, "COUNT", args.limit), {}
+function ops.drop_inherited(args)
+  local found, ids = call("HSCAN", P .. "inherited", args.cursor, "COUNT", args.limit), {}
   for n = 1, #found[2], 2 do ids[#ids + 1] = tonumber(found[2][n]) end
   prefetch(ids)
   for _, id in ipairs(ids) do
@@ -151,7 +151,7 @@ function ops.drop_handed(args)
     local out = speaker and (speaker[STATUS] == OUTSIDE or speaker[STATUS] == OUTSIDE_HERE)
     if row and (not page or out) then
       hand(id, nil)
-      if page then let_go(id, page) end
+      if page then revoke(id, page) end
       if may_be_hastened(row) and row[FETCHED] then
         row[NEXT] = math.min(row[NEXT], row[FETCHED])
         touch(id)

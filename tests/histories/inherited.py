@@ -16,10 +16,12 @@ def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[P
     own = configuration.field_of(url)
     if own:
         return {own}
-    return _handed(url, web, configuration, pages, is_crawled, set())
+    return _inherited(url, web, configuration, pages, is_crawled, set())
 
 
-def _handed(url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]) -> set[str]:
+def _inherited(
+    url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]
+) -> set[str]:
     """A link hands on what the rules say of its page; a redirect that, and what was handed to itself."""
     may, for_sure = set(), False
     for page in pages:
@@ -28,7 +30,7 @@ def _handed(url: str, web: Web, configuration: Configuration, pages: list[Page],
             continue
         values = {configuration.field_of(page.url)}
         if page.location and values == {""}:
-            values = _handed(page.url, web, configuration, pages, is_crawled, {*seen, url})
+            values = _inherited(page.url, web, configuration, pages, is_crawled, {*seen, url})
         crawled = is_crawled(page)
         if crawled is False or values == {""}:
             continue
