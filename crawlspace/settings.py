@@ -185,7 +185,7 @@ CRAWLSPACE_SOURCE_WEIGHTS = {}
 CRAWLSPACE_DEFAULT_ACCEPT = True
 CRAWLSPACE_DEFAULT_INDEX = True
 CRAWLSPACE_DEFAULT_FOLLOW = True
-# Whether the fields that rules add to a page (AddMeta) are handed to the pages it links to, one link far.
+# Whether the fields that rules add to a page (AddMeta) are inherited by the pages it links to, one link far.
 CRAWLSPACE_METADATA_ALONG_LINKS = True
 
 # --- the life of a URL --------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def _too_long_to_inherit(rules: ActionRuleSet) -> Iterator[Finding]:
         for action in rule.actions:
             if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
                 message = (
-                    f"the field {quoted(action.name)} is not handed along links: it has {len(action.value):,} characters, and all that a page "
+                    f"the field {quoted(action.name)} is not inherited along links: it has {len(action.value):,} characters, and all that a page "
                     f"hands has {MOST_HANDED:,} at most"
                 )
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)

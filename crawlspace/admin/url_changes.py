@@ -145,7 +145,7 @@ class UrlChanges:
     def discard(self, reason: Held | None = None) -> Made:
         """Drop the held deletions, all or those held for one reason.
 
-        Those that the rules ask for are held again by the next start, unless the rules are mended: it judges all URLs anew.
+        Those that the rules ask for are held again by the next start, unless the rules are corrected: it judges all URLs anew.
         """
 
         def dropped(state: UrlState) -> Change | None:

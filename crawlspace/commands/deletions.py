@@ -33,7 +33,7 @@ class Command(CollectionCommand):
         return (
             f"List the documents that stay in the index although their URLs call for deletion, with the reason why that is held ({reasons}). "
             "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held anew by the next start, "
-            "also when it was discarded, unless the rules are mended. Works while the collection is crawled. "
+            "also when it was discarded, unless the rules are corrected. Works while the collection is crawled. "
             "Exit status: 0 listed, also when nothing is held, or done; 1 there was nothing to approve or discard, or the store or index has a fault; "
             "2 wrong use."
         )
@@ -107,7 +107,7 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
             print(note, file=sys.stderr)
         if not approve and Held.RULES in found and reason in (None, Held.RULES):
             print(
-                f"what the rules exclude is held again by the next start, unless the rules are mended: scrapy plan {place.name} shows it",
+                f"what the rules exclude is held again by the next start, unless the rules are corrected: scrapy plan {place.name} shows it",
                 file=sys.stderr,
             )
         if approve:

@@ -30,12 +30,12 @@ class Command(CollectionCommand):
         return "[options] <collection> | --all"
 
     def short_desc(self) -> str:
-        return "Find mistakes and doubts in rules and settings"
+        return "Find mistakes in rules and settings, and what is suspicious"
 
     def long_desc(self) -> str:
         return (
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
-            "what is doubtful (warning): a rule that can never apply, a list that forbids nothing in the end, a start URL that the rules refuse, "
+            "what is suspicious (warning): a rule that can never apply, a list that forbids nothing in the end, a start URL that the rules refuse, "
             "and, when everything found has been crawled, a rule that let nothing in. --all also finds hosts that two collections crawl, that the global "
             "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
             "Changes nothing and asks nothing of the network. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."

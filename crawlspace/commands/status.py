@@ -121,7 +121,7 @@ def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:
         who = shortened(f"{printable(share.host)}, process {worker.process}", 39)
         yield f"  {who:<40}{_local(worker.since):<16}{_numbers(share)}"
         if share.unseen_s >= _SILENT_S:
-            yield f"    silent for {share.unseen_s:.0f} s"
+            yield f"    no report for {share.unseen_s:.0f} s"
     if len(shares) > 1:
         together = Share(
             host="",

@@ -135,7 +135,7 @@ def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | No
         path = Path(str(named))
         if not is_there(path):
             raise SettingError(
-                f"CRAWLSPACE_GLOBAL_RULES is {quoted(str(named))}, and there is no such file; write it, or mend the path"
+                f"CRAWLSPACE_GLOBAL_RULES is {quoted(str(named))}, and there is no such file; write it, or correct the path"
             )
         return path
     for path in (folder / GLOBAL_RULES, Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"])) / GLOBAL_RULES):

@@ -168,7 +168,7 @@ class Discovery:
         if left_out and not self._told_of_too_many:
             self._told_of_too_many = True
             logger.warning(
-                "%s has more fields from rules.xml than are handed along (%s characters): where it leads, documents lack %s; "
+                "%s has more fields from rules.xml than are inherited along links (%s characters): where it leads, documents lack %s; "
                 "so it may be with other pages, which is not said again in this run",
                 base,
                 f"{MOST_HANDED:,}",

@@ -1,8 +1,7 @@
-"""What the frontier asks of the store, for a worker among others: from what lies ready here, so that the crawl never waits for the server.
+"""A worker's frontier takes its URLs from what was fetched ahead of need, so that the crawl never waits for the server.
 
-The server hands out sites as a whole, with some of their URLs; more are fetched before they are needed, in one call for all sites.
-A site goes back when nothing is left of it, when it must rest for long, or when others have less than their share: as soon as nothing is
-under way there. Whatever takes time runs behind the crawl, by way of `behind`, one call after the other; what comes of it is taken in on the crawl's own thread.
+The server hands out whole sites with some of their URLs, and more in one call for all sites. A site is released when nothing is left of it,
+when it must pause for long, or when others have less than their share, as soon as no request to it is in flight. Calls run in the background.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class Prefetch:
         self._taking = self._beating = self._returning = self._claiming = False
         self._pause_s = 0.0
         self.incarnation = 0
-        """How often this worker was taken for dead."""
+        """How often this worker has expired."""
         self._sure_until = inf
         self._next_take = self._next_heartbeat = self._next_sweep = self._next_claim = 0.0
         self._frontier: Frontier | None = None
@@ -322,7 +321,7 @@ class Prefetch:
         return site in self._held and site not in self._leaving and self._staying.get(site, now) <= now
 
     def _dismiss(self, site: str, now: float) -> None:
-        """Have a site go to another worker, as soon as nothing is under way there."""
+        """Have a site go to another worker, as soon as no request is in flight there."""
         assert self._frontier is not None
         self._leaving[site] = now
         self._frontier.part(site)
@@ -374,7 +373,7 @@ class Prefetch:
         if self._frontier is None or self._returning:
             return
         self._returning = True
-        logger.warning("this worker was silent for too long: its sites were given to others; it goes on with others")
+        logger.warning("this worker did not report for too long: its sites were given to others; it goes on with others")
         for site in self._held:
             self._frontier.part(site)
         self._held.lose_all()

@@ -1,8 +1,7 @@
 """Which URL is fetched next: every site that may be asked is kept busy, and none is asked too soon.
 
-The store holds the queues; here are only the sites that have something to do, now or at a known time, less than a kilobyte each, and
-for some a handful of leased URLs. The source is picked by weight; in it, the lowest shift goes first, and of the sites that have such a
-URL and may be asked now, the one that has waited longest. Each pick costs the same, however many URLs wait.
+The store holds the queues; in memory are only sites that have something to do, with a few leased URLs. The source is picked by weight, in
+it the lowest shift, then the site that may be asked now and has waited longest. A pick costs the same however many URLs wait.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class CollectionLoader(SpiderLoader):
             super().__init__(settings)
         except SyntaxError as error:
             raise SystemExit(
-                f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled before the spider is mended"
+                f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled until the spider is corrected"
             ) from None
         self._settings = settings
 

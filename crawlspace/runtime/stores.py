@@ -74,7 +74,7 @@ def _join(store: SharedStore, rules: str, place: str) -> None:
         if not told:
             told = True
             sys.stderr.write(
-                f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or is silent\n"
+                f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or does not answer\n"
             )
         Event().wait(PAUSE_S)
 

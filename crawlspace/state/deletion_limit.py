@@ -1,4 +1,4 @@
-"""How many documents may leave the index at once: an outage or a slip in a rule file must not empty it."""
+"""How many documents may leave the index at once: an outage or a mistake in a rule file must not empty it."""
 
 from __future__ import annotations
 

@@ -543,4 +543,4 @@ def test_delays_hold_when_one_that_was_taken_for_dead_comes_back(team: MakeTeam)
         for server in servers:
             assert shortest_gap(server) > DELAY_S - 0.03
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
-        assert shared.output(1).count("this worker was silent for too long") == 1
+        assert shared.output(1).count("this worker did not report for too long") == 1

@@ -253,7 +253,7 @@ def test_deletions_are_approved(demo: Project, run: Run) -> None:
 def test_deletions_are_discarded(demo: Project, run: Run) -> None:
     discarded = run("deletions", "demo", "--discard").succeeded()
     assert discarded.stdout == "3 deletions are discarded: the documents stay in the index\n"
-    assert "held again by the next start, unless the rules are mended" in discarded.stderr
+    assert "held again by the next start, unless the rules are corrected" in discarded.stderr
     assert len(indexed(demo)) == 5
     assert run("deletions", "demo", "--discard", "--reason", "host").returncode == 1
 

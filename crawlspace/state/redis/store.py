@@ -1,7 +1,6 @@
 """A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
 
-Each method that writes is one script, so that it is made whole or not at all, whoever else is writing and whoever is killed meanwhile.
-`redis_scripts` runs them, `redis_rows` says how values travel, `redis_workers` is for those who crawl side by side.
+Each method that writes is one script, done whole or not at all. `scripts` runs them, `encoding` is how values travel, `workers` for who shares.
 """
 
 from __future__ import annotations

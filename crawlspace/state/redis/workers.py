@@ -205,7 +205,7 @@ class Worker:
     def _prepare(self, operation: str, **args: object) -> Any:
         answer = self._run(operation, limit=AT_ONCE, **args)
         if answer is None:
-            raise WorkerExpired("this worker was silent for too long before it was ready; others have begun the run")
+            raise WorkerExpired("this worker did not report for too long before it was ready; others have begun the run")
         return answer
 
     def begin_again(self) -> None:
@@ -228,7 +228,7 @@ class Worker:
             "heartbeat", told=told, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
         )
         if answer is None:
-            raise WorkerExpired("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker did not report for too long; others have its sites now")
         answer[-1] = list(map(site_text, answer[-1]))
         return Cluster(*answer)
 
@@ -259,7 +259,7 @@ class Worker:
             queue_indexes=self._queue_indexes,
         )
         if answer is None:
-            raise WorkerExpired("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker did not report for too long; others have its sites now")
         sites, dry, share = answer
         taken = [self._taken(*told, until=until) for told in sites]
         return Acquired(taken, list(map(site_text, dry)), None if share < 0 else share)
@@ -277,7 +277,7 @@ class Worker:
         """
         answer = self._run("claim", sites=list(sites), now=now)
         if answer is None:
-            raise WorkerExpired("this worker was silent for too long; others have its sites now")
+            raise WorkerExpired("this worker did not report for too long; others have its sites now")
         return [self._taken(*told, until=0) for told in answer]
 
     def record(
