@@ -317,3 +317,27 @@ def test_every_dependency_is_pinned() -> None:
         wanted = {re.split(r"[<>=;\s]", line)[0] for line in declared}
         pinned = {line.partition("==")[0] for line in texts()[name].splitlines()}
         assert wanted <= pinned, "run make lock"
+
+
+LONGEST_PROSE = 120
+
+
+def long_prose(content: str) -> list[int]:
+    """Numbers of the lines of a Markdown file that are longer than prose may be; tables and examples may be."""
+    found, is_example = [], False
+    for number, line in enumerate(content.splitlines(), 1):
+        is_fence = line.lstrip().startswith("```")
+        is_example ^= is_fence
+        is_prose = not (is_fence or is_example or line.startswith(("|", "    ", "<!--")))
+        if is_prose and len(line) > LONGEST_PROSE:
+            found.append(number)
+    return found
+
+
+def test_lines_of_prose() -> None:
+    long = "word " * 25
+    assert long_prose(f"short\n{long}\n| {long}\n    {long}\n```json\n{long}\n```\n- {long}\n") == [2, 8]
+
+
+def test_prose_is_readable_without_wrapping() -> None:
+    assert not [f"{name}:{number}" for name, content in texts().items() if name.endswith(".md") for number in long_prose(content)]
