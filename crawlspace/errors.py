@@ -10,7 +10,7 @@
         StoreLocked                 another process crawls this collection
         StoreFull                   the disk is full (transient: the same call can succeed later)
         StoreDamaged                the file is not a database or fails its check
-        StoreVersionError           written by a newer version of crawlspace, or by an older one and to be brought up to date
+        StoreVersionError           written by another version of crawlspace
           OwnersUnknown             an index that several collections share is to be settled first (index.owners)
       ExportError                   an export of the crawl cannot be written
       IndexUnavailable              a sink does not answer (transient)

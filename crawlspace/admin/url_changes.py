@@ -6,7 +6,6 @@ the store's version. A URL that is being fetched at that moment is left alone, b
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from typing import Protocol, TextIO
 
 from msgspec import structs
 
-from crawlspace.clock import Clock, SystemClock
+from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_change import RULES_HASH
@@ -28,13 +27,11 @@ from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
-from crawlspace.index.owners import OwnersUnknown
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.once_a_run import at_once
-from crawlspace.state.sqlite.file import Upgrade, upgrade
 from crawlspace.state.store import Change, Effects, KnownUrl
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
@@ -287,32 +284,9 @@ def read_prefix(text: str) -> str:
 
 
 class Stopped(CrawlspaceError):
-    """A person has stopped what was under way before it was done, with Ctrl-C."""
+    """A person has stopped a command with Ctrl-C before it was done."""
 
     exit_status = 130
-
-
-def bring_up_to_date(file: Path) -> None:
-    """Bring a state file that an older version has written up to date, and tell so on stderr; do nothing with any other, or none.
-
-    Raises StoreLocked while it is crawled, Stopped for Ctrl-C, and what opening raises; the file is as it was then.
-    """
-    count: LiveCount | None = None
-
-    def hears(upgrade: Upgrade) -> None:
-        nonlocal count
-        if count is None:
-            sys.stderr.write(f"{upgrade}\n")
-            count = LiveCount(sys.stderr, SystemClock())
-        count(upgrade.done)
-
-    try:
-        upgrade(file, hears)
-    except KeyboardInterrupt:
-        raise Stopped(f"stopped: {file} is as it was") from None
-    finally:
-        if count is not None:
-            count.erase()
 
 
 CRAWL_TELLS = "the crawl that runs at this moment tells the index"
@@ -335,12 +309,7 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
             go_on = stack.enter_context(alone())
         except StoreLocked:
             return CRAWL_TELLS
-        try:
-            index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
-        except OwnersUnknown:
-            return (
-                f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl, which brings it up to date"
-            )
+        index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
         drain = Drain(store, index, clock)
         while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
             go_on()

@@ -23,7 +23,6 @@ from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
-from crawlspace.runtime.upgrade import prepare
 from crawlspace.state.store import Counts
 
 if TYPE_CHECKING:
@@ -79,7 +78,6 @@ class Command(ScrapyCrawl):
             for fault in faults(settings):
                 raise fault
             check_exports(settings)
-            prepare(args[0], settings, self.settings)
             self._session = open_session(args[0], settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)

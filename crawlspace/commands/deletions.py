@@ -65,7 +65,7 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
     found: Counter[Held] = Counter()
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
-    with place.store.reading(upgrade=True) as opened:
+    with place.store.reading() as opened:
         whole = {} if opened is None else held_sites(place.unreachable(opened.store))
         for site in whole.values() if reason in (None, Held.HOST) else ():
             found[Held.HOST] += site.documents

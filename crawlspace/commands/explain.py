@@ -53,7 +53,7 @@ class Command(CollectionCommand):
         place = self.place(name)
         collection = load_collection(name, place.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
-        with place.store.reading(upgrade=True) as opened:
+        with place.store.reading() as opened:
             store = None if opened is None else opened.store
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
         if opts.json:

@@ -76,7 +76,7 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
     """Return what changes, whether fields do, the hosts of which the addresses are unknown, and the documents left to others (761)."""
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
-    with place.store.reading(upgrade=True) as opened:
+    with place.store.reading() as opened:
         known = MemoryStore() if opened is None else opened.store
         verdicts = build_verdicts(collection, space, known)
         shown = plan(known, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))

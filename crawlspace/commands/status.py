@@ -52,7 +52,7 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy status demo"))
-        with place.store.reading(upgrade=True) as opened:
+        with place.store.reading() as opened:
             store = None if opened is None else opened.store
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)

@@ -49,7 +49,7 @@ class Command(CollectionCommand):
         place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
-        with place.store.reading(upgrade=True) as opened:
+        with place.store.reading() as opened:
             if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0

@@ -142,7 +142,7 @@ class Resending:
         """Return how the index stands to the store, by their marks."""
         found = self._index.mark()
         why = agreement(self._store, self._index.name, found, now=self._now)
-        if why is Agreement.SAME and found is None:  # neither has a mark: nothing was sent yet, or by an older version
+        if why is Agreement.SAME and found is None:  # neither has a mark: nothing was sent yet
             there = bool(self._index.urls_of(self._owner, after="", limit=1))
             if there and not self._store.scan(0, 1):
                 return Agreement.OTHERS

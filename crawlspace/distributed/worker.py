@@ -20,7 +20,6 @@ from crawlspace.distributed.prefetch import Background, Prefetch
 from crawlspace.errors import StoreError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.redis.sites import count_sites
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import AcquiredSite, Worker
 from crawlspace.state.site_health import NEW_SITE, Health
@@ -88,7 +87,6 @@ class SharedStore(RedisStore):
 
     def keep(self) -> None:
         """Have the server know of the collection from now on."""
-        count_sites(self)
         self.set_meta(BORN, self._born)
 
     def begin(

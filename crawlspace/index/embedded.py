@@ -26,21 +26,8 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
-from crawlspace.index.embedded_schema import APPLICATION_ID, INSERT, MARKS, SCHEMA, SEARCH, SECOND, UPDATE, VERSION
+from crawlspace.index.embedded_schema import APPLICATION_ID, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
 from crawlspace.index.marks import Mark, read_mark
-from crawlspace.index.owners import (
-    IN_DOUBT,
-    INDEX_OF_DOUBT,
-    NOBODY,
-    NOTED_SINCE,
-    SETTLED_SINCE,
-    Has,
-    OwnersUnknown,
-    after_delete,
-    after_push,
-    number_of,
-    settle,
-)
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
@@ -75,11 +62,10 @@ class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
     A document belongs to the `owner` that pushed it last; what another one has taken over, an owner's delete leaves alone. So a URL
-    can go from one collection to another without ever leaving the index. `holders` are the collections that share the file, where it is
-    opened to find out whose its documents are (see `owners`).
+    can go from one collection to another without ever leaving the index.
 
-    Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of a newer crawlspace or an older one that did not
-    note whose the documents are, without `holders`; StoreError for one that cannot be opened; the file is then as it was.
+    Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of another version, and StoreError for one that
+    cannot be opened; the file is then as it was.
     """
 
     def __init__(
@@ -89,7 +75,6 @@ class EmbeddedIndex:
         read_only: bool = False,
         name: str = "embedded",
         owner: str = "",
-        holders: Mapping[str, Has] | None = None,
         busy_timeout_s: float = BUSY_TIMEOUT_S,
         max_document_bytes: int = MAX_DOCUMENT_BYTES,
         clock: Clock | None = None,
@@ -109,17 +94,15 @@ class EmbeddedIndex:
         try:
             with self._sentences():
                 self._db.set_busy_timeout(round(busy_timeout_s * 1000))
-                self._open(create=not read_only, holders=holders)
+                self._open(create=not read_only)
         except BaseException:
             self._db.close()
             raise
 
     # the sink
     def mark(self) -> Mark | None:
-        """The mark of the last batch of this owner; None where there is none, as in an index of an older version."""
+        """The mark of the last batch of this owner; None where there is none."""
         with self._sentences():
-            if self._marks()[1] < VERSION:
-                return None
             return read_mark(self._db.execute("SELECT mark FROM mark WHERE owner = ?", (self._owner,)).get)
 
     def set_mark(self, mark: Mark) -> None:
@@ -246,8 +229,8 @@ class EmbeddedIndex:
             self._db.execute(INSERT, (url, document_id(url), *shown, self._owner))
             number = self._db.last_insert_rowid()
         else:
-            number, owner = there
-            self._db.execute(UPDATE, (*shown, after_push(owner, self._owner), number))
+            number, _ = there
+            self._db.execute(UPDATE, (*shown, self._owner, number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute(
             "INSERT INTO words (rowid, title, headings, url, description, text) VALUES (?, ?, ?, ?, ?, ?)",
@@ -266,12 +249,9 @@ class EmbeddedIndex:
         if there is None:
             return
         number, owner = there
-        remains = after_delete(owner, self._owner)
-        if remains is None:
+        if owner == self._owner:
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
             self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
-        elif remains != owner:
-            self._db.execute("UPDATE documents SET owner = ? WHERE number = ?", (remains, number))
 
     def _place(self, url: str) -> tuple[int, str] | None:
         """Where the document of a URL is, and whose."""
@@ -279,7 +259,7 @@ class EmbeddedIndex:
         return None if row is None else (_integer(row[0]), str(row[1]))
 
     # the file
-    def _open(self, *, create: bool, holders: Mapping[str, Has] | None) -> None:
+    def _open(self, *, create: bool) -> None:
         application, version = self._marks()
         if application == 0 and version == 0 and not self._tables():
             if not create:
@@ -289,15 +269,11 @@ class EmbeddedIndex:
             application, version = self._marks()
         if application != APPLICATION_ID:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
-        if version > VERSION:
+        if version != VERSION:  # the first release that changes the tables brings older files up to date here
             raise StoreVersionError(
-                f"the index {self.path} has version {version}, and this crawlspace reads up to {VERSION}: use the newer crawlspace"
+                f"the index {self.path} was written by another version of crawlspace (version {version}, this one reads {VERSION}): use that"
+                " version, or move the file away, and the next crawl of its collections makes it anew"
             )
-        if version < VERSION and create:
-            self._migrate(holders)
-        if holders is not None and number_of(self._db, IN_DOUBT):
-            with self._transaction():
-                settle(self._db, IN_DOUBT, holders)
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
 
@@ -305,27 +281,7 @@ class EmbeddedIndex:
         with self._transaction():
             if not self._tables():  # another process may have been first
                 self._db.execute(SCHEMA)
-                self._db.execute(INDEX_OF_DOUBT)
-                self._db.execute(MARKS)
                 self._db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-
-    def _migrate(self, holders: Mapping[str, Has] | None) -> None:
-        with self._transaction():
-            version = self._marks()[1]
-            if version < NOTED_SINCE:
-                self._db.execute(SECOND)
-            if version < SETTLED_SINCE:
-                if holders is not None:
-                    settle(self._db, NOBODY, holders)
-                elif number_of(self._db, NOBODY):
-                    raise OwnersUnknown(
-                        f"the index {self.path} was written by an older version of crawlspace: crawl a collection that it belongs to, which"
-                        " brings it up to date"
-                    )
-                self._db.execute(INDEX_OF_DOUBT)
-            if version < VERSION:  # as above
-                self._db.execute(MARKS)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x43725749  # "CrWI"
-VERSION = 4
+VERSION = 1
 
 SCHEMA = """
 CREATE TABLE documents (
@@ -17,15 +17,15 @@ CREATE TABLE documents (
     fields TEXT NOT NULL,
     duplicates TEXT NOT NULL,
     pushed_at INTEGER NOT NULL,
-    owner TEXT NOT NULL DEFAULT ''
+    owner TEXT NOT NULL
 );
+-- The last batch of each collection, see `marks`.
+CREATE TABLE mark (owner TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (
     title, headings, url, description, text, tokenize = "unicode61 remove_diacritics 2"
 );
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);
 """
-SECOND = "ALTER TABLE documents ADD COLUMN owner TEXT NOT NULL DEFAULT ''"
-"""Leads from version 1 to 2."""
 INSERT = """
 INSERT INTO documents (url, id, language, content_type, modified, headings, fields, duplicates, pushed_at, owner)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
@@ -36,5 +36,3 @@ SEARCH = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid
 WHERE words MATCH ? ORDER BY w.rank LIMIT ? OFFSET ?"""
-MARKS = "CREATE TABLE IF NOT EXISTS mark (owner TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID"
-"""Leads from version 3 to 4. The last batch of each collection, see `marks`."""

@@ -6,7 +6,6 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from crawlspace import private_files
-from crawlspace.admin.url_changes import bring_up_to_date
 from crawlspace.config.secrets import is_elsewhere
 from crawlspace.config.store_url import is_server, shown
 from crawlspace.distributed.connection import connected
@@ -63,7 +62,6 @@ def _file(place: Place, *, writes: bool) -> SqliteSide:
     if not writes:
         if not file.exists():
             raise StoreError(f"{place.name} has never been crawled with a file: there is no {file}")
-        bring_up_to_date(file)
         return SqliteSide(file)
     try:
         private_files.make_folder(file.parent)

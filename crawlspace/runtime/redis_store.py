@@ -22,11 +22,10 @@ from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, wo
 from crawlspace.state.who_crawls import Crawler, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from crawlspace.clock import Clock
-    from crawlspace.index.owners import Has
 
 
 class RedisPlace:
@@ -39,7 +38,7 @@ class RedisPlace:
         self._settings = settings
 
     @contextmanager
-    def reading(self, *, upgrade: bool = False) -> Iterator[OnServer | None]:
+    def reading(self) -> Iterator[OnServer | None]:
         with self.changing() as opened:
             yield opened
 
@@ -49,18 +48,6 @@ class RedisPlace:
         timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
         with closing(RedisStore(connected(self._settings), self._collection, sinks=(SINK,))) as store:
             yield OnServer(store, self._collection, timeout_s) if _is_known(store) else None
-
-    def is_older(self) -> bool:
-        """Never: each record there says which version has written it."""
-        return False
-
-    def bring_up_to_date(self) -> None:
-        """Nothing has to be."""
-
-    @contextmanager
-    def having(self) -> Iterator[Has | None]:
-        with self.reading() as opened:
-            yield None if opened is None else opened.has
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +93,6 @@ class OnServer:
                 sender.leave()
 
         return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=alone)
-
-    def has(self, urls: Collection[str]) -> set[str]:
-        """Return those of the URLs whose documents the collection has in its index, or has on the way to it."""
-        return {url for url in urls if (state := self.store.get(url)) is not None and state.indexed}
 
     def _alive(self) -> list[WorkerSeen]:
         return [one for one in workers(self.store) if one.unseen_s < self.timeout_s]

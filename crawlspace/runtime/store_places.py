@@ -6,10 +6,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from crawlspace.admin.url_changes import bring_up_to_date, deliver
+from crawlspace.admin.url_changes import deliver
 from crawlspace.crawl.engine import SINK
-from crawlspace.state import who_has
-from crawlspace.state.sqlite.file import CrawlLock, is_older
+from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler, who_crawls
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crawlspace.clock import Clock
-    from crawlspace.index.owners import Has
     from crawlspace.state.store import Store
 
 
@@ -46,27 +44,11 @@ class StorePlace(Protocol):
     def is_shared(self) -> bool:
         """Whether several may crawl the collection at a time."""
 
-    def reading(self, *, upgrade: bool = False) -> AbstractContextManager[OpenStore | None]:
-        """Open the store to read it, also while it is crawled; None, and nothing is made, if the collection was never crawled.
-
-        What an older version has written cannot be read as it is: it is brought up to date first where `upgrade` says so, for which
-        nobody may crawl. Else it raises StoreVersionError.
-        """
+    def reading(self) -> AbstractContextManager[OpenStore | None]:
+        """Open the store to read it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
 
     def changing(self) -> AbstractContextManager[OpenStore | None]:
-        """Open the store to change it, also while it is crawled; None, and nothing is made, if the collection was never crawled.
-
-        What an older version has written is brought up to date first, and for that nobody may crawl.
-        """
-
-    def is_older(self) -> bool:
-        """Whether an older version has written the store. Touches nothing."""
-
-    def bring_up_to_date(self) -> None:
-        """Bring what an older version has written up to date, and tell so on stderr; do nothing with any other, or none."""
-
-    def having(self) -> AbstractContextManager[Has | None]:
-        """Open the store to ask which documents the collection has in its index; None if it was never crawled."""
+        """Open the store to change it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
 
 
 def store_place(collection: str, file: Path, settings: Mapping[str, object]) -> StorePlace:
@@ -88,12 +70,10 @@ class StateFile:
         self._collection = collection
 
     @contextmanager
-    def reading(self, *, upgrade: bool = False) -> Iterator[OpenFile | None]:
+    def reading(self) -> Iterator[OpenFile | None]:
         if not self.path.exists():
             yield None
             return
-        if upgrade:
-            self.bring_up_to_date()
         with closing(SqliteStore(self.path, read_only=True)) as store:
             yield OpenFile(store, self._collection)
 
@@ -102,23 +82,8 @@ class StateFile:
         if not self.path.exists():
             yield None
             return
-        self.bring_up_to_date()
         with closing(SqliteStore(self.path, sinks=(SINK,))) as store:
             yield OpenFile(store, self._collection)
-
-    def is_older(self) -> bool:
-        return is_older(self.path)
-
-    def bring_up_to_date(self) -> None:
-        bring_up_to_date(self.path)
-
-    @contextmanager
-    def having(self) -> Iterator[Has | None]:
-        if not self.path.exists():
-            yield None
-            return
-        with who_has.having(self.path) as has:
-            yield has
 
 
 @dataclass(frozen=True, slots=True)

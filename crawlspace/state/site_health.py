@@ -70,5 +70,5 @@ NEW_SITE = Health()
 
 
 def health_of(text: str | bytes) -> Health:
-    """Return what `as_text` wrote; an older version wrote the first two numbers only."""
+    """Return what `as_text` wrote, which leaves out a last number of 0."""
     return Health(*map(int, text.split()))

@@ -8,12 +8,9 @@ from contextlib import closing
 import pytest
 
 from crawlspace.model import State
-from crawlspace.state.redis.sites import COUNTED, count_sites
-from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.store import Reclassified, Store
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
-from tests.contract.conftest import NOW, SINKS, Known, new
-from tests.servers import another_client, emptied
+from tests.contract.conftest import NOW, Known, new
 
 A, B = "a.example:80", "b.example:80"
 ROW = UnreachableSite(A, 612, since=NOW - 9, runs=2, counted_at=NOW)
@@ -97,24 +94,3 @@ def test_schemes_of_a_site(known: Known, urls: list[str], site: str, schemes: se
 def test_a_wait_is_kept_with_its_length(store: Store) -> None:
     store.wait_site(A, NOW + 5, wait_s=7)
     assert [(site.wait_until, site.wait_s) for site in store.sites()] == [(NOW + 5, 7)]
-
-
-def test_a_collection_of_an_older_version_in_redis_is_counted_once() -> None:
-    emptied().close()
-    with closing(RedisStore(another_client(), "older", sinks=SINKS)) as store:
-        known = Known(store)
-        known.crawled(("a.example/1", "one"), ("a.example/2", "two"), ("https://b.example:8443/", "three"))
-        sites = [A, "b.example:8443"]
-        store.reclassify(Reclassified(excluded=[known.get("a.example/1").id]), now=NOW)
-        known.crawled(("a.example/4", "four"))
-        for key in ("documents", "schemes", "host_uncounted"):
-            store.scripts.command("DEL", key)
-        store.scripts.command("HSET", "wait", store.scripts.command("HGET", "site", A), NOW + 5)
-        count_sites(store)
-        assert store.documents(sites) == {A: 2, "b.example:8443": 1}
-        assert store.schemes("b.example:8443") == {"https"}
-        assert store.host_count("a.example") == 2
-        assert [(site.wait_until, site.wait_s) for site in store.sites()] == [(NOW + 5, 0)]
-        store.scripts.command("DEL", "documents")
-        count_sites(store)
-        assert (store.get_meta(COUNTED), store.documents(sites)[A]) == ("1", 0), "it is done once"

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-import apsw
 import msgspec
 import pytest
 
@@ -19,18 +18,15 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Mark
 from crawlspace.index.outbox import Drain
-from crawlspace.index.owners import SEVERAL
-from crawlspace.model import Document, IndexOrder, NewUrl, Op, Source, State
+from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH, place_of
-from crawlspace.runtime.loader import collection_settings
-from crawlspace.runtime.upgrade import prepare
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.store import Change, Store
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
-from tests.integration.conftest import Run, settings_of, settings_with
+from tests.integration.conftest import Run, settings_of
 from tests.integration.stored import indexed, opened, shared, states, worker_of
 from tests.servers import another_client, redis_server
 
@@ -278,28 +274,6 @@ def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, pl
         worker = worker_of(demo)
         assert worker.drains(SINK, place)[0]
         assert run("forget", "demo", f"{HOME}/b").succeeded().stderr == CRAWL_TELLS
-
-
-def test_whose_documents_are_is_asked_of_a_server_too(demo: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """One collection is on the server, the other in a file, their index is of an older version."""
-    index = demo.data / "demo" / "index.db"
-    url, demo.store_url = demo.store_url, ""
-    demo.write({name.replace("demo", "shop"): content for name, content in FILES.items()})
-    demo.write({"demo/settings.py": f"CRAWLSPACE_STORE_URL = {url!r}\n"})
-    (demo.data / "shop").mkdir()
-    with opened(demo, "shop") as store:
-        crawled(store, f"{SHOP}/", 200)
-    with closing(EmbeddedIndex(index, owner="shop")) as opened_index:
-        opened_index.send([IndexOrder(1, Op.PUSH, f"{HOME}/nobodys", Document(f"{HOME}/nobodys"))])
-    with closing(apsw.Connection(str(index))) as db:
-        db.execute("DROP INDEX in_doubt; UPDATE documents SET owner = ''; PRAGMA user_version = 2")
-    folders = {"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)}
-    project = settings_with({**folders, "CRAWLSPACE_INDEX_FILE": str(index)})
-    prepare("demo", collection_settings(project, "demo"), project)
-    assert f"{index} does not know whose 4 of its documents are: asking demo, shop\n" in capsys.readouterr().err
-    with closing(apsw.Connection(str(index))) as db:
-        owners = db.execute("SELECT url, owner FROM documents ORDER BY url").fetchall()
-    assert owners == [(f"{SHOP}/", SEVERAL), (f"{HOME}/", "demo"), (f"{HOME}/b", "demo"), (f"{HOME}/nobodys", "")]
 
 
 # --- a server that cannot be used, and what is damaged --------------------------------------------------------------

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import apsw
 
-from crawlspace.errors import StoreError
 from crawlspace.model import Op
 from crawlspace.state.move.move import MOVING, Mark, read_mark
 from crawlspace.state.move.records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
@@ -19,7 +18,7 @@ from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.sqlite import reading
 from crawlspace.state.sqlite.counters import Tally, add, read
 from crawlspace.state.sqlite.discovery import SiteIds
-from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, is_older, told
+from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, told
 from crawlspace.state.sqlite.rows import integers, unpack_document, unpack_whole
 from crawlspace.state.sqlite.sites import unreachable
 from crawlspace.state.store import Counts, RobotsEntry
@@ -48,11 +47,6 @@ class SqliteSide:
         """Open the file to read it, or to copy something to it, for which it is made."""
         self.path = path
         self.name = str(path.resolve())
-        if writes and is_older(path):
-            raise StoreError(
-                f"{self.name} holds a collection already, written by an older version of crawlspace, and nothing of that was changed:"
-                " move the file away, if it is not needed any more"
-            )
         self._writes = writes
         self._sites = SiteIds()
         self._lock = CrawlLock(path)

@@ -1,4 +1,4 @@
-"""The state file as a file: opening, locking, migrating it, and what its errors mean to a person.
+"""The state file as a file: making, opening and locking it, and what its errors mean to a person.
 
 Everything that can be wrong with a file is found before anything is written to it.
 """
@@ -7,88 +7,36 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 
-from crawlspace.clock import Clock, SystemClock
+from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.plural import counted
 from crawlspace.private_files import make_file
-from crawlspace.state.sqlite import rekey
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
-from crawlspace.state.sqlite.schema import APPLICATION_ID, MIGRATIONS
+from crawlspace.state.sqlite.schema import APPLICATION_ID, SCHEMA, VERSION
 
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
 """More than a log mostly reaches: to cut it costs time, and to write where it was as well."""
 _HARDLY_FREE_BYTES = 1024 * 1024
-_STEPS_UNTIL_CTRL_C = 100_000
-"""Of SQLite's machine: some milliseconds."""
-_UPGRADING = "upgrading"
-
-
-@dataclass(frozen=True, slots=True)
-class Upgrade:
-    """A file that an older version has written is being brought up to `version`; `done` of its URLs are through."""
-
-    path: Path
-    version: int
-    urls: int
-    done: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.path} is being brought up to version {self.version}: {counted(self.urls, 'URL')}, this is done once"
-
-
-Hears = Callable[[Upgrade], None]
-"""Told of an upgrade when it begins, and then now and again."""
-
-
-def _nobody(upgrade: Upgrade) -> None:
-    """Told of an upgrade that nobody waits for."""
-
-
-def upgrade(path: Path, hears: Hears) -> None:
-    """Bring a file that an older version has written up to date, which takes some seconds for a million URLs; do nothing with any other.
-
-    Raises StoreLocked while somebody crawls, and what opening raises. Killed or stopped at any point, the file is as it was.
-    """
-    if is_older(path):
-        SqliteFile(path, hears=hears).close()
-
-
-def is_older(path: Path) -> bool:
-    """Whether an older version has written the file. Touches nothing. Raises StoreDamaged or StoreVersionError for one that is not ours."""
-    with told(path):
-        return 0 < _version_found(path) < len(MIGRATIONS)
 
 
 class SqliteFile:
     """An open state file of this version. Raises StoreError and its kinds; what it cannot use it leaves as it was."""
 
-    def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False, hears: Hears = _nobody) -> None:
-        """Open the file; one that an older version has written is brought up to date, unless `read_only`.
-
-        That takes the right to crawl, or a crawl of the older version would go on in a file that it does not understand. `alone` says
-        that the caller holds it, for as long as the file is open.
-        """
+    def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False) -> None:
+        """Open the file, which is made unless `read_only`. `alone`: the caller holds the right to crawl for as long as the file is open."""
         self.path = path
-        self._version: int | None = None
-        """What the file must keep being; None where nobody else can change it."""
         with told(path):
-            found = _version_found(path)
-            if read_only and found == 0:
+            is_new = _is_new(path)
+            if read_only and is_new:
                 raise StoreError(f"{path} holds no state yet: crawl the collection first")
-            if read_only and found < len(MIGRATIONS):
-                raise StoreVersionError(
-                    f"{path} was written by an older version of crawlspace: crawl the collection once to bring it up to date"
-                )
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
             if not read_only:
                 make_file(path)
@@ -97,10 +45,9 @@ class SqliteFile:
             self._changes_durable = 0
             self._checkpoints: Checkpoints | None = None
             try:
-                with _told_of_older(path) if 0 < found < len(MIGRATIONS) else nullcontext():
-                    self._prepare(read_only=read_only, alone=alone)
-                    if not read_only:
-                        self._bring_up_to_date(hears, alone=alone)
+                self._prepare(read_only=read_only, alone=alone)
+                if is_new:
+                    self._make_tables()
             except BaseException:
                 self._close()
                 raise
@@ -136,10 +83,6 @@ class SqliteFile:
         with told(self.path):
             self.db.execute("BEGIN IMMEDIATE")
             try:
-                if self._version is not None and self._version != _user_version(self.db):
-                    raise StoreVersionError(
-                        f"{self.path} has been brought up to date by a newer version of crawlspace meanwhile: use that one"
-                    )
                 yield self.db
                 self.db.execute("COMMIT")
                 if self._checkpoints is not None:
@@ -183,50 +126,12 @@ class SqliteFile:
             self.db.pragma("wal_autocheckpoint", LOG_PAGES)
         self.db.pragma("journal_size_limit", _WAL_BYTES_KEPT)
 
-    def _bring_up_to_date(self, hears: Hears, *, alone: bool) -> None:
-        while (found := _user_version(self.db)) < len(MIGRATIONS):
-            if not found:
-                with self.writing() as db:
-                    if not _user_version(db):  # else another process was faster
-                        self._migrate(0, lambda _: None)
-                continue
-            with nullcontext() if alone else closing(CrawlLock(self.path)):
-                self._upgrade(hears)
-        if not alone:
-            self._version = len(MIGRATIONS)
-
-    def _upgrade(self, hears: Hears) -> None:
-        """Migrate while nobody else can begin to crawl; who asks is told so."""
+    def _make_tables(self) -> None:
         with self.writing() as db:
-            sign(db, SystemClock())
-            db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_UPGRADING, str(os.getpid())))
-            urls = int(db.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name GLOB 'state *'").get)
-        # What a statement would keep in memory to undo it grows with the rows it changes.
-        self.db.pragma("temp_store", "file")
-        self.db.set_progress_handler(lambda: False, _STEPS_UNTIL_CTRL_C)  # Python looks for Ctrl-C when it is called
-        try:
-            begun = Upgrade(self.path, len(MIGRATIONS), urls)
-            hears(begun)
-            with self.writing() as db:
-                self._migrate(_user_version(db), lambda done: hears(replace(begun, done=done)))
-                _end_upgrade(db)
-        except BaseException:
-            self.db.set_progress_handler(None)
-            with suppress(apsw.Error, StoreError), self.writing() as db:
-                _end_upgrade(db)
-            raise
-        finally:
-            self.db.set_progress_handler(None)
-            self.db.pragma("temp_store", "memory")
-
-    def _migrate(self, found: int, done: Callable[[int], None]) -> None:
-        """Take a file from the version found to the last, inside an open transaction: whatever happens, it is the one or the other."""
-        for version in range(found, len(MIGRATIONS)):
-            self.db.execute(MIGRATIONS[version])
-            if version + 1 == rekey.VERSION:
-                rekey.rekey(self.db, done)
-        self.db.pragma("application_id", APPLICATION_ID)
-        self.db.pragma("user_version", len(MIGRATIONS))
+            if not _user_version(db):  # else another process was faster
+                db.execute(SCHEMA)
+                db.pragma("application_id", APPLICATION_ID)
+                db.pragma("user_version", VERSION)
 
 
 class CrawlLock:
@@ -260,11 +165,6 @@ def sign_off(db: apsw.Connection) -> None:
     db.execute("DELETE FROM crawl")
 
 
-def _end_upgrade(db: apsw.Connection) -> None:
-    sign_off(db)
-    db.execute("DELETE FROM meta WHERE name = ?", (_UPGRADING,))
-
-
 @contextmanager
 def told(path: Path) -> Iterator[None]:
     """Turn what SQLite reports of a file into a StoreError that a person can act upon; mistakes in code stay as they are."""
@@ -275,20 +175,6 @@ def told(path: Path) -> Iterator[None]:
         if meant is None:
             raise
         raise meant from error
-
-
-@contextmanager
-def _told_of_older(path: Path) -> Iterator[None]:
-    """Like `told`, and say for what the file is wanted: a person who only looks does not expect it to be written."""
-    try:
-        with told(path):
-            yield
-    except StoreLocked:
-        raise
-    except StoreError as error:
-        raise type(error)(
-            f"an older version of crawlspace has written {path}, and it could not be brought up to date: {error}"
-        ) from error
 
 
 def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
@@ -338,10 +224,10 @@ def _user_version(db: apsw.Connection) -> int:
     return int(db.pragma("user_version"))
 
 
-def _version_found(path: Path) -> int:
-    """Return the version of a file without touching it; 0 when it is new or empty."""
+def _is_new(path: Path) -> bool:
+    """Return whether a file is to be made, or empty. Touches nothing. Raises StoreDamaged and StoreVersionError for one that is not ours."""
     if not path.exists():
-        return 0
+        return True
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         db.set_busy_timeout(_BUSY_MS)
@@ -351,12 +237,12 @@ def _version_found(path: Path) -> int:
         db.close()
     if application != APPLICATION_ID and (application or version or tables):
         raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
-    if version > len(MIGRATIONS):
+    if version not in (0, VERSION):
         raise StoreVersionError(
-            f"{path} was written by a newer version of crawlspace (state version {version}, this one knows {len(MIGRATIONS)}):"
-            " use that version, or move the file away and crawl anew"
+            f"{path} was written by another version of crawlspace (state version {version}, this one reads {VERSION}): use that version, or"
+            " move the file away and crawl anew; the index goes on answering meanwhile"
         )
-    return version
+    return version == 0
 
 
 def _who_crawls(path: Path) -> str:
@@ -364,18 +250,13 @@ def _who_crawls(path: Path) -> str:
     if path.exists():
         db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            owner = db.execute(
-                "SELECT process, since, CAST(process AS TEXT) IS (SELECT value FROM meta WHERE name = ?) FROM crawl",
-                (_UPGRADING,),
-            ).fetchone()
+            owner = db.execute("SELECT process, since FROM crawl").fetchone()
         except apsw.Error:
             owner = None  # the other one is still making the file
         finally:
             db.close()
     if owner is None:
         return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
-    process, since, upgrading = owner
+    process, since = owner
     begun = f"by process {process} since {datetime.fromtimestamp(since, UTC).astimezone():%Y-%m-%d %H:%M}"
-    if upgrading:
-        return f"{path.parent.name} is being brought up to date {begun}: wait for it ({path})"
     return f"{path.parent.name} is being crawled {begun}: wait for it or stop it ({path})"

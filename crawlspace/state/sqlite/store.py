@@ -45,7 +45,7 @@ class SqliteStore:
     ) -> None:
         """Open the file, and make it unless `read_only`. `sinks` names the indexes that orders are given to.
 
-        `alone` says that the caller holds the right to crawl. Else a file of an older version can be opened only while nobody does.
+        `alone` says that the caller holds the right to crawl.
         Raises StoreDamaged, StoreVersionError, StoreFull, StoreLocked or StoreError.
         """
         self.path = path

@@ -225,15 +225,3 @@ def test_what_another_owner_has_taken_over_is_not_deleted(tmp_path: Path) -> Non
     assert list(mine.urls()) == []
     mine.close()
     theirs.close()
-
-
-def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    file = tmp_path / "index.db"
-    EmbeddedIndex(file).close()
-    db = apsw.Connection(str(file))
-    db.execute("DROP INDEX in_doubt; ALTER TABLE documents DROP COLUMN owner; PRAGMA user_version = 1")
-    db.close()
-    with_owner = EmbeddedIndex(file, owner="mine")
-    with_owner.send([push(DOCUMENTS[0])])
-    assert with_owner.get(DOCUMENTS[0].url) is not None
-    with_owner.close()

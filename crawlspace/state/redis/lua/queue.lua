@@ -106,13 +106,6 @@ function ops.set_unreachable(args)
   end
 end
 
--- For a collection that an older version has written.
-function ops.set_site_counts(args)
-  for _, one in ipairs(args.documents) do call("HSET", P .. "documents", site_number(one[1]), one[2]) end
-  for _, one in ipairs(args.schemes) do call("SADD", P .. "schemes", one) end
-  for _, one in ipairs(args.uncounted) do call("HSET", P .. "host_uncounted", one[1], one[2]) end
-end
-
 function ops.documents(args)
   local reply = {}
   for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", P .. "documents", find_site(name) or 0) or 0) end

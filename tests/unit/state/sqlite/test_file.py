@@ -7,26 +7,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from hashlib import blake2b
 from pathlib import Path
 
 import apsw
 import pytest
-from msgspec import structs
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.generation import generation
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.model import Document, State
-from crawlspace.state.site_health import NEW_SITE
-from crawlspace.state.sqlite.rows import pack_document, pack_keys, unpack_keys
-from crawlspace.state.sqlite.schema import APPLICATION_ID, FIRST, MIGRATIONS
+from crawlspace.model import State
+from crawlspace.state.sqlite.schema import APPLICATION_ID, VERSION
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change
 from tests.command_line import ROOT
-from tests.contract.conftest import NOW, Known, full, key, new
+from tests.contract.conftest import NOW, Known, key, new
 
-NEWER = len(MIGRATIONS) + 1
+OTHER = VERSION + 1
 
 
 def statements(*lines: str) -> Callable[[Path], None]:
@@ -54,10 +48,10 @@ UNUSABLE = [
     ("another program's id", statements("PRAGMA application_id = 42"), StoreDamaged, "another program"),
     ("in WAL mode", statements("PRAGMA journal_mode = wal", "CREATE TABLE bookmarks (url)"), StoreDamaged, "another program"),
     (
-        "a newer version's",
-        statements(f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {NEWER}", "CREATE TABLE url (id)"),
+        "another version's",
+        statements(f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {OTHER}", "CREATE TABLE url (id)"),
         StoreVersionError,
-        f"state version {NEWER}",
+        f"state version {OTHER}, this one reads {VERSION}): use that version, or move the file away and crawl anew",
     ),
 ]
 
@@ -192,87 +186,6 @@ def test_a_command_that_writes_is_noticed(tmp_path: Path) -> None:
     assert (after != before, crawl.version()) == (True, after)
     crawl.close()
     command.close()
-
-
-def of_version_1(folder: Path) -> Path:
-    """A file as version 1 left it: three pages, of which the last two are equal, and one whose canonical page is the first."""
-    path = folder / "state.db"
-    db = apsw.Connection(str(path))
-    db.execute(FIRST)
-    db.execute("INSERT INTO site (id, site, host, urls) VALUES (1, 'a.example:80', 'a.example', 5)")
-    keys = {url: key_of_before(url) for url in ("a.example/1", "a.example/2", "a.example/3", "a.example/4", "a.example/5")}
-    pages = [(b"one", None, 1), (b"two", None, 1), (b"two", None, 0), (b"four", keys["a.example/1"], 1), (None, None, 0)]
-    for id, ((url, of), (checksum, canonical, indexed)) in enumerate(zip(keys.items(), pages, strict=True), 1):
-        db.execute(
-            "INSERT INTO url (id, key, url, site, state, status, source, shift, depth, redirects, path_length, discovered_at,"
-            " rules, checksum, canonical, indexed) VALUES (?, ?, ?, 1, ?, ?, 3, 0, 0, 0, 2, 0, 1, ?, ?, ?)",
-            (id, of, full(url), int(checksum is not None), 200 if checksum else None, checksum, canonical, indexed),
-        )
-        if checksum:
-            db.execute("INSERT INTO document VALUES (?, ?)", (id, pack_document(Document("", title=url))))
-    targets = pack_keys([keys["a.example/2"], key_of_before("elsewhere.example/"), keys["a.example/1"]])
-    db.execute("INSERT INTO links VALUES (3, ?)", (targets,))
-    db.execute("INSERT INTO outbox VALUES ('index', 0, 1, 1, ?, ?, 2, NULL)", (keys["a.example/2"], full("a.example/2")))
-    db.execute("INSERT INTO content (checksum, text) VALUES (x'74776f', 'text of two')")
-    db.execute("INSERT INTO tally VALUES ('id', 5), ('state 0', 1), ('state 1', 4), ('status 200', 4), ('indexed', 3)")
-    db.pragma("application_id", APPLICATION_ID)
-    db.pragma("user_version", 1)
-    db.close()
-    return path
-
-
-def key_of_before(url: str) -> int:
-    """As it was up to version 2: without the folder."""
-    return int.from_bytes(blake2b(full(url).encode(), digest_size=8).digest(), "little", signed=True)
-
-
-def test_urls_of_an_older_file_have_the_keys_of_today(tmp_path: Path) -> None:
-    store = SqliteStore(of_version_1(tmp_path))
-    assert [state.key for state in store.urls()] == [key(f"a.example/{number}") for number in range(1, 6)]
-    four = store.get(full("a.example/4"))
-    assert four is not None
-    assert four.canonical == key("a.example/1")
-    db = store._file.db
-    ((targets,),) = db.execute("SELECT targets FROM links WHERE id = 3")
-    assert [*unpack_keys(targets)] == [key("a.example/2"), key_of_before("elsewhere.example/"), key("a.example/1")]
-    assert db.execute("SELECT key FROM outbox").get == key("a.example/2")
-    assert generation(store) == 2, "each page is asked for whole once, for what its links were"
-    assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'rekeyed'").get == 0
-    store.check()
-    store.close()
-
-
-def test_a_file_of_version_1_goes_on(tmp_path: Path) -> None:
-    path = of_version_1(tmp_path)
-    assert_refused(lambda: SqliteStore(path, read_only=True), StoreVersionError, "crawl the collection once", path)
-    store = SqliteStore(path)
-    known = Known(store)
-    one, two, three, four, five = store.urls()
-    assert [(state.checksum, state.indexed, state.duplicate_of, state.rules, state.held) for state in (one, two, three)] == [
-        (b"one", True, None, 1, None),
-        (b"two", True, None, 1, None),
-        (b"two", False, 2, 1, None),
-    ]
-    assert (store.counts().indexed, store.counts().held, store.health("a.example:80"), five.state) == (
-        3,
-        0,
-        NEW_SITE,
-        State.PENDING,
-    )
-    known.record(known.change("a.example/2", forget=True))
-    assert known.orders() == [("delete", "a.example/2"), ("push", "a.example/3")]
-    assert [order.document.text for order in store.orders("index", 9, now=NOW) if order.document] == ["text of two"]
-    known.acknowledge_all()
-    # The text of a page that stands aside was not kept then: it is fetched whole, and is new, so that it comes along.
-    assert (four.rules, four.checksum != b"four") == (0, True)
-    known.record(Change(structs.replace(four, status=304)))
-    assert known.orders() == [("delete", "a.example/4")]
-    known.record(known.change("a.example/1", forget=True))
-    assert known.orders() == [("delete", "a.example/4"), ("delete", "a.example/1")]  # nothing is pushed without its text
-    known.record(known.page("a.example/4", "four"))
-    assert known.orders() == [("delete", "a.example/1"), ("push", "a.example/4")]
-    store.check()
-    store.close()
 
 
 def test_commands_work_while_a_crawl_runs(tmp_path: Path) -> None:
