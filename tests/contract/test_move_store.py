@@ -23,7 +23,7 @@ from redis.retry import Retry
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
 from crawlspace.model import Document, Held, Source, State
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.move import sqlite, sqlite_parts
+from crawlspace.state.move import sqlite_parts
 from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished
 from crawlspace.state.move.records import Record, UrlRecord
 from crawlspace.state.move.redis import RedisSide, address_of
@@ -546,14 +546,6 @@ def test_there_is_a_collection_already(stores: Stores, filled: tuple[str, str]) 
     with looking(stores, there) as store:
         store.discover([new("c.example/")], now=NOW)
     refused(stores, here, there, "holds walk already, and nothing of that was changed")
-
-
-def test_a_file_of_an_older_version_is_left_alone(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    stores.file.touch()
-    monkeypatch.setattr(sqlite, "is_older", lambda path: path == stores.file)
-    with pytest.raises(StoreError, match="holds a collection already, written by an older version"):
-        stores.side("sqlite", writes=True)
-    assert not stores.file.read_bytes()
 
 
 def test_the_two_stores_are_one(stores: Stores, filled: tuple[str, str]) -> None:

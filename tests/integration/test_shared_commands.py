@@ -114,7 +114,7 @@ def test_status_tells_of_all_workers(team: tuple[Worker, Worker, Worker], run: R
     assert head.split() == ["Workers", "since", "sites", "URLs", "fetched", "pages/s"]
     assert (at_work.split()[:-6], at_work.split()[-4:]) == (who, ["1", "4", "1,000", "5.0"])
     assert given_up_sites.split()[-4:] == ["0", "0", "20", "0.2"]
-    assert silence.startswith("    silent for 1")
+    assert silence.startswith("    no report for 1")
     assert together.split() == ["together", "1", "4", "1,020", "5.2"]
     assert urls.startswith("URLs                           7 ")
     assert max(map(len, shown.splitlines())) <= WIDTH
