@@ -14,7 +14,6 @@ import sys
 from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.collection import PREFIX, compile_actions, read_limits, refuse_unknown_names
 from crawlspace.config.files import read_own_rules
 from crawlspace.config.sites import SiteLimitTable, read_sites
-from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError
+from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import boolean, integer, words
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
@@ -190,8 +189,9 @@ def read_rules_alone(spider: Spider, crawler: Crawler) -> RulesAlone:
 def _take_defaults(settings: BaseSettings) -> None:
     """Raises SettingError for a CRAWLSPACE_ name that does not exist."""
     named = [name for name in settings if name.startswith(PREFIX) and name != RULES_DIR]
-    for name in get_close_matches(RULES_DIR, named, 1, cutoff=0.9):
-        raise SettingError(f"unknown setting {name}: did you mean {RULES_DIR}?")
+    for name in named:
+        if meant := did_you_mean(name, [RULES_DIR], cutoff=0.9, is_quoted=False):
+            raise SettingError(f"unknown setting {name}: {meant}")
     refuse_unknown_names(named)
     for name in SETTINGS:
         settings.set(name, getattr(defaults, name), priority="addon")

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Protocol
 
 from crawlspace.printable import excerpt, printable, printable_message
@@ -112,6 +113,19 @@ def first_of_each_file(found: Iterable[InFile]) -> Iterator[str]:
 
 def _more(file: str, number: int) -> str:
     return f"{printable(file)}: and {number - MOST_SHOWN:,} more"
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6, is_quoted: bool = True) -> str:
+    """Return a question after the known name that is most like a word, whatever their case; `otherwise` if none is like it.
+
+    `cutoff` is from 0 (anything is like it) to 1 (nothing but the word itself).
+    """
+    by_lower = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), by_lower, 1, cutoff)
+    if not near:
+        return otherwise
+    name = by_lower[near[0]]
+    return f"did you mean {name!r}?" if is_quoted else f"did you mean {name}?"
 
 
 class StoreError(CrawlspaceError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Protocol
 from zlib import crc32
 
 from ada_url import join_url, normalize_url
@@ -47,6 +48,32 @@ class Url:
     @property
     def key(self) -> int:
         return url_key(self.text)
+
+
+class UrlParts(Protocol):
+    """What the checks of rules and limits read: a `Url`, or an object that costs less to make where there are a million of them."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def query(self) -> str | None: ...
+    @property
+    def host_as_written(self) -> str: ...
+
+
+def as_url(parts: UrlParts) -> Url:
+    """Return a `Url` with these parts; a `Url` itself."""
+    if isinstance(parts, Url):
+        return parts
+    return Url(parts.text, parts.scheme, parts.host, parts.port, parts.path, parts.query, parts.host_as_written)
 
 
 def url_key(text: str) -> int:

@@ -11,7 +11,6 @@ import runpy
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -24,7 +23,7 @@ from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
-from crawlspace.errors import ConfigError, SettingError, UnknownCollection
+from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
 from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
 from crawlspace.frontier.site_queue import Backoff, GivingUp
 from crawlspace.frontier.source_weights import NAME as SOURCE_WEIGHTS
@@ -171,12 +170,8 @@ def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
     known = collection_names(base)
     if name in known:
         return folder
-    near = get_close_matches(name, known, 1)
-    if near:
-        way_out = f"did you mean {near[0]!r}?"
-    else:
-        there = f"there are: {', '.join(known)}" if known else "there are none yet"
-        way_out = f"{there}. `scrapy startcollection {name} URL` makes one"
+    there = f"there are: {', '.join(known)}" if known else "there are none yet"
+    way_out = did_you_mean(name, known, f"{there}. `scrapy startcollection {name} URL` makes one")
     raise UnknownCollection(f"no collection {quoted(name)} in {base}: {way_out}")
 
 
@@ -294,8 +289,7 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
     known = known_names()
     for name in names:
         if name.startswith(PREFIX) and name not in known:
-            near = get_close_matches(name, known, 1, cutoff=0.75)
-            meant = f"did you mean {near[0]}?" if near else "docs/settings.md lists them all"
+            meant = did_you_mean(name, known, "docs/settings.md lists them all", cutoff=0.75, is_quoted=False)
             raise SettingError(f"unknown setting {name}: {meant}")
 
 

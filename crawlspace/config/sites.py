@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from hashlib import blake2b
 
-from crawlspace.errors import RuleFileError, SettingError
+from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
@@ -90,8 +89,7 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
         raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
     unknown = sorted(str(key) for key in values if key not in KEYS)
     if unknown:
-        near = get_close_matches(unknown[0], KEYS, 1)
-        meant = f"did you mean {near[0]!r}?" if near else f"it may hold {', '.join(KEYS)}"
+        meant = did_you_mean(unknown[0], KEYS, f"it may hold {', '.join(KEYS)}")
         raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
     delay = duration(f"{where}['delay']", values.get("delay", default.delay_s), low=0)
     limits = default.limits

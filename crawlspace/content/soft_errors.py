@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
 from crawlspace.errors import SettingError
+from crawlspace.globs import Glob, compile_glob
 from crawlspace.printable import quoted
 
 NAME = "CRAWLSPACE_SOFT_ERRORS"
@@ -39,13 +39,13 @@ class SoftErrors:
         """
         found_title = found_text = None
         for of_url, of_title, of_text, code in self._rows:
-            if not of_url.matches(url):
+            if of_url is not None and not of_url.matches(url):
                 continue
-            if not of_title.everything:
+            if of_title is not None:
                 found_title = _folded(title) if found_title is None else found_title
                 if not of_title.matches(found_title):
                     continue
-            if not of_text.everything:
+            if of_text is not None:
                 found_text = _folded(text) if found_text is None else found_text
                 if not of_text.matches(found_text):
                     continue
@@ -62,32 +62,9 @@ def read_soft_errors(value: object) -> SoftErrors:
     return SoftErrors([_row(f"row {number} of {NAME}", row) for number, row in enumerate(value, 1)])
 
 
-class _Glob(NamedTuple):
-    """One pattern with `*` for any run of characters, for the whole text. Its parts are looked for from left to right, once each."""
-
-    head: str
-    inner: tuple[str, ...]
-    tail: str | None
-    """None where there is no star."""
-    everything: bool
-
-    def matches(self, text: str) -> bool:
-        if self.tail is None:
-            return text == self.head
-        at, end = len(self.head), len(text) - len(self.tail)
-        if end < at or not text.startswith(self.head) or not text.endswith(self.tail):
-            return False
-        for literal in self.inner:
-            at = text.find(literal, at, end)
-            if at < 0:
-                return False
-            at += len(literal)
-        return True
-
-
-def _glob(pattern: str) -> _Glob:
-    head, *rest = (pattern or "*").split("*")
-    return _Glob(head, tuple(filter(None, rest[:-1])), rest[-1] if rest else None, not pattern.strip("*"))
+def _glob(pattern: str) -> Glob | None:
+    """Return a pattern compiled; None where it matches everything."""
+    return compile_glob(pattern) if pattern.strip("*") else None
 
 
 _EXAMPLE = '("http://www.example.com/hr/*", "Sorry, the page*", "*", 404)'

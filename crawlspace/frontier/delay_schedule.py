@@ -11,13 +11,12 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from difflib import get_close_matches
 from itertools import pairwise
 from math import floor
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
-from crawlspace.errors import SettingError
+from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import duration, table
 from crawlspace.printable import quoted
 
@@ -108,8 +107,9 @@ def read_zone(name: str, value: object) -> tzinfo | None:
         raise SettingError(
             f'{name} is {quoted(value)}, and this machine has no time zone data; install the Python package tzdata, or leave the setting ""'
         )
-    near = get_close_matches(zone.lower(), known, 1) or [one for one in known if one.endswith(f"/{zone.lower()}")]
-    meant = f"did you mean {known[near[0]]!r}?" if near else 'it must be a name such as "Europe/Berlin", or "" for local time'
+    in_region = next((known[one] for one in known if one.endswith(f"/{zone.lower()}")), None)
+    otherwise = f"did you mean {in_region!r}?" if in_region else 'it must be a name such as "Europe/Berlin", or "" for local time'
+    meant = did_you_mean(zone, known.values(), otherwise)
     raise SettingError(f"{name} is {quoted(value)}, an unknown time zone: {meant}")
 
 
@@ -171,8 +171,8 @@ def _day(where: str, word: str) -> int:
     for number, day in enumerate(DAYS):
         if name in {day, day[:3]}:
             return number
-    near = get_close_matches(name, [*(day[:3] for day in DAYS), *DAYS], 1)
-    meant = f"did you mean {near[0].title()!r}?" if near else f"it must be one of {', '.join(day[:3].title() for day in DAYS)}"
+    short = [day[:3].title() for day in DAYS]
+    meant = did_you_mean(name, [*short, *(day.title() for day in DAYS)], f"it must be one of {', '.join(short)}")
     raise SettingError(f"{where} has an unknown day {quoted(word.strip())}: {meant}")
 
 

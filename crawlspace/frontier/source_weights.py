@@ -8,9 +8,8 @@ that had nothing ready goes on from where the last pick was made: it catches up 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
-from crawlspace.errors import SettingError
+from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.model import Source
 from crawlspace.parsing import table
 from crawlspace.printable import quoted
@@ -36,8 +35,7 @@ def read_weights(value: object) -> Mapping[Source, int]:
     for label, weight in table(NAME, value, example='{"refresh": 10, "follow": 0}').items():
         source = by_label.get(str(label))
         if source is None:
-            near = get_close_matches(str(label), by_label, 1)
-            meant = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(by_label)}"
+            meant = did_you_mean(str(label), by_label, f"there are {', '.join(by_label)}")
             raise SettingError(f"{NAME} names an unknown source {quoted(label)}: {meant}")
         if isinstance(weight, bool) or not isinstance(weight, int) or not 0 <= weight <= _HEAVIEST:
             raise SettingError(

@@ -1,25 +1,24 @@
 """What the rules and limits mean for URLs that are known already, a million of them in a few seconds.
 
-The meaning is the crawl space's own: what `CrawlSpace.decide` answers to the stored text. But nothing is kept as evidence,
-what depends on host and port alone is remembered, and a text that is plainly in normal form is not parsed again. Whatever is
-unusual, and every check that breaks, is left to the crawl space; a test over random rules and URLs holds the two together.
+The checks are the crawl space's own (`CrawlSpace.checks`), in its order. But nothing is kept as evidence, what depends on the host
+alone is computed once a host, and a text that is plainly in normal form is not parsed again. Whatever is unusual, and every check
+that breaks, is left to `CrawlSpace.decide`; a test over random rules and URLs holds the two to the same answer.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from crawlspace.decision import NOTHING_SAID, Actions, Reason, RuleRef
+from crawlspace.decision import NOTHING_SAID, Actions, Reason, RuleRef, Step
 from crawlspace.model import Status
 from crawlspace.rules.address import is_address
-from crawlspace.rules.crawl_rules import Action
 from crawlspace.rules.domain import GlobalSpace
-from crawlspace.rules.limits import Limits, extension, in_folders, path_depth, repeats_segments
-from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
-from crawlspace.urls import Url, parse
+from crawlspace.rules.limits import Limits
+from crawlspace.rules.space import Check, CrawlSpace, Find, first_refusal, refused_by_domain_only
+from crawlspace.urls import Url, as_url, parse
 
 logger = logging.getLogger(__name__)
 
@@ -56,11 +55,11 @@ class Verdicts:
         self._read_ahead = read_ahead
         self.hosts_without_addresses: set[str] = set()
         """Hosts met of which no address is known, where there are address rules."""
-        self._parts = space.parts
         self._global_space = global_space
         self._origins: dict[tuple[str, str | None], _Origin | None] = {}
-        site_limits = space.parts.site_limits
+        site_limits = space.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
+        self._depth_is_limited = space.limits.max_link_depth is not None
         self.hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
         self._admitted: dict[str, int] = {}
 
@@ -76,18 +75,17 @@ class Verdicts:
     @property
     def actions_hash(self) -> str:
         """That of the action rules; empty without any."""
-        return "" if self._parts.actions is None else self._parts.actions.content_hash
+        return "" if self._space.actions is None else self._space.actions.content_hash
 
     def said(self, url: str, *, host_as_written: str | None) -> Actions:
         """Return what the action rules say of a URL in normal form that is in the crawl space."""
-        actions = self._parts.actions
+        actions = self._space.actions
         if actions is None:
             return NOTHING_SAID
         origin = self._origin_of(url, host_as_written)
         if origin is None:
             return actions.evaluate(parse(url, host_as_written=host_as_written))
-        mark = url.find("?", origin.length)
-        return actions.evaluate(_url(url, url[origin.length :] if mark < 0 else url[origin.length : mark], origin))
+        return actions.evaluate(as_url(origin.url_of(url)))
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Verdict | None:
         """Return why a URL is outside; None where it is in the crawl space.
@@ -100,16 +98,23 @@ class Verdicts:
             verdict = self._judged(url, depth, host_as_written)
         else:
             try:
-                verdict = self._plainly(url, origin, depth)
-            except Exception:  # noqa: BLE001 - the crawl space makes the check again, and tells what is wrong with it
+                known = origin.url_of(url)
+                refusal = first_refusal(origin.finds, known)
+                if refusal is not None:
+                    verdict = self._refused(refusal, known, origin, depth)
+                elif self._depth_is_limited and self._is_too_deep(url, depth):
+                    verdict = _LINK_DEPTH
+                else:
+                    verdict = origin.unreachable
+            except Exception:  # noqa: BLE001 - `CrawlSpace.decide` makes the check again, and logs the error
                 verdict = self._judged(url, depth, host_as_written)
         if verdict is None and self.hosts_are_limited and not is_missing:
             return self._within_its_host(site, origin)
         return verdict
 
     def _judged(self, text: str, depth: int, host_as_written: str | None) -> Verdict | None:
-        """What the crawl space says."""
-        depth = 0 if text in self._parts.start_urls else depth
+        """Return what `CrawlSpace.decide` makes of a text, which it parses."""
+        depth = 0 if text in self._space.start_urls else depth
         url, decision = self._space.decide(text, base_host_as_written=host_as_written, depth=depth)
         refused = None if url is None else self._by_address(url.host, url.port)
         if decision.admitted:
@@ -122,37 +127,24 @@ class Verdicts:
                 logger.exception("A URL is taken for one outside the global space, because the check failed: %s", text)
         return Verdict(Status.EXCLUDED, decision.reason, decision.rule)
 
-    def _plainly(self, text: str, origin: _Origin, depth: int) -> Verdict | None:
-        """The same for a text in normal form; raises what a check raises."""
-        mark = text.find("?", origin.length)
-        path = text[origin.length :] if mark < 0 else text[origin.length : mark]
-        broken = _broken_limit(text, path, origin, has_query=mark >= 0)
-        if broken is not None:
-            return Verdict(Status.EXCLUDED, broken, None)
-        if origin.forbidden is None:
-            return self._beyond_domain(text, path, origin, depth)
-        if origin.elsewhere and self._beyond_domain(text, path, origin, depth) is None:
-            return origin.forbidden._replace(status=Status.EXCLUDED_HERE)
-        return origin.forbidden
+    def _refused(self, refusal: Step, url: _KnownUrl, origin: _Origin, depth: int) -> Verdict:
+        """Return the status of a URL that a check has refused, and the reason."""
+        is_only_by_domain = (
+            refusal.check is Reason.DOMAIN
+            and origin.elsewhere is not None
+            and first_refusal(origin.elsewhere, url) is None
+            and not self._is_too_deep(url.text, depth)
+        )
+        return Verdict(Status.EXCLUDED_HERE if is_only_by_domain else Status.EXCLUDED, Reason(refusal.check), refusal.rule)
 
-    def _beyond_domain(self, text: str, path: str, origin: _Origin, depth: int) -> Verdict | None:
-        """The checks that come after the domain rules."""
-        space, parts = self._space, self._parts
-        limits = space.limits
-        rule = parts.prefix.match(text)
-        if rule is not None and rule.action is not Action.ALLOW:
-            return Verdict(Status.EXCLUDED, Reason.PREFIX, rule.ref)
-        if parts.actions is not None:
-            said = parts.actions.evaluate(_url(text, path, origin))
-            if not said.accept:
-                return Verdict(Status.EXCLUDED, Reason.ACTIONS, said.rule)
-        if not origin.onsite:
-            return _OFFSITE
-        if limits.index_entire_site and not in_folders(_url(text, path, origin), parts.start_folders):
-            return _FOLDER
-        if limits.max_link_depth is not None and depth > limits.max_link_depth and text not in parts.start_urls:
-            return _LINK_DEPTH
-        return origin.unreachable
+    def _is_too_deep(self, text: str, depth: int) -> bool:
+        return self._space.is_too_deep(depth) and text not in self._space.start_urls
+
+    def _checks_elsewhere(self, checks: Sequence[Check], url: Url) -> tuple[Find, ...] | None:
+        """Return the checks that URLs have to pass to be the global space's, where domain rules forbid their host."""
+        others = tuple(check.find for check in checks if check.reason is not Reason.DOMAIN)
+        is_forbidden = len(others) < len(checks)
+        return others if is_forbidden and self._global_space is not None and self._global_space.allows(url) is not None else None
 
     def _by_address(self, host: str, port: int) -> Verdict | None:
         """Why no connection may be made to any address that is known of a host; None where one may, or none is known."""
@@ -171,7 +163,7 @@ class Verdicts:
     def _within_its_host(self, site: str, origin: _Origin | None) -> Verdict | None:
         """Count an admitted URL, or refuse it where its host has as many as it may have."""
         host, _, port = site.rpartition(":")
-        most = (self.limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
+        most = (self._space.limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
         count = self._admitted.get(host, 0)
         if most is not None and count >= most:
             return _URLS_PER_HOST
@@ -180,8 +172,7 @@ class Verdicts:
 
     def limits_of(self, host: str, port: int) -> Limits:
         """Return the limits that apply to a site."""
-        site_limits = self._parts.site_limits
-        return self._space.limits if site_limits is None else site_limits.of(host, port)
+        return self._space.limits_of(host, port)
 
     def _origin_of(self, text: str, host_as_written: str | None) -> _Origin | None:
         """What a URL begins with, up to the path; None where the text may not be in normal form, or something is unusual."""
@@ -202,44 +193,60 @@ class Verdicts:
             url = parse(f"{text}/", host_as_written=host_as_written)
             if url.text != f"{text}/" or not url.host:
                 return None
-            rule = self._parts.domain.match_url(url)
-            refused = rule is not None and rule.action is not Action.ALLOW
+            unreachable = self._by_address(url.host, url.port)
+            checks = list(_checks_left(self._space.checks(url.host, url.port), url))
             return _Origin(
                 length=len(text),
-                scheme=url.scheme,
-                host=url.host,
-                port=url.port,
-                host_as_written=url.host_as_written,
-                limits=self.limits_of(url.host, url.port),
-                onsite=self._space.limits.follow_offsite_links or url.host in self._parts.start_hosts,
-                forbidden=Verdict(Status.EXCLUDED, Reason.DOMAIN, rule.ref) if rule is not None and refused else None,
-                unreachable=self._by_address(url.host, url.port),
-                elsewhere=refused and self._global_space is not None and self._global_space.allows(url) is not None,
+                known=_KnownUrl(url),
+                limits=self._space.limits_of(url.host, url.port),
+                finds=tuple(check.find for check in checks),
+                elsewhere=self._checks_elsewhere(checks, url) if unreachable is None else None,
+                unreachable=unreachable,
             )
         except Exception:  # noqa: BLE001 - malformed, or as above
             return None
 
 
+class _KnownUrl:
+    """A URL whose text, path and query are set anew for each URL of its host: a `Url` takes longer to make than to check."""
+
+    __slots__ = ("host", "host_as_written", "path", "port", "query", "scheme", "text")
+
+    def __init__(self, url: Url) -> None:
+        self.text = url.text
+        self.scheme = url.scheme
+        self.host = url.host
+        self.port = url.port
+        self.path = url.path
+        self.query = url.query
+        self.host_as_written = url.host_as_written
+
+
 class _Origin(NamedTuple):
-    """All that a URL's scheme, host and port decide. `length` is that of their text."""
+    """What all URLs with a scheme, host and port have in common. `length` is that of their text."""
 
     length: int
-    scheme: str
-    host: str
-    port: int
-    host_as_written: str
+    known: _KnownUrl
     limits: Limits
-    onsite: bool
-    forbidden: Verdict | None
-    """By a domain rule."""
+    finds: tuple[Find, ...]
+    """Those checks whose answer depends on more than the host, and those that refuse the whole host."""
+    elsewhere: tuple[Find, ...] | None
+    """The same but that of domain rules, where domain rules forbid the host here and the global space allows it."""
     unreachable: Verdict | None
-    """By the addresses of its host."""
-    elsewhere: bool
-    """Forbidden here, and allowed by a global rule."""
+    """By the addresses of the host."""
+
+    def url_of(self, text: str) -> _KnownUrl:
+        """Return the URL with a text in normal form, valid until this is called again."""
+        url = self.known
+        mark = text.find("?", self.length)
+        url.text = text
+        if mark < 0:
+            url.path, url.query = text[self.length :], None
+        else:
+            url.path, url.query = text[self.length : mark], text[mark + 1 :]
+        return url
 
 
-_OFFSITE = Verdict(Status.EXCLUDED, Reason.OFFSITE, None)
-_FOLDER = Verdict(Status.EXCLUDED, Reason.FOLDER, None)
 _LINK_DEPTH = Verdict(Status.EXCLUDED, Reason.LINK_DEPTH, None)
 _URLS_PER_HOST = Verdict(Status.EXCLUDED, Reason.URLS_PER_HOST, None)
 
@@ -247,25 +254,14 @@ _URLS_PER_HOST = Verdict(Status.EXCLUDED, Reason.URLS_PER_HOST, None)
 _PLAIN_REST = re.compile(r"(?:[A-Za-z0-9\-._~!$&()*+,;=:@/?]++|%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]))*+")
 
 
-def _url(text: str, path: str, origin: _Origin) -> Url:
-    query = text[origin.length + len(path) + 1 :] or None
-    return Url(text, origin.scheme, origin.host, origin.port, path, query, origin.host_as_written)
+def _checks_left(checks: Iterable[Check], url: Url) -> Iterator[Check]:
+    """Yield the checks that may refuse URLs of the host of this one; those that depend on the host alone are made here, once."""
+    for check in checks:
+        if not check.is_of_host:
+            yield check
+        elif (refusal := first_refusal((check.find,), url)) is not None:
+            yield Check(check.reason, _always(refusal), is_of_host=True)
 
 
-def _broken_limit(text: str, path: str, origin: _Origin, *, has_query: bool) -> Reason | None:
-    """The first limit of the URL alone that it breaks, in the crawl space's order."""
-    limits = origin.limits
-    deepest, repeats = limits.max_path_depth, limits.max_repeated_segments
-    if origin.scheme not in limits.schemes:
-        return Reason.SCHEME
-    if len(text) > limits.max_url_length:
-        return Reason.URL_LENGTH
-    if has_query and not limits.follow_query_strings:
-        return Reason.QUERY_STRING
-    if extension(path) in limits.exclude_extensions:
-        return Reason.EXTENSION
-    if deepest is not None and path_depth(path) > deepest:
-        return Reason.PATH_DEPTH
-    if repeats is not None and repeats_segments(path, repeats):
-        return Reason.REPEATED_SEGMENTS
-    return None
+def _always(step: Step) -> Find:
+    return lambda _: step

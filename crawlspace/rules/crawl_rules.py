@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
 from crawlspace.decision import RuleRef
-from crawlspace.errors import Mistake, RuleFileError
+from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
 
@@ -343,5 +342,6 @@ def _is_url(word: str) -> bool:
 
 def _meant(word: str, known: dict[str, Action] | dict[str, Kind]) -> str:
     lower = word.lower()
-    near = [_OTHER_WORDS[lower]] if _OTHER_WORDS.get(lower) in known else get_close_matches(lower, known, 1, 0.7)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    other = _OTHER_WORDS.get(lower, lower)
+    meant = did_you_mean(other if other in known else lower, known, cutoff=0.7)
+    return f"; {meant}" if meant else ""

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from crawlspace.content_type import essence
-from crawlspace.urls import DEFAULT_PORTS, Url
+from crawlspace.settings import CRAWLSPACE_MIME_TYPES
+from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts
 
 DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
     # images
@@ -31,24 +32,6 @@ DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
 )
 """No case, without the dot."""
 
-DEFAULT_MIME_TYPES = (
-    "text/html",
-    "application/xhtml+xml",
-    "text/plain",
-    "text/xml",
-    "application/xml",
-    "application/rss+xml",
-    "application/atom+xml",
-    "application/pdf",
-    "application/rtf",
-    "text/rtf",
-    "application/msword",
-    "application/vnd.ms-excel",
-    "application/vnd.ms-powerpoint",
-    "application/vnd.openxmlformats-officedocument.*",
-    "application/vnd.oasis.opendocument.*",
-    "application/epub+zip",
-)
 DEFAULT_SCHEMES = frozenset(DEFAULT_PORTS)
 DEFAULT_MAX_URL_LENGTH = 2083
 DEFAULT_MAX_REPEATED_SEGMENTS = 3
@@ -63,7 +46,7 @@ class Limits:
     follow_query_strings: bool = True
     exclude_extensions: frozenset[str] = DEFAULT_EXCLUDED_EXTENSIONS
     """Lower case, without the dot."""
-    mime_types: tuple[str, ...] = DEFAULT_MIME_TYPES
+    mime_types: tuple[str, ...] = tuple(CRAWLSPACE_MIME_TYPES)
     max_path_depth: int | None = None
     max_link_depth: int | None = None
     """Links from a start URL, which itself is at 0."""
@@ -78,7 +61,9 @@ def extension(path: str) -> str:
 
     It is taken from the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`.
     """
-    name = path[path.rfind("/") + 1 :].partition(";")[0]
+    name = path[path.rfind("/") + 1 :]
+    if ";" in name:
+        name = name[: name.index(";")]
     dot = name.rfind(".")
     return name[dot + 1 :].lower() if dot >= 0 else ""
 
@@ -102,7 +87,7 @@ def repeats_segments(path: str, most: int) -> bool:
     return max(Counter(segments).values()) > most
 
 
-def site_of(url: Url) -> str:
+def site_of(url: UrlParts) -> str:
     """Return the host, with the port where it isn't the scheme's own: http and https of a host are one site here."""
     return url.host if DEFAULT_PORTS.get(url.scheme) == url.port else f"{url.host}:{url.port}"
 
@@ -112,7 +97,7 @@ def folders(urls: Iterable[Url]) -> frozenset[str]:
     return frozenset(site_of(url) + url.path[: url.path.rfind("/") + 1] for url in urls)
 
 
-def in_folders(url: Url, allowed: frozenset[str]) -> bool:
+def in_folders(url: UrlParts, allowed: frozenset[str]) -> bool:
     """Return whether a URL lies in one of the folders or below it; the cost goes with the depth of its path only."""
     site, path = site_of(url), url.path
     end = path.find("/") + 1

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 import ahocorasick
 
+from crawlspace.globs import Glob, compile_glob
+
 NO_MATCH = 1 << 62
 """Larger than the index of any pattern."""
 
@@ -69,8 +71,7 @@ class PatternIndex:
         self._everything = heads.pop("", NO_MATCH)
         general: list[_Glob] = []
         for pattern, index in stars_inside.items():
-            head, *inner, tail = pattern.split("*")
-            general.append(_Glob(index, head, tail, tuple(inner), len(head) + len(tail)))
+            general.append(_Glob(index, compile_glob(pattern)))
         by_head, by_tail, by_literal = _file(general)
         self._heads = _Anchored(heads, by_head) if heads or by_head else None
         self._tails = _Anchored(tails, by_tail) if tails or by_tail else None
@@ -92,8 +93,9 @@ class PatternIndex:
 
     def first(self, text: str) -> int:
         """Return the smallest index of a pattern that matches the whole text, or NO_MATCH."""
-        best = self._exact.get(text, NO_MATCH)
-        best = min(best, self._everything)
+        best = self._exact.get(text, NO_MATCH) if self._exact else NO_MATCH
+        if self._everything < best:  # noqa: PLR1730 - `min` takes as long as the rest of the look-up
+            best = self._everything
         if self._heads is not None:
             best = self._heads.first(text, text, best)
         if self._tails is not None:
@@ -178,23 +180,10 @@ def _lengths_before(lengths: Sequence[int], wanted: int) -> list[int]:
 
 
 class _Glob(NamedTuple):
-    number: int
-    head: str
-    tail: str
-    inner: tuple[str, ...]
-    least: int
+    """A pattern with stars inside, and its number."""
 
-    def matches(self, text: str) -> bool:
-        if len(text) < self.least or not text.startswith(self.head) or not text.endswith(self.tail):
-            return False
-        at = len(self.head)
-        end = len(text) - len(self.tail)
-        for literal in self.inner:
-            at = text.find(literal, at, end)
-            if at < 0:
-                return False
-            at += len(literal)
-        return True
+    number: int
+    pattern: Glob
 
 
 class _Bucket(NamedTuple):
@@ -253,23 +242,24 @@ def _first_glob(globs: Sequence[_Glob], text: str, best: int) -> int:
     for glob in globs:
         if glob.number >= best:
             return best
-        if glob.matches(text):
+        if glob.pattern.matches(text):
             return glob.number
     return best
 
 
 def _file(globs: Sequence[_Glob]) -> tuple[dict[str, list[_Glob]], dict[str, list[_Glob]], list[_Glob]]:
     """Divide globs into those found by their head, by their (reversed) tail, and by some literal."""
-    heads = Counter(glob.head for glob in globs)
-    tails = Counter(glob.tail for glob in globs)
+    heads = Counter(glob.pattern.head for glob in globs)
+    tails = Counter(glob.pattern.tail for glob in globs)
     by_head: dict[str, list[_Glob]] = {}
     by_tail: dict[str, list[_Glob]] = {}
     by_literal: list[_Glob] = []
     for glob in globs:
-        if glob.head and heads[glob.head] <= _BUCKET:
-            by_head.setdefault(glob.head, []).append(glob)
-        elif glob.tail and tails[glob.tail] <= _BUCKET:
-            by_tail.setdefault(glob.tail[::-1], []).append(glob)
+        head, _, tail = glob.pattern
+        if head and heads[head] <= _BUCKET:
+            by_head.setdefault(head, []).append(glob)
+        elif tail and tails[tail] <= _BUCKET:
+            by_tail.setdefault(tail[::-1], []).append(glob)
         else:
             by_literal.append(glob)
     return by_head, by_tail, by_literal
@@ -291,4 +281,5 @@ def _automaton(globs: Sequence[_Glob]) -> ahocorasick.Automaton | None:
 
 
 def _literals(glob: _Glob) -> set[str]:
-    return {literal for literal in (glob.head, *glob.inner, glob.tail) if literal}
+    head, inner, tail = glob.pattern
+    return {literal for literal in (head, *inner, tail) if literal}

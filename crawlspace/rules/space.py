@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
 
 from crawlspace.content_type import is_generic
-from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, RuleRef, Step, Verdict
+from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.content_hash import content_hash
-from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule, Rule
+from crawlspace.rules.crawl_rules import Action, CrawlRules, Rule
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import (
     Limits,
@@ -30,7 +30,7 @@ from crawlspace.rules.limits import (
 from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.private_networks import Reach, reach
-from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
+from crawlspace.urls import MalformedUrl, Url, UrlParts, UrlWithCredentials, as_url, join, parse
 
 logger = logging.getLogger(__name__)
 
@@ -60,17 +60,16 @@ class SiteLimits(Protocol):
         """Every value `of` can return."""
 
 
-class Parts(NamedTuple):
-    """What a crawl space is made of beside `limits`, for whoever has to decide over a million URLs."""
+Find: TypeAlias = Callable[[UrlParts], Step | Actions | None]
 
-    domain: DomainMatcher
-    prefix: PrefixMatcher
-    actions: ActionRules | None
-    site_limits: SiteLimits | None
-    start_hosts: frozenset[str]
-    start_folders: frozenset[str]
-    start_urls: frozenset[str]
-    """Their texts in normal form; empty where no limit depends on the distance from them."""
+
+class Check(NamedTuple):
+    """One check of a URL. `find` returns what it finds, or None where there is nothing to report; it raises where it is broken."""
+
+    reason: Reason
+    find: Find
+    is_of_host: bool = False
+    """Whether the answer is the same for all URLs of a scheme, host (as written) and port."""
 
 
 class CrawlSpace:
@@ -87,19 +86,22 @@ class CrawlSpace:
         site_limits: SiteLimits | None = None,
     ) -> None:
         self.limits = limits
-        self._site_limits = site_limits
+        self.site_limits = site_limits
         self._domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
         self._prefix = PrefixMatcher(rules.prefix)
         self._address = AddressMatcher(rules.address)
-        self._actions = actions
+        self.actions = actions
         self._start_hosts = frozenset(url.host for url in start_urls)
         self._named_hosts = NamedHosts(rules)
         start_folders = folders(start_urls)
         nearest = frozenset(url.text for url in start_urls) if limits.max_link_depth is not None else frozenset()
-        self._limits = _limits_of_url(limits)
-        self._limits_there = {own: _limits_of_url(own) for own in (site_limits.all() if site_limits is not None else ())}
-        self._scope = _limits_of_scope(limits, self._start_hosts, start_folders)
-        self.parts = Parts(self._domain, self._prefix, actions, site_limits, self._start_hosts, start_folders, nearest)
+        background = (*self._rule_checks(rules), *_limits_of_scope(limits, self._start_hosts, start_folders))
+        self._checks = (*_limits_of_url(limits), *background)
+        self._checks_there = {
+            own: (*_limits_of_url(own), *background) for own in (site_limits.all() if site_limits is not None else ())
+        }
+        self.start_urls = nearest
+        """Their texts in normal form; empty where no limit depends on the distance from them."""
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
         self.content_hash = content_hash(
@@ -146,14 +148,35 @@ class CrawlSpace:
 
     def decide_static(self, url: Url) -> Decision:
         """Return the decision as far as it depends on the URL alone, so that it can be remembered for the URL."""
-        trial = _Trial(url)
-        trial.limits(self._limits if self._site_limits is None else self._limits_there[self._site_limits.of(url.host, url.port)])
-        trial.ask(Reason.DOMAIN, self._domain.match_url)
-        trial.ask(Reason.PREFIX, self._match_prefix)
-        if self._actions is not None:
-            trial.act(self._actions)
-        trial.limits(self._scope)
-        return trial.decision()
+        reason, rule, said = Reason.ADMITTED, None, NOTHING_SAID
+        steps = [_READ]
+        for check in self.checks(url.host, url.port):
+            refusal = check.reason
+            try:
+                found = check.find(url)
+            except Exception:
+                logger.exception("A URL is kept out, because the check %r failed: %.200s", check.reason.value, url.text)
+                refusal, found = Reason.CHECK_FAILED, _REFUSED[check.reason]
+            if found is None:
+                steps.append(_PASSED[check.reason])
+                continue
+            if isinstance(found, Actions):
+                said, found = found, _step_of_actions(found)
+            steps.append(found)
+            if reason is Reason.ADMITTED:
+                if found.verdict is Verdict.REFUSE:
+                    reason, rule = refusal, found.rule
+                elif found.rule is not None:
+                    rule = found.rule
+        return Decision(reason, rule, tuple(steps), said.index, said.follow, said.shift, said)
+
+    def checks(self, host: str, port: int) -> tuple[Check, ...]:
+        """Return the checks of a site's URLs in their order, but for those of the distance from a start URL and of the host's number."""
+        return self._checks if self.site_limits is None else self._checks_there[self.site_limits.of(host, port)]
+
+    def limits_of(self, host: str, port: int) -> Limits:
+        """Return the limits that apply to a site."""
+        return self.limits if self.site_limits is None else self.site_limits.of(host, port)
 
     def may_reach(self, url: Url) -> bool:
         """Return whether some URL with the scheme, host and port of this one may be in the crawl space, whatever its path and query.
@@ -162,8 +185,7 @@ class CrawlSpace:
         rules that forbid all of a host, and by the limits of scheme and scope; action rules are not asked.
         """
         limits = self.limits
-        own = limits if self._site_limits is None else self._site_limits.of(url.host, url.port)
-        if url.scheme not in own.schemes:
+        if url.scheme not in self.limits_of(url.host, url.port).schemes:
             return False
         if url.host not in self._start_hosts and (limits.index_entire_site or not limits.follow_offsite_links):
             return False
@@ -183,14 +205,14 @@ class CrawlSpace:
         if not self._by_depth or (depth is None and host_count is None):
             return decision
         reason, rule, trace = decision.reason, decision.rule, decision.trace
-        for refusal, number, bound in (
-            (Reason.LINK_DEPTH, depth, self.limits.max_link_depth),
-            (Reason.URLS_PER_HOST, None if host_count is None else host_count + 1, self.limits.max_urls_per_host),
+        most = self.limits.max_urls_per_host
+        for refusal, refused in (
+            (Reason.LINK_DEPTH, None if depth is None else self.is_too_deep(depth)),
+            (Reason.URLS_PER_HOST, None if host_count is None else most is not None and host_count >= most),
         ):
-            if number is None:
+            if refused is None:
                 continue
-            refused = bound is not None and number > bound
-            trace = (*trace, Step(refusal, Verdict.REFUSE if refused else Verdict.PASS))
+            trace = (*trace, (_REFUSED if refused else _PASSED)[refusal])
             if refused and reason is Reason.ADMITTED:
                 reason, rule = refusal, None
         return Decision(reason, rule, trace, decision.index, decision.follow, decision.shift, decision.said)
@@ -229,80 +251,36 @@ class CrawlSpace:
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
         return _TYPE_TAKEN if allowed else _TYPE_REFUSED
 
-    def _match_prefix(self, url: Url) -> PrefixRule | None:
-        return self._prefix.match(url.text)
+    def is_too_deep(self, depth: int) -> bool:
+        """Return whether a URL is more links away from a start URL than is allowed."""
+        return self.limits.max_link_depth is not None and depth > self.limits.max_link_depth
+
+    def _rule_checks(self, rules: CrawlRules) -> Iterator[Check]:
+        domain, prefix, actions = self._domain, self._prefix, self.actions
+
+        def by_domain(url: UrlParts) -> Step | None:
+            rule = domain.match_url(url)
+            return None if rule is None else _step(Reason.DOMAIN, rule)
+
+        def by_prefix(url: UrlParts) -> Step | None:
+            rule = prefix.match(url.text)
+            return None if rule is None else _step(Reason.PREFIX, rule)
+
+        yield Check(Reason.DOMAIN, by_domain, is_of_host=True)
+        yield Check(Reason.PREFIX, by_prefix, is_of_host=not rules.prefix)
+        if actions is not None:
+            yield Check(Reason.ACTIONS, lambda url: actions.evaluate(as_url(url)))
 
 
-class _Limit(NamedTuple):
-    reason: Reason
-    holds: Callable[[Url], bool]
-    passed: Step
-    refused: Step
-
-
-class _Trial:
-    """One URL on its way through the checks. A check that breaks refuses."""
-
-    __slots__ = ("_reason", "_rule", "_said", "_steps", "_url")
-
-    def __init__(self, url: Url) -> None:
-        self._url = url
-        self._reason = Reason.ADMITTED
-        self._rule: RuleRef | None = None
-        self._said = NOTHING_SAID
-        self._steps = [_READ]
-
-    def limits(self, limits: Sequence[_Limit]) -> None:
-        for reason, holds, passed, refused in limits:
-            try:
-                if holds(self._url):
-                    self._steps.append(passed)
-                else:
-                    self._refuse(reason, refused)
-            except Exception as error:  # noqa: BLE001
-                self._failed(reason, error)
-
-    def ask(self, reason: Reason, first_rule: Callable[[Url], DomainRule | PrefixRule | None]) -> None:
-        try:
-            rule = first_rule(self._url)
-        except Exception as error:  # noqa: BLE001
-            self._failed(reason, error)
-            return
-        step = _step(reason, rule)
-        if step.verdict is Verdict.REFUSE:
-            self._refuse(reason, step)
-        else:
-            self._pass(step)
-
-    def act(self, actions: ActionRules) -> None:
-        try:
-            said = actions.evaluate(self._url)
-        except Exception as error:  # noqa: BLE001
-            self._failed(Reason.ACTIONS, error)
-            return
-        self._said = said
-        if said.accept:
-            self._pass(Step(Reason.ACTIONS, Verdict.PASS if said.rule is None else Verdict.ALLOW, said.rule))
-        else:
-            self._refuse(Reason.ACTIONS, Step(Reason.ACTIONS, Verdict.REFUSE, said.rule))
-
-    def decision(self) -> Decision:
-        said = self._said
-        return Decision(self._reason, self._rule, tuple(self._steps), said.index, said.follow, said.shift, said)
-
-    def _pass(self, step: Step) -> None:
-        self._steps.append(step)
-        if step.rule is not None and self._reason is Reason.ADMITTED:
-            self._rule = step.rule
-
-    def _refuse(self, reason: Reason, step: Step) -> None:
-        self._steps.append(step)
-        if self._reason is Reason.ADMITTED:
-            self._reason, self._rule = reason, step.rule
-
-    def _failed(self, check: Reason, error: Exception) -> None:
-        logger.error("A URL is kept out, because the check %r failed: %.200s", check.value, self._url.text, exc_info=error)
-        self._refuse(Reason.CHECK_FAILED, Step(check, Verdict.REFUSE))
+def first_refusal(finds: Iterable[Find], url: UrlParts) -> Step | None:
+    """Return what the first of the checks that refuses a URL has found; None if all let it pass. Raises what a check raises."""
+    for find in finds:
+        found = find(url)
+        if found is not None:
+            step = _step_of_actions(found) if isinstance(found, Actions) else found
+            if step.verdict is Verdict.REFUSE:
+                return step
+    return None
 
 
 _READ = Step(WELL_FORMED, Verdict.PASS)
@@ -310,7 +288,8 @@ _TYPE_TAKEN = Decision(Reason.ADMITTED, None, (Step(Reason.MIME_TYPE, Verdict.PA
 _TYPE_REFUSED = Decision(Reason.MIME_TYPE, None, (Step(Reason.MIME_TYPE, Verdict.REFUSE),))
 _ANY_PATH = "\0"
 """Stands for all paths of a host: no rule contains it, so that only one for the whole host applies."""
-_NO_RULE = {reason: Step(reason, Verdict.PASS) for reason in (Reason.DOMAIN, Reason.PREFIX)}
+_PASSED = {reason: Step(reason, Verdict.PASS) for reason in Reason}
+_REFUSED = {reason: Step(reason, Verdict.REFUSE) for reason in Reason}
 # Where a link has a host of its own: behind two slashes, with http or https or the base's scheme.
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)
 
@@ -331,30 +310,50 @@ def _resolve(text: str, base: str, base_host_as_written: str | None) -> Url:
     return parse(text if own[1] else f"{base.partition(':')[0]}:{text.lstrip()}")
 
 
-def _step(check: Reason, rule: Rule | None) -> Step:
-    if rule is None:
-        return _NO_RULE[check]
+def _step(check: Reason, rule: Rule) -> Step:
     return Step(check, Verdict.ALLOW if rule.action is Action.ALLOW else Verdict.REFUSE, rule.ref)
 
 
-def _limits_of_url(limits: Limits) -> tuple[_Limit, ...]:
+def _step_of_actions(said: Actions) -> Step:
+    if not said.accept:
+        return Step(Reason.ACTIONS, Verdict.REFUSE, said.rule)
+    return Step(Reason.ACTIONS, Verdict.PASS if said.rule is None else Verdict.ALLOW, said.rule)
+
+
+def _limits_of_url(limits: Limits) -> Iterator[Check]:
+    schemes, longest, excluded = limits.schemes, limits.max_url_length, limits.exclude_extensions
     deepest, repeats = limits.max_path_depth, limits.max_repeated_segments
-    return (
-        _limit(Reason.SCHEME, lambda url: url.scheme in limits.schemes),
-        _limit(Reason.URL_LENGTH, lambda url: len(url.text) <= limits.max_url_length),
-        _limit(Reason.QUERY_STRING, lambda url: limits.follow_query_strings or url.query is None),
-        _limit(Reason.EXTENSION, lambda url: extension(url.path) not in limits.exclude_extensions),
-        _limit(Reason.PATH_DEPTH, lambda url: deepest is None or path_depth(url.path) <= deepest),
-        _limit(Reason.REPEATED_SEGMENTS, lambda url: repeats is None or not repeats_segments(url.path, repeats)),
-    )
+    yield Check(Reason.SCHEME, lambda url: None if url.scheme in schemes else _REFUSED[Reason.SCHEME], is_of_host=True)
+    yield Check(Reason.URL_LENGTH, lambda url: _REFUSED[Reason.URL_LENGTH] if len(url.text) > longest else None)
+    if limits.follow_query_strings:
+        yield _no_limit(Reason.QUERY_STRING)
+    else:
+        yield Check(Reason.QUERY_STRING, lambda url: None if url.query is None else _REFUSED[Reason.QUERY_STRING])
+    yield Check(Reason.EXTENSION, lambda url: _REFUSED[Reason.EXTENSION] if extension(url.path) in excluded else None)
+    if deepest is None:
+        yield _no_limit(Reason.PATH_DEPTH)
+    else:
+        yield Check(Reason.PATH_DEPTH, lambda url: _REFUSED[Reason.PATH_DEPTH] if path_depth(url.path) > deepest else None)
+    if repeats is None:
+        yield _no_limit(Reason.REPEATED_SEGMENTS)
+    else:
+        yield Check(
+            Reason.REPEATED_SEGMENTS,
+            lambda url: _REFUSED[Reason.REPEATED_SEGMENTS] if repeats_segments(url.path, repeats) else None,
+        )
 
 
-def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: frozenset[str]) -> tuple[_Limit, ...]:
-    return (
-        _limit(Reason.OFFSITE, lambda url: limits.follow_offsite_links or url.host in hosts),
-        _limit(Reason.FOLDER, lambda url: not limits.index_entire_site or in_folders(url, start_folders)),
-    )
+def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: frozenset[str]) -> Iterator[Check]:
+    if limits.follow_offsite_links:
+        yield _no_limit(Reason.OFFSITE)
+    else:
+        yield Check(Reason.OFFSITE, lambda url: None if url.host in hosts else _REFUSED[Reason.OFFSITE], is_of_host=True)
+    if limits.index_entire_site:
+        yield Check(Reason.FOLDER, lambda url: None if in_folders(url, start_folders) else _REFUSED[Reason.FOLDER])
+    else:
+        yield _no_limit(Reason.FOLDER)
 
 
-def _limit(reason: Reason, holds: Callable[[Url], bool]) -> _Limit:
-    return _Limit(reason, holds, Step(reason, Verdict.PASS), Step(reason, Verdict.REFUSE))
+def _no_limit(reason: Reason) -> Check:
+    """Stand in the trace for a limit that is not set."""
+    return Check(reason, lambda _: None, is_of_host=True)

@@ -25,6 +25,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "content_type",
             "decision",
             "errors",
+            "globs",
             "model",
             "parsing",
             "plural",

@@ -1,10 +1,10 @@
-"""How a mistake in a file is shown."""
+"""How a mistake in a file is shown, and what an unknown name is answered with."""
 
 from __future__ import annotations
 
 import pytest
 
-from crawlspace.errors import Mistake
+from crawlspace.errors import Mistake, did_you_mean
 
 X = "x"
 
@@ -30,3 +30,22 @@ def test_a_mistake_is_shown_where_it_stands(text: str, column: int, shown: str, 
     assert second == f"    {shown}"
     assert third.strip() == "^"
     assert second[third.index("^") :][:1] == at
+
+
+MEANT = [
+    # unknown word, question
+    ("paht", "did you mean 'path'?"),
+    ("PATH", "did you mean 'path'?"),
+    ("query", "did you mean 'Query'?"),
+    ("zzz", "it is path or Query"),
+]
+
+
+@pytest.mark.parametrize(("word", "question"), MEANT)
+def test_the_known_name_that_was_meant(word: str, question: str) -> None:
+    assert did_you_mean(word, ["path", "Query"], "it is path or Query") == question
+
+
+def test_a_question_without_quotation_marks() -> None:
+    assert did_you_mean("paht", ["path"], is_quoted=False) == "did you mean path?"
+    assert not did_you_mean("paht", ["path"], cutoff=0.99)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import fields
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import TypeVar
 
 from crawlspace.decision import RuleRef
+from crawlspace.errors import did_you_mean
 from crawlspace.model import Document
 from crawlspace.printable import quoted
 from crawlspace.rules.url_spelling import BadValue
@@ -283,7 +283,9 @@ class RuleReader:
             return choices(value)
         except ValueError:
             names = [choice.value for choice in choices]
-            message = f"{attribute} {quoted(value)} is not known; it is {', '.join(names[:-1])} or {names[-1]}{did_you_mean(value, names)}"
+            message = (
+                f"{attribute} {quoted(value)} is not known; it is {', '.join(names[:-1])} or {names[-1]}{meant(value, names)}"
+            )
             self._mistakes.at_value(element, attribute, message)
             return None
 
@@ -294,15 +296,14 @@ def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistake
         if attribute not in known:
             name = attribute.rpartition(" ")[2]
             has = f"has {', '.join(known)}" if known else "has none"
-            near = "" if mistakes.full else did_you_mean(name, known)
+            near = "" if mistakes.full else meant(name, known)
             mistakes.at_name(element, attribute, f"attribute {quoted(name)} is not known; {element.name} {has}{near}")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a question after the known word that is most like a word, if one is; capitals count for nothing."""
-    by_lower = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), by_lower, 1, 0.7)
-    return f"; did you mean {by_lower[near[0]]}?" if near else ""
+def meant(word: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown word: a question after the known word that is most like it, if one is."""
+    question = did_you_mean(word, known, cutoff=0.7, is_quoted=False)
+    return f"; {question}" if question else ""
 
 
 _SHIFT = re.compile(r"[+-]?[012]")

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from xml.parsers.expat import ExpatError, ParserCreate
+from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
-from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, did_you_mean
+from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, meant
 from crawlspace.rules.xml.model import ActionRule, ActionRuleSet, PassedOver
 from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode
-from crawlspace.rules.xml.syntax_errors import NAMESPACE, not_well_formed
 
+NAMESPACE = "exa:com.exalead.actionrules.v21"
 MAX_SIZE = 10 * 1024 * 1024
 """Bytes of a file."""
 MAX_DEPTH = 100
@@ -96,8 +96,10 @@ class _Reading:
         try:
             self._parser.Parse(self._text.text, True)  # noqa: FBT003 - the parser's own signature
         except ExpatError as error:
-            mistake = not_well_formed(error, self._text, [one.element for one in self._open])
-            raise RuleFileError([mistake]) from error
+            message = f"the XML parser reports: {errors.messages[error.code]}"
+            if error.code == errors.codes[errors.XML_ERROR_INVALID_TOKEN]:
+                message += "; in a value, & is written &amp; and < is written &lt;"
+            raise RuleFileError([self._text.mistake(error.lineno, error.offset + 1, message)]) from error
         self._check_crawlers()
         if self._mistakes:
             raise self._mistakes.error()
@@ -226,16 +228,16 @@ def _not_outermost(element: Element) -> str:
         return _foreign(element)
     if name in _OF_RULES:
         return _WITHOUT_RULES
-    return f"the outermost element of a rules.xml is Rules, not {name}{did_you_mean(name, ['Rules'])}"
+    return f"the outermost element of a rules.xml is Rules, not {name}{meant(name, ['Rules'])}"
 
 
 def _no_rules(near: Element | None) -> str:
-    meant = ""
+    hint = ""
     if near is not None and near.name == "Rules":
-        meant = f"; that of line {near.line} is in the namespace {near.namespace!r}, and {_NAMESPACES}"
+        hint = f"; that of line {near.line} is in the namespace {near.namespace!r}, and {_NAMESPACES}"
     elif near is not None:
-        meant = f"; {near.name} of line {near.line} is another name, for capitals count"
-    return f"there is no Rules element in this file{meant}; without rules it holds <Rules/>"
+        hint = f"; {near.name} of line {near.line} is another name, for capitals count"
+    return f"there is no Rules element in this file{hint}; without rules it holds <Rules/>"
 
 
 def _foreign(element: Element) -> str:
@@ -259,4 +261,4 @@ def _misplaced(name: str, above: _Open) -> str:
         return f"{name} is a condition and stands in a Rule"
     if name in {"Rule", "Rules"}:
         return f"{name} cannot stand in {holder}; is a </{holder}> missing before it?"
-    return f"{name} is not known; {holder} holds {', '.join(held)}{did_you_mean(name, held)}"
+    return f"{name} is not known; {holder} holds {', '.join(held)}{meant(name, held)}"

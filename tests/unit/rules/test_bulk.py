@@ -18,7 +18,9 @@ from crawlspace.rules.bulk import Verdict, Verdicts
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import ActionRules, CrawlSpace, refused_by_domain_only
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
 
 LOCAL = """\
@@ -157,7 +159,7 @@ def test_one_site_may_be_limited_alone() -> None:
 def test_a_check_that_breaks_refuses(
     broken: str, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    space = _space("")
+    space = _space("forbid prefix http://other.example/")
     where = "crawlspace.rules.space.parse" if broken == "urls.parse" else f"crawlspace.rules.{broken}"
     monkeypatch.setattr(where, _break)
     with caplog.at_level(logging.CRITICAL):
@@ -252,6 +254,27 @@ DOMAIN_TARGETS = ["a.example", "*.example", "b.example", "B.example", "*:8080", 
 PREFIX_TARGETS = ["http://a.example/", "http://a.example/a/", "https://*/a/*b", "http://b.example:8080/x", "http://*/x.html?q"]
 
 
+CONDITIONS = [
+    '<Path val="/a"/>',
+    '<Ext val=".html"/>',
+    '<Host val="b.example"/>',
+    '<Domain val="a.example"/>',
+    '<Scheme val="https"/>',
+    '<InQuery val="q"/>',
+    '<Length field="path" val="[6:]"/>',
+    '<Not><Url val="http://a.example/"/></Not>',
+]
+ACTIONS = ["<Accept/>", "<Ignore/>", "<NoIndex/>", '<Priority shift="1"/>']
+
+
+@st.composite
+def action_rules(draw: st.DrawFn) -> ActionRules:
+    """A rules.xml, compiled."""
+    rules = draw(st.lists(st.tuples(st.sampled_from(CONDITIONS), st.sampled_from(ACTIONS)), min_size=1, max_size=4))
+    text = "\n".join(["<Rules>", *(f"<Rule>{condition}{action}</Rule>" for condition, action in rules), "</Rules>"])
+    return CompiledActions(parse_rules_xml(text.encode(), file="rules.xml"), accept=draw(st.booleans()), index=True, follow=True)
+
+
 @st.composite
 def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
     actions = st.sampled_from(["allow", "forbid"])
@@ -275,7 +298,7 @@ def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
         draw(limits),
         sites=sites,
         host_case_sensitive=sensitive,
-        actions=draw(st.sampled_from([None, None, _Even()])),
+        actions=draw(st.none() | st.just(_Even()) | action_rules()),
     )
     rules = draw(st.none() | st.lists(st.tuples(actions, st.just("domain"), st.sampled_from(DOMAIN_TARGETS)), max_size=3))
     return space, None if rules is None else _global("\n".join(" ".join(rule) for rule in rules), case_sensitive=sensitive)
@@ -286,7 +309,7 @@ def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
     st.lists(st.tuples(TEXTS, st.sampled_from([None, None, "A.example", "B.example", "other"]), st.integers(0, 5)), max_size=12),
 )
 @settings(max_examples=400, deadline=None)
-def test_no_answer_differs_from_the_crawl_spaces(
+def test_bulk_and_single_decision_agree_in_answer_reason_and_rule(
     built: tuple[CrawlSpace, GlobalSpace | None], known: Sequence[tuple[str, str | None, int]]
 ) -> None:
     space, global_space = built
@@ -323,7 +346,7 @@ def test_every_escape(escape: str) -> None:
 def _expected(
     space: CrawlSpace, global_space: GlobalSpace | None, text: str, host_as_written: str | None, depth: int
 ) -> Verdict | None:
-    """Word for word what a verdict is to mean."""
+    """What the decision about the single URL makes of a known one."""
     try:
         url = parse(text, host_as_written=host_as_written)
     except UrlWithCredentials:
@@ -362,7 +385,7 @@ def _space(
     *,
     sites: dict[str, Limits] | None = None,
     host_case_sensitive: bool = True,
-    actions: _Even | None = None,
+    actions: ActionRules | None = None,
 ) -> CrawlSpace:
     limits = limits or Limits()
     table = SiteTable(SiteSettings(0, 1, limits), {name: SiteSettings(0, 1, own) for name, own in (sites or {}).items()})

@@ -6,7 +6,7 @@ import pytest
 
 from crawlspace.rules.limits import (
     DEFAULT_EXCLUDED_EXTENSIONS,
-    DEFAULT_MIME_TYPES,
+    Limits,
     extension,
     folders,
     in_folders,
@@ -73,8 +73,9 @@ TYPES = [
     (("text/html",), " ", True),
     (("text/html",), "application/octet-stream", False),
     ((), "text/html", False),
-    (DEFAULT_MIME_TYPES, "application/pdf", True),
-    (DEFAULT_MIME_TYPES, "image/png", False),
+    (Limits().mime_types, "application/xhtml+xml", True),
+    (Limits().mime_types, "application/pdf", False),
+    (Limits().mime_types, "image/png", False),
 ]
 
 

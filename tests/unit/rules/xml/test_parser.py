@@ -487,29 +487,19 @@ WRONG_FILES = [
         "a rules.xml has no DOCTYPE, and so no entities of its own",
     ),
     (f"{'<Rules>' * MAX_DEPTH}¦<Rules>", "more than 100 elements stand inside each other"),
-    (f"<Rules>{RULE}<Rule><Path val='/'>¦</Rule></Rules>", "</Rule> does not fit: <Path> of line 2 is still open"),
-    ("<Rules>¦</rules>", "</rules> does not fit: <Rules> of line 2 is still open"),
-    ("<Rules><Rule><Url val='http://h/wiki>¦<Index/></Rule></Rules>", "the quotation mark before it is not closed"),
-    ("<Rules>¦<Rule group='a", "the closing quotation mark of a value in it is missing"),
-    ("<Rules><Rule><Url val='http://h/>¦<Source name='a'/></Rule></Rules>", "'<' cannot stand here"),
-    ("<Rules><Rule><Url val='http://h/?a=b¦&c=d'/></Rule></Rules>", "'&' itself is written &amp;"),
-    ("<Rules><Rule><Url val='a ¦& b'/></Rule></Rules>", "'&' itself is written &amp;"),
-    ("<Rules><Rule><Url val='a'¦b='c'/></Rule></Rules>", "a blank before each attribute"),
-    ("<Rules>¦&nbsp;</Rules>", "&nbsp; is not known in XML"),
-    ("<Rules group='&amp;¦&eacute;'/>", "&eacute; is not known in XML"),
-    ("<Rules><Rule>¦<ar:Atom field='url' value='a'/></Rule></Rules>", f"'ar' is not declared; write xmlns:ar=\"{V21}\""),
-    ("<Rules group='a' ¦group='b'/>", "this attribute stands twice"),
-    ("<Rules/>¦<Rules/>", "the outermost element ends before this"),
-    ("<Rules><!-- a ¦-- b --></Rules>", "'--' cannot stand inside a comment"),
-    ("<Rules>¦<!-- a </Rules>", "this comment is not closed"),
-    ("<Rules>¦\x01</Rules>", "the character U+0001 cannot stand in XML"),
-    ("<Rules group='¦&#0;'/>", "no character has this number"),
-    ("¦<?xml version='1.0'?><Rules/>", "stands at the very beginning of the file"),
-    ("¦allow domain *", "this is no XML"),
-    ("¦junk<Rules/>", "text stands before <Rules>; a rules.xml begins with <Rules>, and comments stand in <!-- -->"),
-    (" ¦junk & more <x:Rules>", "text stands before <x:Rules>"),
-    ("<!-- a --> ¦x<Rules/>", "text stands before <Rules>"),
-    ("¦\x01<Rules/>", "the character U+0001 cannot stand in XML"),
+    # not well-formed: the parser's place and sentence
+    (f"<Rules>{RULE}<Rule><Path val='/'></¦Rule></Rules>", "the XML parser reports: mismatched tag"),
+    ("<Rules></¦rules>", "mismatched tag"),
+    ("<Rules><Rule><Url val='http://h/wiki>¦<Index/></Rule></Rules>", "invalid token); in a value, & is written &amp; and < is"),
+    ("<Rules>¦<Rule group='a", "unclosed token"),
+    ("<Rules><Rule><Url val='http://h/?a=b&c¦=d'/></Rule></Rules>", "& is written &amp;"),
+    ("<Rules>¦&nbsp;</Rules>", "undefined entity"),
+    ("<Rules><Rule>¦<ar:Atom field='url' value='a'/></Rule></Rules>", "unbound prefix"),
+    ("<Rules group='a' ¦group='b'/>", "duplicate attribute"),
+    ("<Rules/>¦<Rules/>", "junk after document element"),
+    ("<Rules>¦\x01</Rules>", "invalid token"),
+    ("¦<?xml version='1.0'?><Rules/>", "XML or text declaration not at start of entity"),
+    ("¦allow domain *", "syntax error"),
 ]
 
 
@@ -520,8 +510,8 @@ def test_a_mistake_in_a_file_is_named(line: str, words: str) -> None:
 
 WRONG_BYTES = [
     # file, line, column, words of the message
-    (b"", 1, 1, "the file is empty; without rules it holds <Rules/>"),
-    (b"<Rules>\n<Rule>\n", 3, 1, "the file ends here, but <Rule> of line 2 is still open"),
+    (b"", 1, 1, "the XML parser reports: no element found"),
+    (b"<Rules>\n<Rule>\n", 3, 1, "the XML parser reports: no element found"),
     (b"<Rules>\r\n \xe4</Rules>", 2, 2, "not UTF-8; save the file as UTF-8, or name its encoding in the first line, as in <?xml"),
     ("<Rules/>".encode("utf-32"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
     ("\ufeff<Rules/>".encode("utf-32-be"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
@@ -567,7 +557,7 @@ def test_a_file_of_one_long_line_is_not_shown_over_and_over() -> None:
 
 def test_a_file_that_is_no_xml_has_that_mistake_only() -> None:
     [mistake] = mistakes("<Rules><Rule><Indx/></Rule></Rulez>")
-    assert "</Rulez> does not fit" in mistake.message
+    assert "mismatched tag" in mistake.message
 
 
 # --- docs/rules_xml.md ------------------------------------------------------------------------------------------------
