@@ -32,12 +32,12 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import ActionRuleSet
-from crawlspace.runtime.rule_middleware import (
+from crawlspace.runtime.addon_rules import (
+    AddonRules,
     ForbiddenAddresses,
-    HoldsRules,
+    HasRules,
     LinksWithinRules,
     OutsideRefused,
-    RulesAlone,
     SharedResolver,
 )
 from crawlspace.urls import MalformedUrl, Url, parse
@@ -81,10 +81,10 @@ COMPONENTS: tuple[tuple[str, type, int], ...] = (
 )
 
 
-class CrawlSpaceRules(HoldsRules):
+class CrawlSpaceRules(HasRules):
     """The add-on. Its rules are read when the crawl of a spider begins, and stay as they are until it ends."""
 
-    def __init__(self, rules: RulesAlone) -> None:
+    def __init__(self, rules: AddonRules) -> None:
         self.rules = rules
 
     @classmethod
@@ -107,7 +107,7 @@ class CrawlSpaceRules(HoldsRules):
         if spider is None or _is_of_a_scrapy_command(spider):
             raise NotConfigured
         try:
-            return cls(read_rules_alone(spider, crawler))
+            return cls(read_rules(spider, crawler))
         except CrawlspaceError as error:
             lines = "\n" if isinstance(error, RuleFileError) else " "  # carets stand below what they point at
             _tell(f"{spider.name} is not crawled:{lines}{error}", crawler.settings)
@@ -165,7 +165,7 @@ def folder_of_spider(name: str, folder: Path) -> Path:
     return chosen
 
 
-def read_rules_alone(spider: Spider, crawler: Crawler) -> RulesAlone:
+def read_rules(spider: Spider, crawler: Crawler) -> AddonRules:
     """Read and compile the rules of a spider. Raises RuleFileError with every mistake of both files, SettingError, ConfigError."""
     settings = crawler.settings
     _take_defaults(settings)
@@ -183,7 +183,7 @@ def read_rules_alone(spider: Spider, crawler: Crawler) -> RulesAlone:
         site_limits=SiteLimitTable(sites) if sites.limits_differ else None,
     )
     _warn_of_settings(settings)
-    return RulesAlone(space, sites, crawler)
+    return AddonRules(space, sites, crawler)
 
 
 def _take_defaults(settings: BaseSettings) -> None:

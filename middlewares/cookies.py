@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 
+from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from http.cookiejar import Cookie
 
-    from scrapy import Request
     from scrapy.http.cookies import CookieJar
 
 MOST_COOKIES = 50
@@ -19,18 +20,19 @@ MOST_CHARACTERS = 4_096
 """Of name and value; a longer cookie is not kept."""
 
 
-class Cookies(CookiesMiddleware):
+class Cookies(CookieHook, CookiesMiddleware):
     """Keeps at most 50 cookies of a domain, of at most 4,096 characters each."""
 
-    def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
-        small = [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= MOST_CHARACTERS]
-        super()._process_cookies(small, jar=jar, request=request)
-        for domain in {cookie.domain for cookie in small}:
+    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
+        return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= MOST_CHARACTERS]
+
+    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
+        for domain in {cookie.domain for cookie in cookies}:
             _forget_oldest(jar, domain)
 
 
 def _forget_oldest(jar: CookieJar, domain: str) -> None:
-    by_path = jar._cookies.get(domain, {})
+    by_path = cookies_by_path(jar, domain)
     too_many = sum(map(len, by_path.values())) - MOST_COOKIES
     if too_many > 0:
         for path, name in [(path, name) for path, names in by_path.items() for name in names][:too_many]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.frontier.robots.cache import MAX_REDIRECTS
 from crawlspace.runtime.requests import ROBOTS, robots_request
+from crawlspace.runtime.rule_middleware import may_redirect_robots_txt
 from crawlspace.urls import DEFAULT_PORTS, parse
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ class RobotsTxt:
         return robots_request(following, callback=request.callback, errback=request.errback)
 
     def _may_ask(self, target: Url, fetch: FetchRobots) -> bool:
-        """Whether a redirect may be followed. Limits of pages don't count: a robots.txt is none."""
-        return target.host in (parse(fetch.url).host, fetch.site.rpartition(":")[0]) or self._space.may_reach(target)
+        return may_redirect_robots_txt(self._space, target, (parse(fetch.url).host, fetch.site.rpartition(":")[0]))
 
     @property
     def _space(self) -> CrawlSpace:

@@ -12,10 +12,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from scrapy.utils.asyncio import create_looping_call
-from scrapy.utils.defer import _schedule_coro, maybe_deferred_to_future
+from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from crawlspace.errors import CrawlspaceError
+from crawlspace.runtime.scrapy_internals import run_soon
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -46,7 +47,7 @@ class DrainIndex:
 
     def open_spider(self) -> None:
         if self._session is not None:
-            self._loop = create_looping_call(lambda: _schedule_coro(self._tick()))
+            self._loop = create_looping_call(lambda: run_soon(self._tick()))
             self._loop.start(PERIOD_S, now=False)
 
     def process_item(self, item: Any) -> Any:

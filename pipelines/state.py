@@ -12,7 +12,8 @@ from scrapy.utils.asyncio import call_later
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.scheduler import BATCH, wake
+from crawlspace.runtime.scheduler import BATCH
+from crawlspace.runtime.scrapy_internals import wake
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

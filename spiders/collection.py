@@ -30,7 +30,6 @@ from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
-from crawlspace.content_type import essence
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
 from crawlspace.decision import Reason
@@ -44,6 +43,7 @@ from crawlspace.runtime.download.retry_after import retry_after_s
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import ROBOTS, SLOT, STATE, is_conditional, request_id
+from crawlspace.runtime.rule_middleware import STOPPED, document_type
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.urls import MalformedUrl, join
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
-STOPPED = "download_stopped"
-"""Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -170,6 +168,8 @@ class CollectionSpider(scrapy.Spider):
         found = False
         async for one in as_async_generator(iterate_spider_output(self.parse(response))):
             if isinstance(one, scrapy.Request):
+                if one.url != response.url and not self._may_follow(state):
+                    continue
                 one.meta.setdefault("depth", state.depth + 1)
             found = found or isinstance(one, Fetched)
             yield one
@@ -178,6 +178,10 @@ class CollectionSpider(scrapy.Spider):
                 "%s: parse() yielded no outcome (699); override document(), or yield from super().parse(response)", state.url
             )
             yield Fetched(Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
+
+    def _may_follow(self, state: UrlState) -> bool:
+        """Whether the rules let links of a page be taken; the requests that its parsing yields are links."""
+        return self.session is None or self.session.engine.discovery.recheck(state).follow
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
         """Yield the one outcome of a download that failed; none where its URL has another turn instead."""
@@ -240,13 +244,12 @@ class CollectionSpider(scrapy.Spider):
             return Fetched(self._redirected(response, state, int(Status.SOFT_REDIRECT)))
         headers = self._headers(response, state)
         declared = headers.content_type
-        if not self._space.at_headers(declared).admitted:
-            return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=essence(declared)))
-        if STOPPED in response.flags:
-            return Fetched(_stopped(state))
-        mime = sniff(declared, response.body[:SNIFFED_BYTES])
-        if not self._space.at_headers(mime, conclusive=True).admitted:
+        stopped = STOPPED in response.flags
+        mime, decision = document_type(self._space, declared, None if stopped else response.body)
+        if not decision.admitted:
             return Fetched(_excluded(state, Status.WRONG_TYPE, Reason.MIME_TYPE, detail=mime))
+        if stopped:
+            return Fetched(_stopped(state))
         page = self._extract(response, mime=mime, declared=declared)
         if page.links_left_out or page.text_left_out:
             self._report_limits(page, state)

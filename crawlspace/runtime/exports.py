@@ -16,6 +16,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from w3lib.url import file_uri_to_path
 
 from crawlspace.errors import ConfigError, ExportError
+from crawlspace.runtime.scrapy_internals import ExportHook
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -45,7 +46,7 @@ def check_exports(settings: BaseSettings) -> None:
             ) from error
 
 
-class Exports(FeedExporter):
+class Exports(ExportHook, FeedExporter):
     """Exports as Scrapy does, and ends the crawl with an ExportError where it cannot."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -72,9 +73,9 @@ class Exports(FeedExporter):
         finally:
             logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
 
-    async def _close_slot(self, slot: FeedSlot, spider: Spider) -> None:
+    async def end_export(self, slot: FeedSlot, spider: Spider) -> None:
         try:
-            await super()._close_slot(slot, spider)
+            await super().end_export(slot, spider)
         except OSError as error:
             self._failed(error)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 
 from crawlspace.model import Source, UrlState, priority
+from crawlspace.runtime.scrapy_internals import UrlAsGiven
 
 if TYPE_CHECKING:
     from crawlspace.crawl.run import FetchRobots
@@ -19,11 +20,8 @@ CONDITIONAL = "crawlspace_conditional"
 """Set on a request that may be answered with 304."""
 
 
-class LeasedRequest(Request):
+class LeasedRequest(UrlAsGiven, Request):
     """A request for a URL that is in normal form already, so that Scrapy need not escape it once more."""
-
-    def _set_url(self, url: str) -> None:
-        self._url = url
 
 
 def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: bool = False) -> Request:

@@ -21,6 +21,7 @@ from crawlspace.model import Candidate, Source
 from crawlspace.printable import quoted
 from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
+from crawlspace.runtime.scrapy_internals import wake
 from crawlspace.runtime.session import Session
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ AT_A_TURN = 16
 sites with one delay would then be asked in step for good, and each round lose the time that it takes to make so many requests."""
 LATER_S = 0.1
 """What is ready sooner is worth waiting for before outcomes are recorded ahead of time."""
-
-
-def wake(crawler: Crawler) -> None:
-    """Have Scrapy ask for the next request soon."""
-    slot = getattr(crawler.engine, "_slot", None)  # the engine has no public way to be woken before its 5 s heartbeat
-    if slot is not None:
-        slot.nextcall.schedule()
 
 
 class _Callbacks(NamedTuple):

@@ -27,6 +27,7 @@ from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
+from crawlspace.runtime.scrapy_internals import run_soon
 from crawlspace.runtime.stores import abandon, check_server, open_store, sends_from_here
 from crawlspace.state.sqlite.store import SqliteStore
 
@@ -240,9 +241,7 @@ class Session:
         if self.error is not None:
             return
         self.error = error
-        from scrapy.utils.defer import _schedule_coro  # noqa: PLC0415
-
-        _schedule_coro(_end(crawler, type(error).__name__))
+        run_soon(_end(crawler, type(error).__name__))
 
     def all_faults(self) -> list[str]:
         """Return what makes the exit status 1, the worst first, once the crawl is closed."""

@@ -18,7 +18,8 @@ import pytest
 from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
 from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
 from crawlspace.decision import Reason
-from crawlspace.runtime.rule_middleware import NOFOLLOW, NOINDEX_ITEMS, RULES
+from crawlspace.runtime.addon_rules import NOFOLLOW, NOINDEX_ITEMS
+from crawlspace.runtime.rule_middleware import RULES
 from tests.command_line import ROOT, CompletedRun, run_scrapy
 from tests.conftest import assert_same
 from tests.sites import Server, Site, binary, page, redirect, serve, status, text

@@ -6,7 +6,7 @@ import tomllib
 from fnmatch import fnmatch
 
 from crawlspace.addon import COMPONENTS, CrawlSpaceRules
-from crawlspace.runtime.rule_middleware import SharedResolver
+from crawlspace.runtime.addon_rules import SharedResolver
 from tests.command_line import ROOT
 
 PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]["find"]

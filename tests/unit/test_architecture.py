@@ -51,6 +51,9 @@ MOST_MODULES = 24
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
+INTERNALS = "crawlspace.runtime.scrapy_internals"
+"""Where private names of libraries are used, each with its reason."""
+OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 
 LONGER_THAN_400_LINES: set[str] = set()
 UNSAFE_TO_READ = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
@@ -218,6 +221,38 @@ def test_only_the_adapters_know_scrapy() -> None:
         for line, imported in imports(path)
         if imported.partition(".")[0] in {"scrapy", "scrapy_redis", "twisted"}
     ]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+@cache
+def own_names() -> frozenset[str]:
+    """The private names that the project itself defines."""
+    nodes = [node for path in modules(*PROJECT).values() for node in ast.walk(tree(path))]
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    return frozenset(functions | attributes | OF_NAMED_TUPLES)
+
+
+def private_names_of_others(path: Path) -> Iterator[str]:
+    """Names of libraries that begin with an underscore: imported, read or set from outside, or called on a base class."""
+    for line, imported in imports(path):
+        if imported.partition(".")[0] not in PROJECT and any(map(is_private, imported.split("."))):
+            yield f"{line}: {imported}"
+    for node in ast.walk(tree(path)):
+        if not isinstance(node, ast.Attribute) or not is_private(node.attr):
+            continue
+        whose = ast.unparse(node.value)
+        if whose == "super()" or (whose not in {"self", "cls"} and node.attr not in own_names()):
+            yield f"{node.lineno}: {whose}.{node.attr}"
+
+
+def test_private_names_of_scrapy_and_twisted_are_used_in_one_module() -> None:
+    used = {name: found for name, path in modules(*PROJECT).items() if (found := [*private_names_of_others(path)])}
+    used = {name: found for name, found in used.items() if part(name) in KNOWS_SCRAPY}
+    assert set(used) == {INTERNALS}, used
 
 
 def test_modules_are_short() -> None:

@@ -5,10 +5,11 @@ For the first cookie, Scrapy's middleware would have tldextract fetch the list: 
 
 from __future__ import annotations
 
+from crawlspace.runtime.scrapy_internals import set_domain_splitter
+
 
 def use_bundled_suffixes() -> None:
     """Have nothing be fetched, or read from another program's cache, to tell for which domains cookies may be set."""
-    from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415 - commands that crawl nothing need neither
-    from tldextract import TLDExtract  # noqa: PLC0415
+    from tldextract import TLDExtract  # noqa: PLC0415 - commands that crawl nothing do not need it
 
-    cookies._split_domain = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
+    set_domain_splitter(TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True))

@@ -18,10 +18,11 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 from twisted.internet import error as tx
-from twisted.web._newclient import ParseError, RequestGenerationFailed, ResponseFailed
+from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.scrapy_internals import ParseError
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from twisted.internet.defer import fail
-from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.main import CONNECTION_LOST
 from twisted.python.failure import Failure
 from twisted.web.client import URI
@@ -29,6 +28,13 @@ from crawlspace.runtime.download.header_limits import LimitedFactory, limit_conn
 from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
 from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import request_id
+from crawlspace.runtime.scrapy_internals import (
+    bound_idle_connections,
+    pool_of,
+    remember_host_names,
+    use_factory,
+    wrap_new_connection,
+)
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -70,19 +76,16 @@ class TimingHandler(HTTP11DownloadHandler):
         super().__init__(crawler)
         use_bundled_suffixes()
         make_libraries_printable()
-        self._pool._factory = LimitedFactory
+        pool = pool_of(self)
+        use_factory(pool, LimitedFactory)
         session = self._session = getattr(crawler.spider, "session", None)
         if session is None:
             return
-        self._take_new_connection = no_second_sending(self._pool)
-        remember_host_names()
-        bound_idle_connections(self._pool, min(MOST_IDLE, _most_files() // 2))
+        self._take_new_connection = no_second_sending(pool)
+        remember_host_names(HOST_NAMES)
+        bound_idle_connections(pool, min(MOST_IDLE, _most_files() // 2))
         watch_connections(
-            self._pool,
-            session.sending,
-            connecting=session.connecting,
-            holds_for_s=session.holds_for_s,
-            incarnation=session.incarnation,
+            pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, incarnation=session.incarnation
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -107,24 +110,25 @@ def watch_connections(
     `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
     is one that was begun in an earlier `life`, before others were given what is held here.
     """
-    connect = pool._newConnection
 
-    def connect_and_watch(key: Any, endpoint: Any) -> Any:
-        began = incarnation()
+    def watched(connect: Callable[..., Any], clock: Any) -> Callable[..., Any]:
+        def connect_and_watch(key: Any, endpoint: Any) -> Any:
+            began = incarnation()
 
-        def watch(connection: Any) -> Any:
-            Watch(connection, holds_for_s, sending.sent, incarnation, began)
-            if hasattr(connection.transport, "transport"):  # TLS
-                end_in_time(connection.transport, pool._reactor)
-            return connection
+            def watch(connection: Any) -> Any:
+                Watch(connection, holds_for_s, sending.sent, incarnation, began)
+                if hasattr(connection.transport, "transport"):  # TLS
+                    end_in_time(connection.transport, clock)
+                return connection
 
-        limit_connect_answer(endpoint)
-        with connecting():  # the endpoint asks for the addresses before it returns
-            connected = connect(key, endpoint)
-        return connected.addCallback(watch)
+            limit_connect_answer(endpoint)
+            with connecting():  # the endpoint asks for the addresses before it returns
+                connected = connect(key, endpoint)
+            return connected.addCallback(watch)
 
-    # The pool is where connections are made; Scrapy has no setting for it.
-    pool._newConnection = connect_and_watch  # type: ignore[method-assign]
+        return connect_and_watch
+
+    wrap_new_connection(pool, watched)
 
 
 class Watch:
@@ -209,34 +213,6 @@ def _site_of(url: bytes) -> str:
 
 
 _site_of_usual = lru_cache(HOST_NAMES)(_site_of)
-
-
-def remember_host_names() -> None:
-    """Have Twisted remember the two forms of a host, which it makes for each request anew, even on a connection that was kept."""
-    forms_of = HostnameEndpoint._hostAsBytesAndText
-    if not hasattr(forms_of, "cache_info"):
-        HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(HOST_NAMES)(forms_of))  # type: ignore[method-assign]
-
-
-def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
-    """Have the pool close the connection that has been idle longest, once there are more.
-
-    Twisted bounds them by site, and by four minutes. In four minutes a crawl can ask more sites than a process may have files open:
-    then nothing could be opened any more, and every further page would be an error.
-    """
-    put = pool._putConnection
-
-    def put_and_bound(key: Any, connection: Any) -> None:
-        put(key, connection)
-        while len(pool._timeouts) > most:
-            ending = next(iter(pool._timeouts.values()))  # they stand in the order in which they became idle
-            site, idle = ending.args
-            ending.cancel()
-            pool._removeConnection(site, idle)
-            if not pool._connections[site]:
-                del pool._connections[site]
-
-    pool._putConnection = put_and_bound  # type: ignore[method-assign]
 
 
 def _most_files() -> int:

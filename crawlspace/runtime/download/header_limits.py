@@ -9,23 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scrapy.core.downloader.handlers.http11 import (
-    _LenientHTTP11ClientFactory,
-    _LenientHTTP11ClientProtocol,
-    _LenientHTTPClientParser,
-    _TunnelingTCP4ClientEndpoint,
-)
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
-from twisted.web.http import _ChunkedTransferDecoder
 
 from crawlspace.runtime.download.failures import HeadersTooLarge
+from crawlspace.runtime.scrapy_internals import (
+    ChunkedDecoder,
+    ClientProtocol,
+    ConnectionFactory,
+    ResponseParser,
+    TunnelEndpoint,
+    tunnel_state,
+)
 
 MAX_HEADER_BYTES = 256 * 1024
 MAX_HEADER_LINES = 1_000
 
 
-class LimitedChunkedDecoder(_ChunkedTransferDecoder):
+class LimitedChunkedDecoder(ChunkedDecoder):
     """Reads a chunked body. Raises HeadersTooLarge for more trailers than are left of the lines of an answer.
 
     The chunks that come together are passed on together: they may hold one byte each, and what follows costs far more than that.
@@ -57,20 +58,17 @@ class LimitedChunkedDecoder(_ChunkedTransferDecoder):
     def limit_trailers(self, *, lines: int, size: int) -> None:
         """Set what is left for trailers after the headers."""
         self.lines_left = lines
-        self._maxTrailerHeadersSize = min(size, self._maxTrailerHeadersSize)
+        self.limit_trailer_bytes(size)
 
-    def _dataReceived_TRAILER(self) -> bool:  # noqa: N802
-        goes_on = super()._dataReceived_TRAILER()
-        if len(self._trailerHeaders) > self.lines_left:
+    def trailers(self, number: int) -> None:
+        if number > self.lines_left:
             raise HeadersTooLarge
-        return goes_on
 
 
-class LimitedParser(_LenientHTTPClientParser):
+class LimitedParser(ResponseParser, chunked=LimitedChunkedDecoder):
     """Parses an answer. Raises HeadersTooLarge as soon as its headers are over the bounds."""
 
     MAX_LENGTH = MAX_HEADER_BYTES
-    _transferDecoders: dict[bytes, Any] = {b"chunked": LimitedChunkedDecoder}  # noqa: N815, RUF012 - as in the base class
     # Class attributes, because Scrapy and we replace the class of a parser that exists.
     _header_bytes = 0
     _header_lines = -1  # the status line is none
@@ -99,28 +97,25 @@ class LimitedParser(_LenientHTTPClientParser):
         super().switchToBodyMode(decoder)
 
 
-class LimitedProtocol(_LenientHTTP11ClientProtocol):
+class LimitedProtocol(ClientProtocol):
     """An HTTP connection with these bounds. It is closed at once, without ceremony, when what comes is no answer to a request."""
 
     def request(self, request: Any) -> Any:
         answer = super().request(request)
-        assert self._parser is not None
-        self._parser.__class__ = LimitedParser
+        self.parse_with(LimitedParser)
         return answer
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        if self._parser is None:  # nothing was asked, or the answer is complete
+        if not self.reads_response:
             self._abort()
         else:
             super().dataReceived(data)
 
-    def _finishResponse_WAITING(self, rest: bytes) -> None:  # noqa: N802
-        if rest and self._currentRequest is not None:  # what follows would be taken for the next answer
-            self._currentRequest.persistent = False
-        super()._finishResponse_WAITING(rest)
+    def response_complete(self, rest: bytes) -> None:
+        if rest:  # it would be taken for the next answer
+            self.do_not_keep()
 
-    def _giveUp(self, reason: Failure) -> None:  # noqa: N802
-        super()._giveUp(reason)
+    def given_up(self, reason: Failure) -> None:
         if not reason.check(ConnectionDone):  # an orderly end with TLS waits for the other side, which might go on sending
             self._abort()
 
@@ -129,28 +124,27 @@ class LimitedProtocol(_LenientHTTP11ClientProtocol):
         transport.abortConnection()
 
 
-class LimitedFactory(_LenientHTTP11ClientFactory):
+class LimitedFactory(ConnectionFactory):
     """Makes connections with these bounds."""
 
     def buildProtocol(self, addr: Any) -> LimitedProtocol:  # noqa: N802
-        return LimitedProtocol(self._quiescentCallback)
+        protocol: LimitedProtocol = self.connection(LimitedProtocol)
+        return protocol
 
 
 def limit_connect_answer(endpoint: Any) -> None:
     """Have the answer of a proxy to CONNECT end the connection where it is too large, or nobody waits for it any more."""
-    if not isinstance(endpoint, _TunnelingTCP4ClientEndpoint):
+    if not isinstance(endpoint, TunnelEndpoint):
         return
     process = endpoint.processProxyResponse
 
     def process_within_limits(data: bytes) -> None:
-        ready = endpoint._tunnelReadyDeferred
-        received = endpoint._connectBuffer
+        ready, received, end = tunnel_state(endpoint)
         size, lines = len(received) + len(data), received.count(b"\n") + data.count(b"\n")
         if not ready.called and size <= MAX_HEADER_BYTES and lines <= MAX_HEADER_LINES:
             process(data)
             return
-        transport: Any = endpoint._protocol.transport
-        transport.abortConnection()
+        end()
         if not ready.called:
             ready.errback(HeadersTooLarge())
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
-from twisted.web._newclient import RequestNotSent, RequestTransmissionFailed, ResponseNeverReceived
+from twisted.web.client import RequestTransmissionFailed, ResponseNeverReceived
 
 from crawlspace.cache import Recent
 from crawlspace.runtime.download.failures import KeptConnectionClosed
+from crawlspace.runtime.scrapy_internals import RequestNotSent, new_connection
 
 if TYPE_CHECKING:
     from twisted.web.client import HTTPConnectionPool
@@ -87,7 +88,7 @@ def no_second_sending(pool: HTTPConnectionPool) -> Callable[[], None]:
     def get_connection(key: Any, endpoint: Any) -> Any:
         nonlocal needs_new
         take_new, needs_new = needs_new, False
-        return pool._newConnection(key, endpoint) if take_new else get(key, endpoint)
+        return new_connection(pool, key, endpoint) if take_new else get(key, endpoint)
 
     pool.getConnection = get_connection  # type: ignore[method-assign]
     return new_for_the_next

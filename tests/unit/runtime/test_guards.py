@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from crawlspace.decision import Decision, Reason
+from crawlspace.runtime.addon_rules import SharedResolver
 from crawlspace.runtime.download import resolver as module
 from crawlspace.runtime.download.resolver import Found, Guard, GuardedResolver, HostNames
-from crawlspace.runtime.rule_middleware import SharedResolver
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 
 ADDRESS, PRIVATE, ADMITTED = Reason.ADDRESS, Reason.PRIVATE_ADDRESS, Reason.ADMITTED

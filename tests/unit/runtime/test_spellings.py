@@ -13,9 +13,9 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.addon_rules import AddonRules
 from crawlspace.runtime.download import resolver as module
 from crawlspace.runtime.download.resolver import GuardedResolver, HostNames, as_in_urls
-from crawlspace.runtime.rule_middleware import RulesAlone
 from crawlspace.urls import MalformedUrl, parse
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 
@@ -151,4 +151,4 @@ NOT_ASKED_FOR = [
 def test_only_what_can_be_spelt_no_other_way_is_taken_for_anothers_connection(host: str, *, of_another: bool) -> None:
     nothing: Any = None
     space = CrawlSpace(parse_crawl_rules("forbid address 127.0.0.0/8\n", file="crawl.rules"), Limits(), [])
-    assert RulesAlone(space, nothing, nothing).at_connect(host, 80, HERE).admitted is of_another
+    assert AddonRules(space, nothing, nothing).at_connect(host, 80, HERE).admitted is of_another

@@ -1,0 +1,243 @@
+"""The private names of Scrapy, and of Twisted's HTTP client below it, that are used, each with its reason.
+
+This is what to compare when one of the two changes. What other modules need of them has a public name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from scrapy.core.downloader.handlers.http11 import (
+    HTTP11DownloadHandler,
+    _LenientHTTP11ClientFactory,
+    _LenientHTTP11ClientProtocol,
+    _LenientHTTPClientParser,
+    _TunnelingTCP4ClientEndpoint,
+)
+from twisted.internet.endpoints import HostnameEndpoint
+from twisted.python.failure import Failure
+from twisted.web import _newclient
+from twisted.web.client import HTTPConnectionPool
+from twisted.web.http import _ChunkedTransferDecoder
+
+if TYPE_CHECKING:
+    from http.cookiejar import Cookie
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.http.cookies import CookieJar
+
+ParseError = _newclient.ParseError
+RequestNotSent = _newclient.RequestNotSent
+"""These two errors are exported by no public module; the others of the client are in twisted.web.client."""
+
+
+def wake(crawler: Crawler) -> None:
+    """Have Scrapy ask for the next request soon. The engine has no public way to be woken before its 5 s heartbeat."""
+    slot = getattr(crawler.engine, "_slot", None)
+    if slot is not None:
+        slot.nextcall.schedule()
+
+
+def run_soon(coroutine: Coroutine[Any, Any, object]) -> None:
+    """Run a coroutine on the event loop. Scrapy has no public function that does this with and without Twisted's reactor."""
+    from scrapy.utils import defer  # noqa: PLC0415
+
+    defer._schedule_coro(coroutine)
+
+
+def set_domain_splitter(split: Callable[[str], Any]) -> None:
+    """Set what tells public suffixes for cookies. Scrapy has no setting for it, and its own fetches a list."""
+    from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415
+
+    cookies._split_domain = split  # type: ignore[assignment]
+
+
+def is_too_large(error: Exception) -> bool:
+    """Return whether decompression ended at DOWNLOAD_MAXSIZE. Scrapy has no public class for that error."""
+    from scrapy.utils._compression import _DecompressionMaxSizeExceeded  # noqa: PLC0415
+
+    return isinstance(error, _DecompressionMaxSizeExceeded)
+
+
+def cookies_by_path(jar: CookieJar, domain: str) -> dict[str, dict[str, Cookie]]:
+    """Return the cookies of a domain in the order they came. The public iterator walks through those of all domains."""
+    found: dict[str, dict[str, Cookie]] = jar._cookies.get(domain, {})
+    return found
+
+
+class UrlAsGiven:
+    """Mixin of Request: its URL is in normal form already. Scrapy would escape it again, at a cost for each page."""
+
+    def _set_url(self, url: str) -> None:
+        self._url = url
+
+
+class CookieHook:
+    """Mixin of CookiesMiddleware: a method between the cookies of a response and the jar, where Scrapy has no public one."""
+
+    def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
+        kept = self.accept(cookies)
+        super()._process_cookies(kept, jar=jar, request=request)  # type: ignore[misc]
+        self.stored(kept, jar)
+
+    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
+        """Return those of a response that are to be kept."""
+        return list(cookies)
+
+    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
+        """These cookies are in the jar."""
+
+
+class DecompressionHook:
+    """Mixin of HttpCompressionMiddleware: one method around the decompression of a body, where Scrapy has no public one."""
+
+    def _handle_encoding(self, body: bytes, content_encoding: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
+        return self.decompress(body, content_encoding, max_size)
+
+    def _warn_unknown_encoding(self, response: Response, encodings: list[bytes]) -> None:
+        self.unknown_encoding(response, encodings)
+
+    def decompress(self, body: bytes, encodings: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
+        """Return the body decompressed, and the encodings that are not known."""
+        decompressed: tuple[bytes, list[bytes]] = super()._handle_encoding(body, encodings, max_size)  # type: ignore[misc]
+        return decompressed
+
+    def unknown_encoding(self, response: Response, encodings: list[bytes]) -> None:
+        """Report encodings that are not known."""
+
+
+class ExportHook:
+    """Mixin of FeedExporter: a method around the end of one export, where Scrapy has no public one."""
+
+    async def _close_slot(self, slot: Any, spider: Any) -> None:
+        await self.end_export(slot, spider)
+
+    async def end_export(self, slot: Any, spider: Any) -> None:
+        """Finish the file of an export, and store it."""
+        await super()._close_slot(slot, spider)  # type: ignore[misc]
+
+
+# --- the HTTP client ----------------------------------------------------------------------------------------------
+
+TunnelEndpoint = _TunnelingTCP4ClientEndpoint
+"""What connects through a proxy. It has no public name, and its answer no bounds."""
+
+
+class ChunkedDecoder(_ChunkedTransferDecoder):
+    """Decoder of chunked bodies with a method for each trailer: Twisted bounds their bytes only, in a private attribute."""
+
+    def limit_trailer_bytes(self, most: int) -> None:
+        self._maxTrailerHeadersSize = min(most, self._maxTrailerHeadersSize)
+
+    def trailers(self, number: int) -> None:
+        """So many lines of trailers have been read."""
+
+    def _dataReceived_TRAILER(self) -> bool:  # noqa: N802
+        goes_on = super()._dataReceived_TRAILER()
+        self.trailers(len(self._trailerHeaders))
+        return goes_on
+
+
+class ResponseParser(_LenientHTTPClientParser):
+    """Parser of a response. `chunked`: the decoder of chunked bodies, which Twisted takes from a private table."""
+
+    def __init_subclass__(cls, *, chunked: type[ChunkedDecoder], **others: Any) -> None:
+        super().__init_subclass__(**others)
+        cls._transferDecoders = {b"chunked": chunked}
+
+
+class ClientProtocol(_LenientHTTP11ClientProtocol):
+    """HTTP connection with methods where a response ends and where it is given up: Twisted has none."""
+
+    @property
+    def reads_response(self) -> bool:
+        """Whether what comes belongs to a response: without a parser, nothing was asked, or the response is complete."""
+        return self._parser is not None
+
+    def parse_with(self, parser: type[ResponseParser]) -> None:
+        """Replace the class of the parser, which Twisted chooses by itself."""
+        assert self._parser is not None
+        self._parser.__class__ = parser
+
+    def do_not_keep(self) -> None:
+        """Close the connection after this response; whether it is kept is an attribute of the request, which is private."""
+        if self._currentRequest is not None:
+            self._currentRequest.persistent = False
+
+    def response_complete(self, rest: bytes) -> None:
+        """A response is complete; `rest` was sent after it."""
+
+    def given_up(self, reason: Failure) -> None:
+        """The connection is being closed, because of what came."""
+
+    def _finishResponse_WAITING(self, rest: bytes) -> None:  # noqa: N802
+        self.response_complete(rest)
+        super()._finishResponse_WAITING(rest)
+
+    def _giveUp(self, reason: Failure) -> None:  # noqa: N802
+        super()._giveUp(reason)
+        self.given_up(reason)
+
+
+class ConnectionFactory(_LenientHTTP11ClientFactory):
+    """Factory of connections that return to the pool: the callback for that is private."""
+
+    def connection(self, protocol: type[ClientProtocol]) -> Any:
+        return protocol(self._quiescentCallback)
+
+
+def tunnel_state(endpoint: Any) -> tuple[Any, bytes, Callable[[], None]]:
+    """Return what waits for a proxy's answer, what came of it, and what ends the connection: the endpoint has no limits to set."""
+    return endpoint._tunnelReadyDeferred, endpoint._connectBuffer, endpoint._protocol.transport.abortConnection
+
+
+def pool_of(handler: HTTP11DownloadHandler) -> HTTPConnectionPool:
+    """Return the connections of Scrapy's download handler, which has no parameter for them."""
+    return handler._pool
+
+
+def use_factory(pool: HTTPConnectionPool, factory: type[ConnectionFactory]) -> None:
+    """Set what makes the connections of a pool. Twisted documents `_factory` for subclasses; Scrapy sets it too."""
+    pool._factory = factory
+
+
+def new_connection(pool: HTTPConnectionPool, key: Any, endpoint: Any) -> Any:
+    """Return a connection that is not a kept one. The pool's public method prefers those."""
+    return pool._newConnection(key, endpoint)
+
+
+def wrap_new_connection(pool: HTTPConnectionPool, wrap: Callable[[Callable[..., Any], Any], Callable[..., Any]]) -> None:
+    """Have connections made by `wrap(make, clock)`. The pool is where they are made; Scrapy has no setting for it."""
+    pool._newConnection = wrap(pool._newConnection, pool._reactor)  # type: ignore[method-assign]
+
+
+def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
+    """Have the pool close the connection that has been idle longest, once there are more.
+
+    Twisted bounds them by site, and by four minutes. In four minutes a crawl can ask more sites than a process may have files open:
+    then nothing could be opened any more, and every further page would be an error.
+    """
+    put = pool._putConnection
+
+    def put_and_bound(key: Any, connection: Any) -> None:
+        put(key, connection)
+        while len(pool._timeouts) > most:
+            ending = next(iter(pool._timeouts.values()))  # they stand in the order in which they became idle
+            site, idle = ending.args
+            ending.cancel()
+            pool._removeConnection(site, idle)
+            if not pool._connections[site]:
+                del pool._connections[site]
+
+    pool._putConnection = put_and_bound  # type: ignore[method-assign]
+
+
+def remember_host_names(most: int) -> None:
+    """Have Twisted remember the two forms of a host, which it makes for each request anew, even on a connection that was kept."""
+    forms_of = HostnameEndpoint._hostAsBytesAndText
+    if not hasattr(forms_of, "cache_info"):
+        HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(most)(forms_of))  # type: ignore[method-assign]
