@@ -16,6 +16,7 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH
+from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Change
 from crawlspace.urls import parse
@@ -369,3 +370,16 @@ def test_a_slip_in_the_rules_is_seen_and_mended(demo: Project, run: Run) -> None
 def json_of(run: CompletedRun, *, status: int = 0) -> Any:
     assert run.returncode == status, run.stderr
     return json.loads(run.stdout)
+
+
+@IN_A_FILE
+def test_ctrl_c_while_a_start_judges_the_known_urls(demo: Project, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*args: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    demo.write({"demo/crawl.rules": "allow domain www.example.com\nforbid domain *\n"})
+    monkeypatch.setattr(SqliteStore, "reclassify", stopped)
+    ended = run("crawl", "demo")
+    assert (ended.returncode, ended.stdout) == (130, "")
+    assert ended.stderr == "stopped before anything was fetched; the next start goes on from here\n"
+    CrawlLock(demo.data / "demo" / "state.db").close()
