@@ -1,4 +1,4 @@
-"""`scrapy lint`: errors and doubts in a collection's files."""
+"""`scrapy lint`: errors and warnings in a collection's files."""
 
 from __future__ import annotations
 

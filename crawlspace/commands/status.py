@@ -57,9 +57,9 @@ class Command(CollectionCommand):
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
             numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
-            doubts = [] if store is None or opts.json else [_of_the_rules(place, store)]
+            warnings = [] if store is None or opts.json else [_of_the_rules(place, store)]
             if store is not None and not opts.json and not crawlers:
-                doubts.append(_of_the_index(place, store))
+                warnings.append(_of_the_index(place, store))
         if opts.json:
             print_json(numbers.as_json())
             return 0
@@ -67,8 +67,8 @@ class Command(CollectionCommand):
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
             return 0
         print("\n".join(_lines(numbers)))
-        for doubt in filter(None, doubts):
-            print(f"\n{doubt}")
+        for warning in filter(None, warnings):
+            print(f"\n{warning}")
         return 0
 
 

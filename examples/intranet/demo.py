@@ -83,7 +83,7 @@ What next
   scrapy crawl handbook                                    one folder of the site only, six pages at most
   scrapy crawl open                                        no rules: see what keeps it out of the private network
   scrapy urls demo --status 404                            the URLs behind a number of the status
-  scrapy lint demo                                         doubts about the rules
+  scrapy lint demo                                         warnings about the rules
   edit {shown(place.collections / "demo" / "crawl.rules")}, then: scrapy explain demo URL   what a change would decide
 The intranet is down now; `python -m examples.intranet.demo --serve` keeps it up for the crawls among these.
 A collection of your own begins with: scrapy startcollection NAME URL. The errors above are there on purpose."""
