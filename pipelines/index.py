@@ -65,7 +65,7 @@ class DrainIndex:
         await self._is_idle.wait()
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
-            session.shared.settle(self._crawler)
+            session.shared.settle()
         try:
             while await self._send_one():
                 pass

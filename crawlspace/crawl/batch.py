@@ -1,43 +1,30 @@
-"""Outcomes on their way into the store, many to a transaction: those still gathered, and those being written meanwhile."""
+"""Outcomes that are written to the store, many in one transaction: those being gathered, and those being written meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.store import Change, Effects
+
+
+class RecordStore(Protocol):
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects: ...
+    def lost_links(self, ids: Collection[int]) -> set[int]: ...
+
 
 Singly = Generator[Sequence[Change], Effects | Exception, Effects]
-"""Yields changes to be recorded, and is to be sent what came of it (see `recorded`); returns what came of all."""
-
-
-def recorded(store: Store, changes: Sequence[Change], *, now: int) -> Effects | Exception:
-    """Record changes; return what is wrong with them where that breaks it. Raises StoreError."""
-    try:
-        return store.record(changes, now=now)
-    except CrawlspaceError:
-        raise
-    except Exception as error:  # noqa: BLE001 - logged by the caller; whatever is wrong with one must not stop the others
-        return error
-
-
-def all_recorded(singly: Singly, store: Store, *, now: int) -> Effects:
-    """Record them one after the other. Raises StoreError."""
-    try:
-        changes = next(singly)
-        while True:
-            changes = singly.send(recorded(store, changes, now=now))
-    except StopIteration as end:
-        effects: Effects = end.value
-        return effects
+"""Yields changes to be recorded, and must be sent the result of each `Commits.record`; returns the effects of all."""
 
 
 @dataclass(slots=True)
 class Batch:
-    """What is made lasting in one transaction."""
+    """The changes of one transaction."""
 
     changes: list[Change] = field(default_factory=list)
     new: list[NewUrl] = field(default_factory=list)
@@ -49,7 +36,9 @@ class Batch:
 class Commits:
     """`batch` is what is being gathered. One batch at a time is written."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: RecordStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
         self.batch = Batch()
         self._writing: Batch | None = None
 
@@ -59,7 +48,7 @@ class Commits:
 
     @property
     def waits(self) -> bool:
-        """Something is not lasting yet."""
+        """Something is not written yet."""
         return bool(self.batch.changes) or self._writing is not None
 
     def begin(self, health: Callable[[], Mapping[str, Health]]) -> bool:
@@ -70,15 +59,34 @@ class Commits:
         self._writing.health = health()
         return True
 
-    def write(self, store: Store, *, now: int) -> Effects:
-        """Write what was set apart. Raises StoreError."""
+    def write(self) -> Effects:
+        """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
         batch = self._set_apart
         if batch.unchanged:
-            lost = store.lost_links(batch.unchanged)
+            lost = self._store.lost_links(batch.unchanged)
             for change in batch.changes:
                 if change.state.id in lost:
                     change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
-        return store.record(batch.changes, now=now, health=batch.health)
+        return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
+
+    def write_singly(self, singly: Singly) -> Effects:
+        """Write change by change what could not be written in one transaction. Raises StoreError."""
+        try:
+            changes = next(singly)
+            while True:
+                changes = singly.send(self.record(changes))
+        except StopIteration as end:
+            effects: Effects = end.value
+            return effects
+
+    def record(self, changes: Sequence[Change]) -> Effects | Exception:
+        """Record changes; return the error where a fault in them breaks it. Raises StoreError."""
+        try:
+            return self._store.record(changes, now=int(self._clock.now()))
+        except CrawlspaceError:
+            raise
+        except Exception as error:  # noqa: BLE001 - logged by the caller; a fault in one change must not stop the others
+            return error
 
     def singly(self, broken: Callable[[UrlState, Outcome], UrlState]) -> Singly:
         """Go through what was set apart, change by change; for one that breaks, what `broken` makes of an unexpected error.
@@ -115,7 +123,7 @@ class Commits:
         return health
 
     def end(self) -> Batch:
-        """What was set apart is lasting; return it."""
+        """Return what was set apart: it is written."""
         batch, self._writing = self._set_apart, None
         return batch
 

@@ -1,7 +1,7 @@
-"""The use-cases of a running crawl, and nothing else: seed, admit, hand out, record, drain.
+"""The use-cases of a running crawl: enter start URLs, admit candidates, choose the next fetch, record its outcome.
 
-Scrapy (or a test) asks `next_fetch` what to ask for, and answers with one `Outcome` for it; everything in between is its affair.
-The engine decides nothing itself: it asks the rules, the lifecycle and the frontier, and has the store make each effect whole.
+Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request. The engine decides nothing itself: it
+asks the rules, the lifecycle and the frontier, and the store writes each effect in one transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from math import inf
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
-from crawlspace.crawl.batch import Commits, Singly, all_recorded
+from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depth import fetch_again
 from crawlspace.crawl.discovery import Discovery
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
@@ -23,6 +23,7 @@ from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.crawl.ports import ResultStore, WorkerView
 from crawlspace.crawl.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.site_delays import SiteDelays
@@ -32,6 +33,7 @@ from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.ports import LeaseStore
 from crawlspace.frontier.robots.cache import Answer, Robots
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
@@ -65,7 +67,9 @@ class Engine:
         sink: Sink,
         clock: Clock,
         global_space: GlobalSpace | None = None,
+        worker: WorkerView | None = None,
     ) -> None:
+        """`worker`: how this process uses the store, where several workers share the crawl."""
         self.collection = collection
         self.space = space
         self.global_space = global_space
@@ -77,18 +81,23 @@ class Engine:
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
-        self._run = RunStart(store, clock, continuous=collection.continuous)
+        self._results: ResultStore = store if worker is None else worker
+        self._leases: LeaseStore = store if worker is None else worker.sites
+        self._run = RunStart(self._results, clock, continuous=collection.continuous)
         self._time = PassingTime(collection, store, clock)
         self.hastened = self._time.hastened
         self._seeding: Steps[list[NewUrl]] = Steps(clock)
         self.outcome_policy = OutcomePolicy(
-            store, clock=clock, deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
+            store,
+            read_health=self._results.health,
+            clock=clock,
+            deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
         )
         self.policy = policy = self._time.policy()
         self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
         self.robots = Robots(
-            store,
+            self._results,
             clock=clock,
             user_agent=collection.robots_agent,
             ttl_s=collection.robots_ttl_s,
@@ -96,7 +105,7 @@ class Engine:
         )
         self.site_delays = SiteDelays(collection, clock, self.robots)
         self.frontier = Frontier(
-            store,
+            self._leases,
             clock=clock,
             site_delays=self.site_delays,
             lease_s=collection.lease_s,
@@ -105,17 +114,24 @@ class Engine:
             backoff=collection.backoff,
             retries_until=self._time.retries_until,
             longest_wait_s=policy.retry_after_max_s,
+            others=None if worker is None else worker.sites,
         )
         self.site_failures = SiteFailures(
-            self.frontier, self.robots, store, clock=clock, giving_up=collection.giving_up, policy=lambda: self.policy
+            self.frontier,
+            self.robots,
+            store,
+            save_row=self._results.set_unreachable,
+            clock=clock,
+            giving_up=collection.giving_up,
+            policy=lambda: self.policy,
         )
         self.robots_read = self.site_failures.robots_read
         self.locating: Locating | None = None
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
-        self._commits = Commits()
-        self._version = store.version()
+        self.commits = Commits(self._results, clock)
+        self._version = self._results.version()
         self._looked_at = -inf
 
     # --- what comes in --------------------------------------------------------------------------------------------
@@ -148,7 +164,7 @@ class Engine:
                 self._look_around()
                 return None
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
-            if state.id in self._leased or self._ended.drop(state, self._commits.batch.changes):
+            if state.id in self._leased or self._ended.drop(state, self.commits.batch.changes):
                 self.frontier.skip(state)
                 continue
             decision = self.discovery.recheck(state)
@@ -168,7 +184,7 @@ class Engine:
                     fetch = self.site_failures.robots_to_ask(state)
                     if fetch is None:
                         self.frontier.skip(state)
-                        self._commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
+                        self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
                         continue
                     self.frontier.hold(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
@@ -179,7 +195,7 @@ class Engine:
         return None
 
     def fetched(self, outcome: Outcome) -> bool:
-        """Take the outcome of a FetchPage into the batch; `commit` makes it lasting. False when it is not awaited any more."""
+        """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
         state = self._leased.get(outcome.id)
         if state is None:
             return False
@@ -194,7 +210,7 @@ class Engine:
         """A FetchPage was not sent: its URL is as before it was handed out, and its site's delay counts from now all the same."""
         state = self._leased.pop(id, None)
         if state is not None:
-            self.store.release([id])
+            self._leases.release([id])
             self.frontier.recorded([id])
             self.frontier.finished(state)
             self.frontier.discovered([(state.site, state.queue)])
@@ -203,45 +219,37 @@ class Engine:
         return id in self._leased
 
     def commit(self) -> Effects | None:
-        """Make all outcomes taken so far lasting, in one transaction. Raises StoreError, and then keeps them for another try."""
+        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try."""
         if not self.begin_commit():
             return None
         try:
             effects = self._written()
         except CrawlspaceError:
-            self.give_up_commit()
+            self.outcome_policy.give_back(self.commits.give_up())
             raise
         self.end_commit(effects)
         return effects
 
     def begin_commit(self) -> bool:
-        """Set apart all outcomes taken so far, to be written by `write_commit`. False where there are none, or others are being written."""
+        """Set apart all outcomes taken so far, to be written by `commits`. Return False where there are none, or others are being written."""
         refused = {reason.value: count for reason, count in self.discovery.refused.items()}
         if refused:
-            self.store.count_refusals(refused)
+            self._results.count_refusals(refused)
             self.progress.refused.update(refused)
             self.discovery.refused.clear()
-        return self._commits.begin(self.outcome_policy.take_changed)
-
-    def write_commit(self) -> Effects:
-        """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
-        return self._commits.write(self.store, now=self._now())
-
-    def give_up_commit(self) -> None:
-        """What was set apart could not be written; it is to be tried again."""
-        self.outcome_policy.give_back(self._commits.give_up())
+        return self.commits.begin(self.outcome_policy.take_changed)
 
     def singly(self) -> Singly:
-        """Go through what was set apart, change by change; one that breaks becomes an unexpected error (699) of its URL."""
+        """Go through what was set apart, change by change; one that cannot be written becomes an unexpected error (699) of its URL."""
         # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
         policy = replace(self.policy, retry_times=0)
-        return self._commits.singly(lambda state, lost: self.outcome_policy.follow(state, lost, policy=policy).state)
+        return self.commits.singly(lambda state, lost: self.outcome_policy.follow(state, lost, policy=policy).state)
 
     def end_commit(self, effects: Effects) -> None:
-        """What was set apart has been written: tell the frontier. Raises StoreError."""
-        batch = self._commits.end()
+        """Apply the effects of what was set apart and is written now. Raises StoreError."""
+        batch = self.commits.end()
         self.outcome_policy.recorded(effects.displaced)
-        self.admission.room.committed(self._commits.batch.new)
+        self.admission.room.committed(self.commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for change in batch.changes:
             state = change.state
@@ -270,13 +278,8 @@ class Engine:
         return self._time.has_steps or self._seeding.are_left
 
     @property
-    def is_committing(self) -> bool:
-        """Something is being written."""
-        return self._commits.is_writing
-
-    @property
     def uncommitted(self) -> int:
-        return len(self._commits.batch.changes)
+        return len(self.commits.batch.changes)
 
     def is_done(self) -> bool:
         """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
@@ -289,7 +292,7 @@ class Engine:
         self._time.end()
         self.frontier.close()
         if self._leased:  # an end by force: they are asked for again
-            self.store.release(list(self._leased))
+            self._leases.release(list(self._leased))
             self._leased.clear()
 
     # --- inside ---------------------------------------------------------------------------------------------------
@@ -299,7 +302,7 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Nothing is under way, pending or to be recorded."""
-        return not self._commits.waits and not self._leased and self.frontier.is_done()
+        return not self.commits.waits and not self._leased and self.frontier.is_done()
 
     def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
         """A URL just handed out is not to be asked for."""
@@ -320,7 +323,7 @@ class Engine:
         if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
             return
         self._looked_at = self.clock.monotonic()
-        version = self.store.version()
+        version = self._results.version()
         if version == self._version:
             return
         self._version = version
@@ -372,7 +375,7 @@ class Engine:
             after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type has it fetched whole
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
-            self._commits.batch.unchanged.append(state.id)
+            self.commits.batch.unchanged.append(state.id)
         change = Change(
             after,
             document=document,
@@ -381,16 +384,16 @@ class Engine:
             forget=transition.forget,
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
         )
-        self._commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
+        self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
         if new:
-            self._commits.batch.new.extend(new)
+            self.commits.batch.new.extend(new)
         self.progress.count(state, outcome)
 
     def _written(self) -> Effects:
         try:
-            return self.write_commit()
+            return self.commits.write()
         except CrawlspaceError:
             raise
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            return all_recorded(self.singly(), self.store, now=self._now())
+            return self.commits.write_singly(self.singly())

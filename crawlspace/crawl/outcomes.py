@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from crawlspace.clock import Clock
@@ -25,8 +25,7 @@ _TELLS_NOTHING = frozenset(
 )
 
 
-class HealthSource(Protocol):
-    def health(self, site: str) -> Health: ...
+class DocumentCounts(Protocol):
     def counts(self) -> Counts: ...
     def known_of_host(self, host: str) -> int: ...
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
@@ -36,8 +35,12 @@ class HealthSource(Protocol):
 class OutcomePolicy:
     """Follows outcomes up in the order in which they come. A crawl that goes on for days counts its deletions anew each day."""
 
-    def __init__(self, store: HealthSource, *, clock: Clock, deletion_limit: DeletionLimit) -> None:
+    def __init__(
+        self, store: DocumentCounts, *, read_health: Callable[[str], Health], clock: Clock, deletion_limit: DeletionLimit
+    ) -> None:
+        """`read_health` returns the stored health of a site."""
         self._store = store
+        self._read_health = read_health
         self._clock = clock
         self._deletion_limit = deletion_limit
         self._displacements = Displacements(store)
@@ -149,7 +152,7 @@ class OutcomePolicy:
         return small
 
     def _read(self, site: str) -> Health:
-        health = self._healths[site] = self._changed.get(site) or self._store.health(site)
+        health = self._healths[site] = self._changed.get(site) or self._read_health(site)
         return health
 
 

@@ -35,7 +35,6 @@ _BITS = 1 << 23
 
 class SiteRows(Protocol):
     def unreachable(self) -> list[UnreachableSite]: ...
-    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
     def schemes(self, site: str) -> frozenset[str]: ...
 
 
@@ -59,6 +58,7 @@ class SiteFailures:
         robots: Robots,
         store: SiteRows,
         *,
+        save_row: Callable[[str, UnreachableSite | None], None],
         clock: Clock,
         giving_up: GivingUp,
         policy: Callable[[], RecrawlPolicy],
@@ -66,6 +66,7 @@ class SiteFailures:
         self._frontier = frontier
         self._robots = robots
         self._store = store
+        self._save_row = save_row
         self._clock = clock
         self._giving_up = giving_up
         self._policy = policy
@@ -210,7 +211,7 @@ class SiteFailures:
         if site in self.rows:
             del self.rows[site]
             self.causes.pop(site, None)
-            self._store.set_unreachable(site, None)
+            self._save_row(site, None)
 
     def _count_failing(self, site: str, failing: _Failing) -> None:
         """Count the run, unless it may be the fault of a single page."""
@@ -223,7 +224,7 @@ class SiteFailures:
         if self._giving_up.continuous and before is not None and 0 <= now - before.counted_at < self._policy().refresh_min_s:
             return  # a crawl that goes on asks every hour, and a day's failures count as one run's
         row = self.rows[site] = after_failed_run(before, site=site, status=status, now=now)
-        self._store.set_unreachable(site, row)
+        self._save_row(site, row)
 
     def _give_up(self, site: str) -> None:
         if self._giving_up.continuous:

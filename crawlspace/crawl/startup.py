@@ -14,6 +14,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.generation import begin_generation
 from crawlspace.crawl.known_addresses import Entries, KnownAddresses
 from crawlspace.crawl.plan import Plan
+from crawlspace.crawl.ports import WorkerView
 from crawlspace.crawl.rule_change import reconcile, rules_hash
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
@@ -83,7 +84,7 @@ def rules_of(collection: Collection, space: CrawlSpace) -> str:
     return blake2b(said.encode(), digest_size=8).hexdigest()
 
 
-def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock) -> Startup:
+def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered.
 
     Raises ConfigError, before anything is changed, when the rules refuse all start URLs. Killed at any point, the next start goes on.
@@ -100,7 +101,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
     )
     _heed_content(store, collection)
     _apply_inheritance(store, collection)
-    engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space)
+    engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space, worker=worker)
     if plan is not None:
         _forget_sites_outside(store, space)
         engine.progress.deletes += plan.deletions - plan.held

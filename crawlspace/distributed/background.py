@@ -1,4 +1,4 @@
-"""Runs what waits for a server behind the crawl: in a thread of its own, one call after the other, and again until the server answers."""
+"""Runs the calls of a server on a background thread: one after the other, and again until the server answers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 PAUSE_S = 1.0
 PATIENCE_AT_THE_END_S = 10.0
-"""So long a crawl that ends waits for a server that is away."""
+"""Seconds that a crawl that ends waits for an unreachable server."""
 
 
 class ServerThread:
-    """A server that is away, or full, is waited for: nothing is lost, and the crawl stands still when it has nothing left to ask."""
+    """Waits for a server that is unreachable or full: nothing is lost, and the crawl pauses when no URLs are buffered any more."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, "redis")
@@ -32,51 +32,53 @@ class ServerThread:
         self._done: deque[Callable[[], None]] = deque()
         self._ends = threading.Event()
         self._patient_until = 0.0
-        self._away: StoreAway | StoreFull | None = None
+        self._failure: StoreAway | StoreFull | None = None
         """Why the last call failed, if it did."""
-        self.failed: Callable[[BaseException], None] = self._raise
-        """Told of what goes wrong for good."""
+        self._failed: Callable[[BaseException], None] | None = None
 
     def begin(self, failed: Callable[[BaseException], None]) -> None:
-        """From now on what comes of calls is taken in by the running event loop."""
+        """Have the running event loop take results from now on; `failed` is called with each error that repeating the call does not help against.
+
+        Before, `settle` takes the results and raises the errors.
+        """
         self._loop = asyncio.get_running_loop()
-        self.failed = failed
+        self._failed = failed
 
     def do(self, job: Callable[[], T], done: Callable[[T], None] | None = None) -> None:
-        """Run a job after all others; `done` is called with what it returns, on the crawl's thread."""
+        """Run a job after all others; `done` is called with its result on the crawl's thread."""
         future = self._executor.submit(self._persistently, job)
         future.add_done_callback(partial(self._is_done, done))
 
     def hurry(self) -> None:
-        """The crawl ends: from now on a server that is away is not waited for much longer."""
+        """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
         if not self._ends.is_set():
             self._patient_until = monotonic() + PATIENCE_AT_THE_END_S
             self._ends.set()
 
     def finish(self) -> None:
-        """Wait for all that is under way, and take in what comes of it."""
+        """Wait for all jobs, those included that follow from their results, and end the thread."""
         self.hurry()
         while True:
             waiting = self._executor.submit(lambda: None)
             waiting.result()
             if not self._done:
                 break
-            self._take_in()
+            self._take_results()
         self._executor.shutdown()
 
     def settle(self) -> None:
-        """Wait for all jobs so far, and take in what comes of them. On the crawl's thread, where that may wait."""
+        """Wait for all jobs so far and take their results. On the crawl's thread, where that may wait."""
         self._executor.submit(lambda: None).result()
-        self._take_in()
+        self._take_results()
 
     def _persistently(self, job: Callable[[], T]) -> T:
         while True:
-            if isinstance(self._away, StoreAway) and self._is_patience_over:
-                raise self._away  # each further call would wait as long again
+            if isinstance(self._failure, StoreAway) and self._is_patience_over:
+                raise self._failure  # each further call would wait as long again
             try:
                 result = job()
             except (StoreAway, StoreFull) as error:
-                before, self._away = self._away, error
+                before, self._failure = self._failure, error
                 if self._is_patience_over:
                     raise
                 if before is None:
@@ -86,8 +88,8 @@ class ServerThread:
                 else:
                     self._ends.wait(PAUSE_S)
             else:
-                if self._away is not None:
-                    self._away = None
+                if self._failure is not None:
+                    self._failure = None
                     logger.warning("Redis answers again, the crawl goes on")
                 return result
 
@@ -98,18 +100,19 @@ class ServerThread:
     def _is_done(self, done: Callable[[T], None] | None, future: Future[T]) -> None:
         error = future.exception()
         if error is not None:
-            self._done.append(lambda: self.failed(error))
+            self._done.append(partial(self._fail, error))
         elif done is not None:
             self._done.append(lambda: done(future.result()))
         else:
             return
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._take_in)
+            self._loop.call_soon_threadsafe(self._take_results)
 
-    def _take_in(self) -> None:
+    def _take_results(self) -> None:
         while self._done:
             self._done.popleft()()
 
-    @staticmethod
-    def _raise(error: BaseException) -> None:
-        raise error
+    def _fail(self, error: BaseException) -> None:
+        if self._failed is None:
+            raise error
+        self._failed(error)

@@ -14,7 +14,7 @@ from crawlspace.clock import Clock
 from crawlspace.frontier.address_groups import AddressGroups
 from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
-from crawlspace.frontier.ports import DelaySource, LeaseStore
+from crawlspace.frontier.ports import DelaySource, LeaseStore, OtherWorkers
 from crawlspace.frontier.site_limit import SiteLimit
 from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, indexes_in, indexes_of, outlasts
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
@@ -42,9 +42,10 @@ class Frontier:
         backoff: Backoff | None = None,
         retries_until: float = 0.0,
         longest_wait_s: float = 3600.0,
+        others: OtherWorkers | None = None,
     ) -> None:
         """`max_sites` are crawled at a time. `longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
-        self._store, self._clock, self._site_delays = store, clock, site_delays
+        self._store, self._clock, self._site_delays, self._others = store, clock, site_delays, others
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << queue_index for source in self._sources.running for queue_index in indexes_of(source))
@@ -106,10 +107,7 @@ class Frontier:
         self.skip(state)
 
     def skip(self, state: UrlState) -> None:
-        """A URL just handed out turned out to need no request; the turn is given back to its site.
-
-        Not to its source: one with nothing but such URLs would then keep all others waiting until it is empty.
-        """
+        """Give the turn of a URL that needs no request back to its site, but not to its source, which could keep all others waiting."""
         turns = self._sites[state.site]
         turns.asked_at = turns.asked_before
         self._over(turns)
@@ -225,7 +223,8 @@ class Frontier:
         turns = self._turns(site)
         self.given_up_sites.add(site)
         self._leases.give_back(turns)
-        self._store.give_up(site)
+        if self._others is not None:
+            self._others.give_up(site)
         turns.more = 0
         turns.due.clear()
         self._settle(turns)
@@ -233,7 +232,8 @@ class Frontier:
     def resume(self, site: str) -> None:
         """Ask a site again that was given up."""
         self.given_up_sites.discard(site)
-        self._store.resume(site)
+        if self._others is not None:
+            self._others.resume(site)
         self.look_again()
 
     def wake_in(self) -> float | None:

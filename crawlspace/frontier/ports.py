@@ -17,8 +17,16 @@ class LeaseStore(Protocol):
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]: ...
     def due(self, site: str) -> list[tuple[Queue, int]]: ...
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None: ...
-    def give_up(self, site: str) -> None: ...
-    def resume(self, site: str) -> None: ...
+
+
+class OtherWorkers(Protocol):
+    """The other workers of a shared crawl."""
+
+    def give_up(self, site: str) -> None:
+        """Have none of them fetch anything of the site in this run."""
+
+    def resume(self, site: str) -> None:
+        """Have them fetch a site again that was given up."""
 
 
 class DelaySource(Protocol):

@@ -15,7 +15,6 @@ from random import random
 from typing import Protocol
 
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.distributed.owned_sites import Needs
 
 ANOTHERS_S = 0.3
 """So often it is looked whether a site that is another worker's has come."""
@@ -39,7 +38,7 @@ class DelaySource(Protocol):
     def is_suspended(self) -> bool: ...
 
 
-class RobotsTurns(Needs):
+class RobotsTurns:
     """Those that wait, by the site they lead to. `now` is in seconds on the monotonic clock."""
 
     def __init__(self, turns: Turns, site_delays: DelaySource, *, holds: Callable[[str], bool] | None = None) -> None:

@@ -56,7 +56,7 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._session = session
         self._engine = session.engine
-        holds = session.shared.holds if session.shared is not None else None
+        holds = None if session.owned_sites is None else session.owned_sites.holds
         self._redirected = RobotsTurns(session.engine.frontier, session.engine.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
         self._in_this_turn = 0
@@ -76,9 +76,7 @@ class FrontierScheduler(BaseScheduler):
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
         self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
-        if self._session.shared is not None:
-            self._session.shared.need(self._redirected)
-            self._session.shared.begin(self._crawler, lambda: wake(self._crawler))
+        self._session.share(self._crawler, self._redirected)
 
     def close(self, reason: str) -> None:
         self._silence()
@@ -92,9 +90,8 @@ class FrontierScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
-        if self._session.error is not None or self._in_this_turn >= AT_A_TURN:
-            return None
-        if self._session.shared is not None and self._session.shared.waits:
+        shared = self._session.shared
+        if self._session.error is not None or self._in_this_turn >= AT_A_TURN or (shared is not None and not shared.may_fetch()):
             return None
         now = monotonic()
         redirected = self._redirected.take(now)
@@ -110,6 +107,8 @@ class FrontierScheduler(BaseScheduler):
         except StoreError as error:
             self._session.fail(error, self._crawler)
             return None
+        if shared is not None:
+            shared.refill()
         if isinstance(fetch, FetchPage):
             parse, failed = self._callbacks.parse, self._callbacks.failed
             return self._handed_out(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))

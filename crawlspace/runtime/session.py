@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.crawl.run import Located
-    from crawlspace.distributed.worker import SharedStore
+    from crawlspace.distributed.owned_sites import OwnedSites
+    from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.runtime.sharing import Sharing
+    from crawlspace.runtime.stores import CrawlStore
     from crawlspace.state.store import Counts
 
 logger = logging.getLogger(__name__)
@@ -53,7 +55,7 @@ class Session:
         collection: Collection,
         startup: Startup,
         *,
-        store: SqliteStore | SharedStore,
+        opened: CrawlStore,
         index: EmbeddedIndex,
         settings: Mapping[str, object],
     ) -> None:
@@ -73,9 +75,11 @@ class Session:
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_turns = SecondTurns()
-        self._store = store
-        self.shared = None if isinstance(store, SqliteStore) else _sharing(self, store, settings)
-        """What is different where others crawl the collection as well."""
+        self._store = opened.store
+        self._joined = opened.joined
+        self._settings = settings
+        self.shared: Sharing | None = None
+        """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
         self._index = index
         self.resent: Resent | None = None
         """What is sent to the index again."""
@@ -95,23 +99,23 @@ class Session:
         """
         collection = load_collection(name, settings)
         make_folder(collection)
-        store = open_store(collection, settings)
+        opened = open_store(collection, settings)
         try:
             private_files.make_file(collection.index_file)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
         except BaseException:
-            abandon(store)
+            abandon(opened)
             raise
         try:
-            check_server(collection, store, index)
-            startup, resent = _opened(collection, store, index)
-            if not isinstance(store, SqliteStore):
-                store.worker.ready()
-            session = cls(collection, startup, store=store, index=index, settings=settings)
+            check_server(collection, opened, index)
+            startup, resent = _opened(collection, opened, index)
+            if opened.joined is not None:
+                opened.joined.shared.worker.ready()
+            session = cls(collection, startup, opened=opened, index=index, settings=settings)
             session.resent = resent
         except BaseException:
             index.close()
-            abandon(store)
+            abandon(opened)
             raise
         return session
 
@@ -189,12 +193,25 @@ class Session:
             return nullcontext()
         return self._of_process.asked_by(self._own)
 
-    def holds_for_s(self, site: str) -> float:
-        """For how many seconds yet a request may be sent to a site of which a URL was handed out; 0.0: not any more."""
-        return inf if self.shared is None else self.shared.holds_for_s(site)
+    @property
+    def owned_sites(self) -> OwnedSites | None:
+        """The sites that this worker owns; None where no others crawl the collection."""
+        return None if self._joined is None else self._joined.shared.view.sites
+
+    def share(self, crawler: Crawler, others: OtherRequests) -> None:
+        """Take part in a shared crawl from now on, if it is one. With the crawl's loop running."""
+        if self._joined is not None:
+            from crawlspace.runtime.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
+
+            shared, background = self._joined.shared, self._joined.background
+            self.shared = Sharing(self, shared, background, crawler, self._settings, others=others)
+
+    def owned_for_s(self, site: str) -> float:
+        """Return for how many seconds a request may still be sent to a site of which a URL was leased."""
+        return inf if self.shared is None else self.shared.owned_for_s(site)
 
     def incarnation(self) -> int:
-        """A number that changes whenever all that is held here was given to others."""
+        """Return a number that changes whenever other workers were given all that was owned here."""
         return 0 if self.shared is None else self.shared.incarnation()
 
     def resolver(self) -> GuardedResolver | None:
@@ -211,7 +228,7 @@ class Session:
             return
         try:
             if self.shared is not None:
-                self.shared.commit(crawler)
+                self.shared.commit()
                 return
             self._check_place()
             self.engine.commit()
@@ -271,6 +288,8 @@ class Session:
         try:
             if self.shared is not None:
                 self.shared.close()
+            elif self._joined is not None:
+                self._joined.leave()
             elif self.error is None:
                 self._check_place()
                 self.engine.close()
@@ -295,12 +314,6 @@ async def _end(crawler: Crawler, reason: str) -> None:
         await crawler.engine.close_spider_async(reason=reason)
 
 
-def _sharing(session: Session, store: SharedStore, settings: Mapping[str, object]) -> Sharing:
-    from crawlspace.runtime.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
-
-    return Sharing(session, store, settings)
-
-
 def make_folder(collection: Collection) -> None:
     """Make the collection's data folder, which only this user may read. Raises ConfigError."""
     for folder in (collection.data_folder, collection.index_file.parent):
@@ -312,12 +325,13 @@ def make_folder(collection: Collection) -> None:
             ) from error
 
 
-def _opened(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
+def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
     """Bring store and rules in line, and store and index where they are not of the same moment; open the engine."""
-    clock = SystemClock()
+    clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
-    resent = resending.begin() if sends_from_here(collection, store) else None
-    startup = open_engine(collection, store=store, sink=index, clock=clock)
+    resent = resending.begin() if sends_from_here(collection, opened) else None
+    view = None if opened.joined is None else opened.joined.shared.view
+    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view)
     limit = startup.engine.space.limits.max_link_depth
     depth = _FAR if limit is None else limit  # until a link to it is found
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import socket
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
-from crawlspace.clock import SystemClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
@@ -23,13 +23,35 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crawlspace.config.collection import Collection
-    from crawlspace.distributed.worker import SharedStore
+    from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
+    from crawlspace.state.redis.store import RedisStore
 
 PAUSE_S = 0.1
 
 
-def open_store(collection: Collection, settings: Mapping[str, object]) -> SqliteStore | SharedStore:
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """This process as one of the workers that crawl a collection together."""
+
+    shared: SharedStore
+    background: ServerThread
+
+    def leave(self) -> None:
+        """Give back all that is owned, without having crawled."""
+        self.background.do(self.shared.worker.leave)
+        self.background.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlStore:
+    """The store of a collection that this process crawls; `joined` where several do."""
+
+    store: SqliteStore | RedisStore
+    joined: Joined | None = None
+
+
+def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlStore:
     """Open a collection's store to crawl it. Raises StoreError and its kinds, ConfigError, and RulesDiffer for a worker with other rules."""
     if not collection.store_url:
         file = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
@@ -38,53 +60,50 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> Sqlite
         except BaseException:
             file.close()
             raise
-        return file
-    from crawlspace.distributed.worker import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
+        return CrawlStore(file)
+    from crawlspace.distributed.shared_store import SharedStore  # noqa: PLC0415 - with the client half a second, which only those pay who share a collection
 
     rules = rules_of(collection, build_space(collection))
     client = connected(settings, crawls=True)
     background = ServerThread()
     try:
-        store = SharedStore(
+        shared = SharedStore.open(
             client,
             collection.name,
             sinks=(SINK,),
             background=background,
-            clock=SystemClock(),
-            lease_s=collection.lease_s,
             timeout_s=collection.worker_timeout_s,
             sources=[source for source, weight in collection.weights.items() if weight],
-            most_sites=collection.max_sites,
         )
-        refuse_unfinished(store, collection.name)
-        _join(store, rules, index_place(collection.index_file))
+        refuse_unfinished(shared.store, collection.name)
+        _join(shared, rules, index_place(collection.index_file))
     except BaseException:
         client.close()
         raise
-    return store
+    return CrawlStore(shared.store, Joined(shared, background))
 
 
-def _join(store: SharedStore, rules: str, place: str) -> None:
+def _join(shared: SharedStore, rules: str, place: str) -> None:
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     here = socket.gethostname()
-    store.worker.expire(one.name for one in workers(store) if one.host == here and not process_exists(one.process))
-    told = False
-    while (busy := store.worker.begin(rules, index=(SINK, place))) is not None:
-        if not told:
-            told = True
+    shared.worker.expire(one.name for one in workers(shared.store) if one.host == here and not process_exists(one.process))
+    has_reported = False
+    while (busy := shared.worker.begin(rules, index=(SINK, place))) is not None:
+        if not has_reported:
+            has_reported = True
             sys.stderr.write(
                 f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or does not answer\n"
             )
         Event().wait(PAUSE_S)
 
 
-def abandon(store: SqliteStore | SharedStore) -> None:
-    """Close a store whose crawl could not begin; the others need not wait for its worker."""
-    if not isinstance(store, SqliteStore):
+def abandon(opened: CrawlStore) -> None:
+    """Close a store whose crawl could not begin; other workers need not wait for this one."""
+    if opened.joined is not None:
         with suppress(StoreError):
-            store.worker.leave()
-    store.close()
+            opened.joined.shared.worker.leave()
+    opened.store.close()
 
 
 def index_place(file: Path) -> str:
@@ -92,23 +111,25 @@ def index_place(file: Path) -> str:
     return f"{socket.gethostname()}:{file.resolve()}"
 
 
-def check_server(collection: Collection, store: SqliteStore | SharedStore, index: EmbeddedIndex) -> None:
+def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> None:
     """Raise StoreError when the server has lost what it knew: the documents of the index would never be fetched again, nor deleted."""
-    if isinstance(store, SqliteStore):
+    if opened.joined is None:
         return
-    if store.is_new and index.count(of=collection.name):
+    mark = opened.joined.shared.mark
+    if mark.is_new and index.count(of=collection.name):
         raise StoreError(
             f"Redis knows nothing of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
             f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
         )
-    store.keep()
+    mark.save()
 
 
-def sends_from_here(collection: Collection, store: SqliteStore | SharedStore) -> bool:
-    """Whether the index is this machine's, and nobody else can be sending it anything."""
-    if isinstance(store, SqliteStore):
+def sends_from_here(collection: Collection, opened: CrawlStore) -> bool:
+    """Whether the index is on this machine, and no other worker can be sending it anything."""
+    if opened.joined is None:
         return True
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
+    store = opened.joined.shared.store
     place = store.scripts.hash("index").get(SINK.encode())
     return place == index_place(collection.index_file).encode() and len(workers(store)) == 1

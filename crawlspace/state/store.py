@@ -236,12 +236,6 @@ class Store(Protocol):
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         """Remember that a site is to be left alone until then, which is in so many seconds; None ends it."""
 
-    def give_up(self, site: str) -> None:
-        """Nobody is to ask the site for anything more in this run: for a store that hands sites out to several."""
-
-    def resume(self, site: str) -> None:
-        """A site that was given up may be asked again: for a store that hands sites out to several."""
-
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         """Make all changes, end their leases, insert what they discovered, settle the groups and give the index orders: one transaction.

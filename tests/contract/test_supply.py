@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from math import inf
 from typing import Any
 
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.distributed.owned_sites import Needs
-from crawlspace.distributed.prefetch import LEAVING_S
-from crawlspace.distributed.worker import SharedStore
+from crawlspace.distributed.prefetch import LEAVING_S, OtherRequests, Prefetch
+from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.store import Change, Effects
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, new
@@ -51,35 +49,75 @@ class Calls:
                 done(found)
 
 
+class NoOtherRequests:
+    """Other requests of a worker, which a test may replace."""
+
+    def __init__(self) -> None:
+        self.requests: OtherRequests | None = None
+
+    def waiting(self) -> Collection[str]:
+        return self.requests.waiting() if self.requests else ()
+
+    def is_asking(self, site: str) -> bool:
+        return False
+
+    def begin(self, site: str) -> None:
+        if self.requests:
+            self.requests.begin(site)
+
+    def has_asked(self, site: str) -> bool:
+        return self.requests is not None and self.requests.has_asked(site)
+
+
 class Crawler:
     """One worker, which asks two pages of a site at once and keeps no delay."""
 
     def __init__(self, clock: FakeClock, *, timeout_s: float = 10**6) -> None:
         self.clock = clock
         self.calls = Calls()
-        self.store = SharedStore(
-            another_client(), "shared", sinks=SINKS, background=self.calls, clock=clock, lease_s=600, timeout_s=timeout_s
-        )
-        assert self.store.worker.begin("rules") is None
-        self.store.worker.ready()
-        self.frontier = Frontier(self.store, clock=clock, site_delays=self, lease_s=600)
-        outcome_policy = OutcomePolicy(self.store, clock=clock, deletion_limit=DeletionLimit(100, 100))
-        self.store.begin(
-            self.frontier,
-            outcome_policy,
-            changed=self._changed,
-            wake=lambda: None,
-            unreachable=lambda site, row: self.unreachable.update({site: row}),
+        self.shared = SharedStore.open(another_client(), "shared", sinks=SINKS, background=self.calls, timeout_s=timeout_s)
+        self.store, self.view, self.sites = self.shared.store, self.shared.view, self.shared.view.sites
+        assert self.shared.worker.begin("rules") is None
+        self.shared.worker.ready()
+        self.frontier = Frontier(self.sites, clock=clock, site_delays=self, lease_s=600, others=self.sites)
+        self.others = NoOtherRequests()
+        self.prefetch = Prefetch(
+            self,
+            self.sites,
+            self.shared.worker,
+            self.calls,
+            others=self.others,
+            join_again=self.shared.join_again,
+            clock=clock,
+            lease_s=600,
         )
         self.in_flight: list[UrlState] = []
-        self.store.prefetch.is_in_flight = lambda id: id in {state.id for state in self.in_flight}
         self.unreachable: dict[str, UnreachableSite | None] = {}
         """What was known of the sites when they came."""
         self.changes = 0
         """How often the store may have come to know less."""
 
-    def _changed(self) -> None:
+    def is_idle(self) -> bool:
+        return True
+
+    def is_in_flight(self, id: int) -> bool:
+        return id in {state.id for state in self.in_flight}
+
+    def site_acquired(self, one: AcquiredSite) -> None:
+        if one.known is not None:
+            self.view.learn(one.site, one.known)
+            self.unreachable[one.site] = one.known.unreachable
+
+    def store_changed(self) -> None:
         self.changes += 1
+
+    def wake(self) -> None: ...
+
+    def report(self) -> str:
+        return ""
+
+    def deletions(self) -> int:
+        return 0
 
     def of(self, site: str) -> Pace:
         return Pace(0.0, 2)
@@ -91,7 +129,7 @@ class Crawler:
         return None
 
     def tick(self) -> None:
-        self.store.prefetch.tick()
+        self.prefetch.tick()
         self.calls.make()
 
     def ask(self, most: int = 1000) -> list[str]:
@@ -106,7 +144,7 @@ class Crawler:
         """Nothing that is under way was asked for after all, as Engine.not_asked has it."""
         began, self.in_flight = self.in_flight, []
         for state in began:
-            self.store.release([state.id])
+            self.sites.release([state.id])
             self.frontier.recorded([state.id])
             self.frontier.finished(state)
             self.frontier.discovered([(state.site, state.queue)])
@@ -168,7 +206,7 @@ def test_a_site_that_nobody_holds_does_not_wait_until_a_busy_worker_has_nothing_
     for _ in range(2):
         clock.advance(2)
         one.tick()
-    assert one.store.prefetch.holds("e.example:80")
+    assert one.sites.holds("e.example:80")
     assert "e" in one.ask()
 
 
@@ -205,31 +243,31 @@ def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawl
 def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     """It was passed over with the pages on which it was found, and these may be fetched by the same worker again."""
     one, two = crawlers
-    two.store.keep()
+    two.shared.mark.save()
     two.tick()
     assert two.changes == 0
-    one.store.scripts.command("ZADD", "workers", 0, two.store.worker.name)
+    one.store.scripts.command("ZADD", "workers", 0, two.shared.worker.name)
     for worker in (one, two, two):
         clock.advance(60)
         worker.tick()
     assert (one.changes, two.changes) == (0, 1)
-    assert (one.store.prefetch.incarnation, two.store.prefetch.incarnation) == (0, 1)
+    assert (one.prefetch.incarnation, two.prefetch.incarnation) == (0, 1)
 
 
 def taken_for_dead(worker: Crawler, by: Crawler) -> None:
     """The server's doing; the worker itself does not know yet."""
-    by.store.worker.expire([worker.store.worker.name])
+    by.shared.worker.expire([worker.shared.worker.name])
 
 
 def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     alone, by = Crawler(clock, timeout_s=30), crawlers[0]
-    alone.store.keep()
+    alone.shared.mark.save()
     for other in reversed(crawlers):
         taken_for_dead(other, by)
     alone.tick()
     site = alone.ask(1) and alone.in_flight[0].site
     assert site
-    held = alone.store.prefetch.holds_for_s
+    held = alone.prefetch.owned_for_s
     assert held(site) == 29, "a second before the others may take this worker for dead"
     clock.advance(20)
     assert held(site) == 9
@@ -260,7 +298,7 @@ def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside
 ) -> None:
     """The worker has the URLs again, and the requests of before are not over yet. They may be answered, or not have been sent."""
     one, two = crawlers
-    one.store.keep()
+    one.shared.mark.save()
     taken_for_dead(one, by=one)
     taken_for_dead(two, by=one)
     before = [state.id for state in one.in_flight]
@@ -285,7 +323,7 @@ def test_who_was_taken_for_dead_asks_again_what_it_gave_up_afterwards(
 ) -> None:
     """Its word was not taken. It would take such a site and let it go again without end."""
     one, two = crawlers
-    one.store.keep()
+    one.shared.mark.save()
     taken_for_dead(one, by=one)
     taken_for_dead(two, by=one)
     clock.advance(2)
@@ -311,7 +349,7 @@ def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tupl
     assert {state.site for state in one.in_flight} == {f"{host}.example:80" for host in "bcd"}
 
 
-class RobotsOfOthers(Needs):
+class RobotsOfOthers:
     """A request to the first site, which is made as soon as that may be asked, and again and again."""
 
     def __init__(self, crawler: Crawler) -> None:
@@ -319,10 +357,13 @@ class RobotsOfOthers(Needs):
         self.made = 0
         self._crawler = crawler
         self._has_asked = False
-        crawler.store.prefetch.needs = self
+        crawler.others.requests = self
 
     def waiting(self) -> set[str]:
         return self.needed
+
+    def is_asking(self, site: str) -> bool:
+        return False
 
     def begin(self, site: str) -> None:
         self._has_asked = False
@@ -331,7 +372,7 @@ class RobotsOfOthers(Needs):
         return self._has_asked
 
     def tick(self) -> None:
-        if self.needed and self._crawler.store.prefetch.holds("a.example:80"):
+        if self.needed and self._crawler.sites.holds("a.example:80"):
             self.made += 1
             self._has_asked = True
 
@@ -368,7 +409,7 @@ def test_a_site_that_is_needed_comes_from_the_other_worker_and_goes_back(
     one.answered("a")
     assert pass_s(6) == {"two"}, "it is crawled where it is needed"
     assert of_two.made > 0
-    assert not one.store.prefetch.holds("a.example:80")
+    assert not one.sites.holds("a.example:80")
 
 
 def test_two_workers_that_need_a_site_have_it_in_turn(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
@@ -392,20 +433,20 @@ def test_links_refused_are_not_counted_again_for_a_worker_that_is_no_more(crawle
     """The call that counted them may have been made, and its answer lost."""
     one, two = crawlers
     taken_for_dead(one, two)
-    one.store.count_refusals({"domain": 2})
-    one.store.record([], now=NOW)
+    one.view.count_refusals({"domain": 2})
+    one.view.record([], now=NOW)
     assert one.store.refusals() == {}
 
 
 def test_links_refused_are_counted_in_the_call_that_records_outcomes(crawlers: tuple[Crawler, Crawler]) -> None:
     one, _ = crawlers
-    one.store.count_refusals({"domain": 2})
-    one.store.count_refusals({"domain": 1, "scheme": 4})
+    one.view.count_refusals({"domain": 2})
+    one.view.count_refusals({"domain": 1, "scheme": 4})
     before = one.store.scripts.runs
-    one.store.record([], now=NOW)
+    one.view.record([], now=NOW)
     assert one.store.scripts.runs == before + 1
     assert one.store.refusals() == {"domain": 3, "scheme": 4}
-    one.store.record([], now=NOW)
+    one.view.record([], now=NOW)
     assert one.store.refusals() == {"domain": 3, "scheme": 4}
 
 
@@ -414,30 +455,30 @@ def test_links_refused_are_counted_once_where_an_answer_is_lost(
     crawlers: tuple[Crawler, Crawler], monkeypatch: pytest.MonkeyPatch, made: bool
 ) -> None:
     """Whether the call was made or not."""
-    store = crawlers[0].store
-    record, changes = store.worker.record, list[Change]()
+    store, view = crawlers[0].store, crawlers[0].view
+    record, changes = crawlers[0].shared.worker.record, list[Change]()
 
     def lost(*args: Any, **options: Any) -> Effects:
         if made:
             record(*args, **options)
         raise StoreAway("no answer")
 
-    store.count_refusals({"domain": 2})
+    view.count_refusals({"domain": 2})
     with monkeypatch.context() as away:
-        away.setattr(store.worker, "record", lost)
+        away.setattr(crawlers[0].shared.worker, "record", lost)
         with pytest.raises(StoreAway):
-            store.record(changes, now=NOW)
-    store.count_refusals({"domain": 5})
-    store.record(changes, now=NOW)
+            view.record(changes, now=NOW)
+    view.count_refusals({"domain": 5})
+    view.record(changes, now=NOW)
     assert store.refusals() == {"domain": 2}
-    store.record([], now=NOW)
+    view.record([], now=NOW)
     assert store.refusals() == {"domain": 7}
 
 
 def test_links_refused_that_no_outcome_follows_are_counted_at_the_end(crawlers: tuple[Crawler, Crawler]) -> None:
     one, _ = crawlers
-    one.store.count_refusals({"domain": 2})
-    one.store.count_the_rest()
+    one.view.count_refusals({"domain": 2})
+    one.view.count_remaining_refusals()
     one.calls.make()
     assert one.store.refusals() == {"domain": 2}
 

@@ -9,16 +9,21 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from crawlspace.config.collection import Collection
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection as Configured
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
-from crawlspace.distributed.worker import SharedStore
+from crawlspace.distributed.prefetch import Prefetch
+from crawlspace.distributed.shared_store import SharedStore
+from crawlspace.frontier.frontier import Frontier
 from crawlspace.index.sink import Sink
+from crawlspace.state.redis.workers import AcquiredSite
+from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
 from tests.histories.driver import NAME, AddressGroup, Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
@@ -59,30 +64,83 @@ class Calls:
 
 @dataclass(eq=False)
 class Member:
-    store: SharedStore
+    shared: SharedStore
     engine: Engine
     calls: Calls
     startup: Startup
     width: int
     commits: float
+    clock: Clock
     in_flight: list[FetchPage | FetchRobots] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.store = self.shared.store
+        self.prefetch = Prefetch(
+            self,
+            self.shared.view.sites,
+            self.shared.worker,
+            self.calls,
+            others=self,
+            join_again=self.shared.join_again,
+            clock=self.clock,
+            lease_s=self.engine.collection.lease_s,
+            max_sites=self.engine.collection.max_sites,
+        )
 
     @property
     def is_done(self) -> bool:
-        return self.engine.is_done() and self.store.prefetch.is_over
+        return self.engine.is_done() and self.prefetch.is_over
+
+    @property
+    def frontier(self) -> Frontier:
+        return self.engine.frontier
+
+    def is_idle(self) -> bool:
+        return self.engine.is_idle()
+
+    def is_in_flight(self, id: int) -> bool:
+        return self.engine.is_awaited(id)
+
+    def site_acquired(self, one: AcquiredSite) -> None:
+        if one.known is not None:
+            self.shared.view.learn(one.site, one.known)
+            self.engine.outcome_policy.know(one.site, one.known.health or NEW_SITE)
+            self.engine.site_failures.know(one.site, one.known.unreachable)
+
+    def store_changed(self) -> None:
+        self.engine.discovery.forget_known()
+
+    def wake(self) -> None: ...
+
+    def report(self) -> str:
+        return ""
+
+    def deletions(self) -> int:
+        return self.engine.outcome_policy.deleted
+
+    def waiting(self) -> Collection[str]:
+        return ()
+
+    def is_asking(self, site: str) -> bool:
+        return False
+
+    def begin(self, site: str) -> None: ...
+
+    def has_asked(self, site: str) -> bool:
+        return False
 
     def commit(self) -> None:
         if self.engine.begin_commit():
-            self.calls.do(self.engine.write_commit, self.engine.end_commit)
+            self.calls.do(self.engine.commits.write, self.engine.end_commit)
 
     def drain(self) -> bool:
-        drains, _ = self.store.worker.drains(SINK, _PLACE)
+        drains, _ = self.shared.worker.drains(SINK, _PLACE)
         batch = self.engine.drain.take() if drains else ()
         return bool(batch) and self.engine.drain.settle(self.engine.drain.deliver(batch)).waiting_s is None
 
     def finish(self) -> None:
         """Record all that was taken."""
-        while self.engine.uncommitted or self.engine.is_committing:
+        while self.engine.uncommitted or self.engine.commits.is_writing:
             self.commit()
             self.calls.make(1000)
 
@@ -90,7 +148,7 @@ class Member:
 class Team:
     """The workers of one crawl."""
 
-    def __init__(self, address_group: TeamMachine, collection: Collection, sink: Sink, fate: Fate) -> None:
+    def __init__(self, address_group: TeamMachine, collection: Configured, sink: Sink, fate: Fate) -> None:
         self._machine = address_group
         self._chance = address_group.chance
         self._collection = collection
@@ -131,14 +189,14 @@ class Team:
                 if self._collection.continuous and clock.now() + wait > began + fate.goes_on_for:
                     return self._end("finished")
                 clock.advance(wait)
-        cluster = [member.store.prefetch.cluster for member in self.members]
+        cluster = [member.prefetch.cluster for member in self.members]
         raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {cluster}")
 
     def _wait(self) -> float:
         """How long it takes until there may be something to ask for, or to hear of."""
         if any(member.engine.has_steps for member in self.members):
             return 1.0  # some steps at once
-        arounds = [member.store.prefetch.cluster for member in self.members]
+        arounds = [member.prefetch.cluster for member in self.members]
         if self._collection.continuous and all(cluster is not None and cluster.is_nothing_left for cluster in arounds):
             due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
             return max(0.5, float(due[0][1]) / 1000 - self._machine.clock.now()) if due else 1000.0
@@ -154,7 +212,7 @@ class Team:
     def _killed(self, member: Member) -> bool:
         """A worker is dead, and mostly replaced. Returns whether there is one left."""
         self.members.remove(member)
-        expire(member.store)
+        expire(member.shared)
         self._countdown = Countdown(self._chance.randint(10, 300) if self._chance.random() < 0.5 else None)
         for other in self.members:
             kill_between_calls(other.store, self._countdown)
@@ -171,7 +229,7 @@ class Team:
                     pass
             for member in self.members:
                 member.engine.frontier.close()
-                member.store.prefetch.close()
+                member.prefetch.close()
                 member.calls.make(10_000)
                 member.store.close()
         except Killed:
@@ -179,10 +237,10 @@ class Team:
         return how
 
 
-def expire(store: SharedStore) -> None:
-    """Have the others find a worker dead."""
-    store.scripts.client.zadd(f"{{{NAME}}}:workers", {store.worker.name: 0}, xx=True)
-    store.close()
+def expire(shared: SharedStore) -> None:
+    """Have a worker expire."""
+    shared.store.scripts.client.zadd(f"{{{NAME}}}:workers", {shared.worker.name: 0}, xx=True)
+    shared.store.close()
 
 
 class TeamMachine(AddressGroup):
@@ -207,15 +265,15 @@ class TeamMachine(AddressGroup):
                 sink.close()
         return run
 
-    def _crawl(self, collection: Collection, sink: Sink, fate: Fate, run: Run) -> None:
+    def _crawl(self, collection: Configured, sink: Sink, fate: Fate, run: Run) -> None:
         team = Team(self, collection, sink, fate)
         try:
             self._work(team, collection, run)
         finally:
             for member in team.members:
-                expire(member.store)
+                expire(member.shared)
 
-    def _work(self, team: Team, collection: Collection, run: Run) -> None:
+    def _work(self, team: Team, collection: Configured, run: Run) -> None:
         with self.store() as store:
             indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
@@ -236,52 +294,38 @@ class TeamMachine(AddressGroup):
         run.ended = team.work(run)
         run.lasted = run.stalled = self.clock.now() - began
 
-    def joined(self, collection: Collection, sink: Sink, countdown: Countdown) -> Member:
+    def joined(self, collection: Configured, sink: Sink, countdown: Countdown) -> Member:
         calls = Calls(self._chance)
-        store = SharedStore(
-            another_client(),
-            NAME,
-            sinks=(SINK,),
-            background=calls,
-            clock=self.clock,
-            lease_s=collection.lease_s,
-            timeout_s=10**6,
-            sources=[source for source, weight in collection.weights.items() if weight],
-            most_sites=collection.max_sites,
-        )
+        sources = [source for source, weight in collection.weights.items() if weight]
+        shared = SharedStore.open(another_client(), NAME, sinks=(SINK,), background=calls, timeout_s=10**6, sources=sources)
+        store, worker = shared.store, shared.worker
         store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
         kill_between_calls(store, countdown)
         try:
-            busy = store.worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE))
+            busy = worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE))
             if busy is not None:  # killed before it was ready
                 store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
-                assert store.worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
-            store.keep()
-            startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
-            store.worker.ready()
+                assert worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
+            shared.mark.save()
+            startup = open_engine(collection, store=store, sink=sink, clock=self.clock, worker=shared.view)
+            worker.ready()
         except Killed:
-            expire(store)
+            expire(shared)
             raise
-        engine = startup.engine
-        know = engine.site_failures.know
-        store.begin(
-            engine.frontier, engine.outcome_policy, changed=engine.discovery.forget_known, wake=lambda: None, unreachable=know
-        )
-        store.prefetch.is_idle = engine.is_idle
-        store.prefetch.deleted = lambda: engine.outcome_policy.deleted
-        chance = self._chance
-        return Member(store, engine, calls, startup, chance.choice((1, 3, 8)), chance.choice((0.03, 0.2, 1.0)))
+        width, commits = self._chance.choice((1, 3, 8)), self._chance.choice((0.03, 0.2, 1.0))
+        return Member(shared, startup.engine, calls, startup, width, commits, self.clock)
 
     def act(self, member: Member, run: Run) -> bool:
         """One step of a worker. Returns whether it had anything to do."""
         chance, engine = self._chance, member.engine
-        member.store.prefetch.tick()
+        member.prefetch.tick()
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
-        cluster = member.store.prefetch.cluster
+        cluster = member.prefetch.cluster
         if cluster is not None:
             engine.backlog = cluster.backlog
             engine.outcome_policy.deleted_elsewhere = cluster.deleted
         fetch = engine.next_fetch() if len(member.in_flight) < member.width else None
+        member.prefetch.refill()
         if fetch is not None:
             member.in_flight.append(fetch)
             return True

@@ -85,7 +85,7 @@ class TimingHandler(HTTP11DownloadHandler):
         remember_host_names(HOST_NAMES)
         bound_idle_connections(pool, min(MOST_IDLE, _most_files() // 2))
         watch_connections(
-            pool, session.sending, connecting=session.connecting, holds_for_s=session.holds_for_s, incarnation=session.incarnation
+            pool, session.sending, connecting=session.connecting, owned_for_s=session.owned_for_s, incarnation=session.incarnation
         )
 
     async def download_request(self, request: Request) -> Response:
@@ -100,14 +100,14 @@ def watch_connections(
     sending: SendingTimes,
     *,
     connecting: Callable[[], AbstractContextManager[None]],
-    holds_for_s: Callable[[str], float] = lambda _: inf,
+    owned_for_s: Callable[[str], float] = lambda _: inf,
     incarnation: Callable[[], int] = lambda: 0,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
     A request on a kept connection that is closed before an answer fails with KeptConnectionClosed.
 
-    `holds_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
+    `owned_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
     is one that was begun in an earlier `life`, before others were given what is held here.
     """
 
@@ -116,7 +116,7 @@ def watch_connections(
             began = incarnation()
 
             def watch(connection: Any) -> Any:
-                Watch(connection, holds_for_s, sending.sent, incarnation, began)
+                Watch(connection, owned_for_s, sending.sent, incarnation, began)
                 if hasattr(connection.transport, "transport"):  # TLS
                     end_in_time(connection.transport, clock)
                 return connection
@@ -132,7 +132,7 @@ def watch_connections(
 
 
 class Watch:
-    """Asks `holds_for_s` right before anything is handed to the operating system, and tells `sent` of each part of a request right after.
+    """Asks `owned_for_s` right before anything is handed to the operating system, and tells `sent` of each part of a request right after.
 
     Between a request and its being written lie the rest of the loop's turn and, with TLS, the handshake. A process can be suspended
     for hours in between, and what was allowed before may not be any more. Nor is the system to go on sending it after that time: where
@@ -142,13 +142,13 @@ class Watch:
     def __init__(
         self,
         connection: Any,
-        holds_for_s: Callable[[str], float],
+        owned_for_s: Callable[[str], float],
         sent: Callable[[str], None],
         incarnation: Callable[[], int],
         began: int,
     ) -> None:
         """`began`: the life in which the connection was begun, for its first request."""
-        self._connection, self._holds_for_s, self._sent, self._incarnation = connection, holds_for_s, sent, incarnation
+        self._connection, self._owned_for_s, self._sent, self._incarnation = connection, owned_for_s, sent, incarnation
         self._began: int | None = began
         self._incarnation_asked = began
         wire = connection.transport
@@ -176,12 +176,12 @@ class Watch:
         site = self._site
         if site is None:
             return self._write(data)
-        holds_for_s = self._may_ask_for_s(site)
-        if not holds_for_s:
+        owned_for_s = self._may_ask_for_s(site)
+        if not owned_for_s:
             self._refused = True
             return CONNECTION_LOST
-        if holds_for_s < inf and TRIES_FOR is not None:  # not by getHandle: inside a tunnel that is TLS's
-            self._wire.socket.setsockopt(socket.IPPROTO_TCP, TRIES_FOR, min(ceil(holds_for_s * 1000), LONGEST_MS))
+        if owned_for_s < inf and TRIES_FOR is not None:  # not by getHandle: inside a tunnel that is TLS's
+            self._wire.socket.setsockopt(socket.IPPROTO_TCP, TRIES_FOR, min(ceil(owned_for_s * 1000), LONGEST_MS))
         written = self._write(data)
         if self._awaits_answer or self._is_unwritten:  # not what TLS says at the end of a connection
             self._is_unwritten = False
@@ -189,7 +189,7 @@ class Watch:
         return written
 
     def _may_ask_for_s(self, site: str) -> float:
-        return self._holds_for_s(site) if self._incarnation() == self._incarnation_asked else 0.0
+        return self._owned_for_s(site) if self._incarnation() == self._incarnation_asked else 0.0
 
     def _over(self, answer: Any) -> Any:
         self._awaits_answer = False

@@ -105,12 +105,6 @@ class MemoryStore(MemorySites):
                 first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
         return sorted(first.items())
 
-    def give_up(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
-    def resume(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         batch = _Batch(self._groups.before(self._stored(change.state.id for change in changes)))

@@ -103,12 +103,6 @@ class RedisStore:
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         self._write("wait_site", site=site, until=until, wait_s=wait_s)
 
-    def give_up(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
-    def resume(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         effects = self._record(changes, now, health or {})

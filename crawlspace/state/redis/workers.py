@@ -46,12 +46,12 @@ class AcquiredSite:
 
     site: str
     states: Sequence[UrlState]
-    known: Known | None
+    known: SiteKnowledge | None
     """None where the worker held the site already: then nobody knows more of it than itself."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SiteKnowledge:
     """What the others know of a site that a worker takes."""
 
     asked_ago_s: float | None
@@ -375,8 +375,10 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     return found
 
 
-def _known(site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes, unreachable: bytes) -> Known:
-    return Known(
+def _known(
+    site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes, unreachable: bytes
+) -> SiteKnowledge:
+    return SiteKnowledge(
         None if asked_ago_ms < 0 else asked_ago_ms / 1000,
         wait or None,
         health_of(health) if health else None,

@@ -127,12 +127,6 @@ class SqliteStore:
             place = self._sites.find_or_add(db, site)
             db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", (until, wait_s, place))
 
-    def give_up(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
-    def resume(self, site: str) -> None:
-        """One process alone crawls: it knows."""
-
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         with self._writing() as db:

@@ -55,15 +55,16 @@ TABLE: list[tuple[OutcomeKind, int, bool, bool | None]] = [
 ]  # fmt: skip
 
 
-def brakes_of_a_run() -> OutcomePolicy:
-    return OutcomePolicy(MemoryStore(), clock=FakeClock(), deletion_limit=DeletionLimit(100, 100))
+def policy_of_a_run() -> OutcomePolicy:
+    store = MemoryStore()
+    return OutcomePolicy(store, read_health=store.health, clock=FakeClock(), deletion_limit=DeletionLimit(100, 100))
 
 
 @pytest.mark.parametrize(("kind", "status", "host_failure", "failed"), TABLE)
 def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool) -> None:
     outcome = Outcome(NEW.id, NEW.url, kind, status, host_failure=host_failure)
     assert site_failed(outcome) is failed
-    outcome_policy = brakes_of_a_run()
+    outcome_policy = policy_of_a_run()
     outcome_policy.follow(NEW, outcome, policy=POLICY)
     expected = Health().after(failed=bool(failed) or status == 403, missing=status == 404, window=POLICY.host_fetches)
     assert outcome_policy.take_changed() == ({} if failed is None else {NEW.site: expected})
@@ -71,7 +72,7 @@ def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, faile
 
 def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
     """The one must not be taken for the answer of a healthy site that confirms the deletion of the other."""
-    outcome_policy = brakes_of_a_run()
+    outcome_policy = policy_of_a_run()
     page = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
     pages = [structs.replace(page, id=number) for number in range(3)]
     for _ in range(3 * POLICY.max_temporary_errors):
@@ -84,7 +85,7 @@ def test_a_parsing_that_breaks_on_all_pages_deletes_none() -> None:
 
 def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
     """The only page of a site fails, then is as it was but for a header, and fails again: nothing else has answered in between."""
-    outcome_policy = brakes_of_a_run()
+    outcome_policy = policy_of_a_run()
     policy = replace(POLICY, retry_times=2)
     state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
     broken = Outcome(state.id, state.url, GONE, 500, host_failure=True)
@@ -101,7 +102,7 @@ def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
 
 
 def test_a_page_asked_for_whole_after_a_304_counts_for_its_site_if_that_fails() -> None:
-    outcome_policy = brakes_of_a_run()
+    outcome_policy = policy_of_a_run()
     policy = replace(POLICY, retry_times=2)
     state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")
     unchanged = Outcome(state.id, state.url, UNCHANGED, 304, conditional=True, needs_body=True)

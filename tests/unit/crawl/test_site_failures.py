@@ -45,7 +45,9 @@ def read(url: str, status: int) -> tuple[Answer, Answer]:
     store.discover([NewUrl(url_key(page), page, SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
     frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
-    failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
+    failures = SiteFailures(
+        frontier, robots, store, save_row=store.set_unreachable, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY
+    )
     state = frontier.next()
     assert state is not None
     frontier.hold(SITE)
@@ -88,7 +90,9 @@ def test_a_site_that_another_worker_has_counted_is_no_longer_reported_once_it_an
     store.discover([NewUrl(url_key(f"http://{SITE}/"), "http://a.example/", SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
     frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
-    failures = SiteFailures(frontier, robots, store, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY)
+    failures = SiteFailures(
+        frontier, robots, store, save_row=store.set_unreachable, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY
+    )
     row = UnreachableSite(SITE, 612, 1, 2, 1)
     store.set_unreachable(SITE, row)
     failures.know(SITE, row)

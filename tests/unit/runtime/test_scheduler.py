@@ -40,7 +40,13 @@ class World:
         monkeypatch.setattr(module, "call_later", lambda _, call: self.later.append(call))
         monkeypatch.setattr(module, "wake", lambda _: self._wake())
         session: Any = SimpleNamespace(
-            engine=Engine(sites), error=None, shared=None, guard_connections=lambda _: None, commit=lambda _: None
+            engine=Engine(sites),
+            error=None,
+            shared=None,
+            owned_sites=None,
+            share=lambda crawler, others: None,
+            guard_connections=lambda _: None,
+            commit=lambda _: None,
         )
         spider = SimpleNamespace(
             one_outcome_parser=lambda: self.parse, failed=self.parse, robots_read=self.parse, robots_failed=self.parse

@@ -92,7 +92,7 @@ class Network:
         self.pool = HTTPConnectionPool(reactor)
         self.take_new_connection = no_second_sending(self.pool)
         self.incarnation = 0
-        self.holds_for_s = inf
+        self.owned_for_s = inf
         """For a.example:80; other sites are held for ever."""
         self.errors: list[Failure] = []
         self.is_slow = False
@@ -101,12 +101,12 @@ class Network:
             self.pool,
             self.sending,
             connecting=self._connecting,
-            holds_for_s=self._holds_for_s,
+            owned_for_s=self._owned_for_s,
             incarnation=lambda: self.incarnation,
         )
 
-    def _holds_for_s(self, site: str) -> float:
-        return self.holds_for_s if site == "a.example:80" else inf
+    def _owned_for_s(self, site: str) -> float:
+        return self.owned_for_s if site == "a.example:80" else inf
 
     @contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -194,13 +194,13 @@ def test_the_delay_counts_from_the_last_writing(
 
 
 def before_it_has_a_connection(network: Network) -> None:
-    network.holds_for_s = 0.0
+    network.owned_for_s = 0.0
     network.ask()
 
 
 def before_it_is_written(network: Network) -> None:
     network.ask()
-    network.holds_for_s = 0.0
+    network.owned_for_s = 0.0
 
 
 @pytest.mark.parametrize("kept", [False, True])
@@ -224,9 +224,9 @@ def test_a_request_that_may_not_be_sent_any_more_is_not(
     assert not network.is_open, "nothing else would ever close it"
 
 
-@pytest.mark.parametrize(("holds_for_s", "is_taken_for_dead", "sent"), [(0.0, False, 0), (20.0, False, 1), (20.0, True, 0)])
+@pytest.mark.parametrize(("owned_for_s", "is_taken_for_dead", "sent"), [(0.0, False, 0), (20.0, False, 1), (20.0, True, 0)])
 def test_scrapys_handler_asks_the_session(
-    monkeypatch: pytest.MonkeyPatch, holds_for_s: float, sent: int, *, is_taken_for_dead: bool
+    monkeypatch: pytest.MonkeyPatch, owned_for_s: float, sent: int, *, is_taken_for_dead: bool
 ) -> None:
     network = Network(monkeypatch)
     reactor: Any = network.time
@@ -235,7 +235,7 @@ def test_scrapys_handler_asks_the_session(
     session = SimpleNamespace(
         sending=network.sending,
         connecting=nullcontext,
-        holds_for_s=lambda _: holds_for_s,
+        owned_for_s=lambda _: owned_for_s,
         incarnation=lambda: network.incarnation,
     )
     crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session))
@@ -337,7 +337,7 @@ def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPat
     network.time.advance(3)
     assert network.ago_s == 3.0
     network.answer()
-    network.holds_for_s = 0.0
+    network.owned_for_s = 0.0
     network.ask()
     assert [failure.type for failure in network.errors] == [NotAsked]
 
@@ -349,7 +349,7 @@ def test_a_site_that_answers_before_it_is_asked(monkeypatch: pytest.MonkeyPatch,
     network.ask()
     network.answer()
     if not may_be_sent:
-        network.holds_for_s = 0.0
+        network.owned_for_s = 0.0
     network.time.advance(1)
     network.write()
     network.time.advance(3)
@@ -364,9 +364,9 @@ def test_a_request_is_not_sent_again_by_the_system_when_others_may_have_the_site
     network.write()
     assert network.wires[0].options == {}, "nobody else can be given the site"
     network.answer()
-    network.holds_for_s = 27.3
+    network.owned_for_s = 27.3
     network.ask()
-    network.holds_for_s = 26.1001
+    network.owned_for_s = 26.1001
     network.write()
     assert network.wires[0].options == {socket.TCP_USER_TIMEOUT: 26_101}
 
@@ -428,7 +428,7 @@ def test_a_request_is_not_sent_after_a_handshake_that_took_too_long(monkeypatch:
     network = Secure(monkeypatch, tmp_path)
     network.ask()
     network.exchange()
-    network.holds_for_s = 0.0
+    network.owned_for_s = 0.0
     for _ in range(3):
         network.exchange()
     assert not network.heard
@@ -447,7 +447,7 @@ def test_a_kept_connection_with_tls_is_closed_where_its_site_must_not_be_asked(
     network.say(ANSWER)
     network.exchange()
     assert network.is_open
-    network.holds_for_s = 0.0
+    network.owned_for_s = 0.0
     network.ask()
     network.write()
     assert [failure.type for failure in network.errors] == [NotAsked]

@@ -1,0 +1,123 @@
+"""What a crawl reads and writes for each page, where several workers share it: without waiting for the server.
+
+What is known of the sites that this worker owns is cached here; what is only noted is written on a background thread. All else a crawl
+reads from the store itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from crawlspace.cache import Recent, RecentByWeight
+from crawlspace.distributed.owned_sites import Background, OwnedSites
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import SiteKnowledge, Worker
+from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.store import Change, Effects, RobotsEntry
+from crawlspace.state.unreachable import UnreachableSite
+
+MAX_SITES = 20_000
+MAX_ROBOTS_CHARACTERS = 8_000_000
+
+
+@dataclass(slots=True)
+class _CachedSite:
+    health: Health
+    schemes: set[str]
+    """Those for which the server has a robots.txt, or will have it."""
+
+
+class WorkerStore:
+    """The store as one worker of a running crawl uses it."""
+
+    def __init__(self, store: RedisStore, worker: Worker, background: Background) -> None:
+        self.store = store
+        self.worker = worker
+        self.sites = OwnedSites(worker, background)
+        self._background = background
+        self._known: Recent[str, _CachedSite] = Recent(MAX_SITES)
+        self._robots: RecentByWeight[tuple[str, str], RobotsEntry] = RecentByWeight(MAX_ROBOTS_CHARACTERS, _weight)
+        self._written: tuple[Sequence[Change], int] | None = None
+        """The changes of the last call of `record`, and the number of that call."""
+        self._refused: deque[Mapping[str, int]] = deque()
+        """Refused links by reason, which are counted in the next call of `record`."""
+        self._refused_in_call: Counter[str] = Counter()
+
+    def learn(self, site: str, known: SiteKnowledge) -> None:
+        """Cache what the server knows of a site that was acquired."""
+        self._known.put(site, _CachedSite(known.health or NEW_SITE, {entry.scheme for entry in known.robots}))
+        for entry in known.robots:
+            self._robots.put((entry.site, entry.scheme), entry)
+
+    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+        """Begin the run of all workers; the first of them has made URLs that an earlier run set aside available again."""
+        if goes_on:
+            self._background.do(lambda: self.worker.begin_run(at))
+        else:
+            self.worker.begin_run(at)
+
+    def version(self) -> int:
+        """Return always the same: what other workers wrote is learned with the sites."""
+        return 0
+
+    def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
+        """Record changes of URLs that this worker has leased.
+
+        The same list again is the same call again, because the answer to the first one may have been lost.
+        """
+        if self._written is None or self._written[0] is not changes:
+            self._written = changes, self.worker.next_number()
+            self._collect_refused()
+        for site, of_site in (health or {}).items():
+            if (known := self._known.get(site)) is not None:
+                known.health = of_site
+        effects = self.worker.record(changes, now=now, health=health, refused=self._refused_in_call, number=self._written[1])
+        self._refused_in_call = Counter()
+        return effects
+
+    def lost_links(self, ids: Collection[int]) -> set[int]:
+        return self.store.lost_links(ids)
+
+    def health(self, site: str) -> Health:
+        known = self._known.get(site)
+        return self.store.health(site) if known is None else known.health
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        self._background.do(lambda: self.worker.set_unreachable(site, row))
+
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        entry = self._robots.get((site, scheme))
+        if entry is None:
+            known = self._known.get(site)
+            if known is None or scheme in known.schemes:
+                entry = self.store.robots(site, scheme)
+        return entry
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self._robots.put((entry.site, entry.scheme), entry)
+        if (known := self._known.get(entry.site)) is not None:
+            known.schemes.add(entry.scheme)
+        self._background.do(lambda: self.worker.save_robots(entry))
+
+    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
+        self._refused.append(dict(by_reason))
+
+    def count_remaining_refusals(self) -> None:
+        """Count, at the end of a crawl, the refused links that no recorded outcome follows."""
+
+        def count() -> None:
+            self._collect_refused()
+            self.store.count_refusals(self._refused_in_call)
+            self._refused_in_call = Counter()
+
+        self._background.do(count)
+
+    def _collect_refused(self) -> None:
+        while self._refused:
+            self._refused_in_call.update(self._refused.popleft())
+
+
+def _weight(_: object, entry: RobotsEntry) -> int:
+    return 200 + len(entry.body)
