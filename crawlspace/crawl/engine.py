@@ -81,15 +81,15 @@ class Engine:
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
-        self._results: ResultStore = store if worker is None else worker
+        self.results: ResultStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
-        self._run = RunStart(self._results, clock, continuous=collection.continuous)
+        self._run = RunStart(self.results, clock, continuous=collection.continuous)
         self._time = PassingTime(collection, store, clock)
         self.hastened = self._time.hastened
         self._seeding: Steps[list[NewUrl]] = Steps(clock)
         self.outcome_policy = OutcomePolicy(
             store,
-            read_health=self._results.health,
+            read_health=self.results.health,
             clock=clock,
             deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
         )
@@ -97,7 +97,7 @@ class Engine:
         self.generation = generation(store)
         """Of the rule set; a page fetched under another one is asked for whole."""
         self.robots = Robots(
-            self._results,
+            self.results,
             clock=clock,
             user_agent=collection.robots_agent,
             ttl_s=collection.robots_ttl_s,
@@ -120,7 +120,7 @@ class Engine:
             self.frontier,
             self.robots,
             store,
-            save_row=self._results.set_unreachable,
+            save_row=self.results.set_unreachable,
             clock=clock,
             giving_up=collection.giving_up,
             policy=lambda: self.policy,
@@ -130,8 +130,8 @@ class Engine:
         """How to find out which sites share an address; set from outside, where they are to share their delay."""
         self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
-        self.commits = Commits(self._results, clock)
-        self._version = self._results.version()
+        self.commits = Commits(self.results, clock)
+        self._version = self.results.version()
         self._looked_at = -inf
 
     # --- what comes in --------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class Engine:
         """Set apart all outcomes taken so far, to be written by `commits`. Return False where there are none, or others are being written."""
         refused = {reason.value: count for reason, count in self.discovery.refused.items()}
         if refused:
-            self._results.count_refusals(refused)
+            self.results.count_refusals(refused)
             self.progress.refused.update(refused)
             self.discovery.refused.clear()
         return self.commits.begin(self.outcome_policy.take_changed)
@@ -323,7 +323,7 @@ class Engine:
         if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
             return
         self._looked_at = self.clock.monotonic()
-        version = self._results.version()
+        version = self.results.version()
         if version == self._version:
             return
         self._version = version

@@ -306,3 +306,12 @@ def test_ones_own_writing_is_no_news(known: Known, store: Store) -> None:
     before = store.version()
     known.crawled((A, "one"))
     assert store.version() == before
+
+
+def test_a_url_that_comes_back_is_counted_once_whatever_its_state_was(known: Known, store: Store) -> None:
+    known.discover(A, B)
+    known.record(known.change(A, state=State.PENDING, status=Status.EXCLUDED))
+    known.record(known.change(B, state=State.EXCLUDED, status=Status.EXCLUDED, next_fetch=None))
+    store.reclassify(Reclassified(returned=[known.get(A).id, known.get(B).id]), now=NOW)
+    counts = store.counts()
+    assert (counts.by_state, counts.by_status) == ({"pending": 2}, {})

@@ -123,7 +123,8 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     bound = integers(ids)
     out = f"{_IDS} AND status IN {_OUT}"
     _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
-    tally[f"state {int(State.PENDING)}"] += _uncount(db, bound, out, tally).total()
+    returned = _uncount(db, bound, out, tally).total()  # first: it changes the number that is added to
+    tally[f"state {int(State.PENDING)}"] += returned
     db.execute(
         f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
         f" lease_until = NULL, held = NULL, held_mark = 0 WHERE {out}",
