@@ -79,16 +79,16 @@ class OnServer:
 
         @contextmanager
         def alone() -> Iterator[Callable[[], object]]:
-            """Be among the workers without crawling, as the one that sends. Raises StoreLocked where a worker does."""
+            """Join the workers without crawling, as the one that sends. Raises StoreLocked where a worker does."""
             sender = Worker(self.store, timeout_s=self.timeout_s)
             self.store.scripts.command("ZADD", "workers", self._now_ms(), sender.name)
             try:
-                sender.heartbeat()  # one that was silent for too long is found dead
+                sender.heartbeat()  # a sender that does not report any more expires
                 if not sender.drains(SINK, here)[0]:
                     raise StoreLocked(CRAWL_TELLS)
                 yield sender.heartbeat
             except WorkerExpired as error:
-                raise StoreLocked("it took so long to tell the index that others do it now") from error
+                raise StoreLocked("sending took so long that another worker sends now") from error
             finally:
                 sender.leave()
 
@@ -104,11 +104,11 @@ class OnServer:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 
-class _Told(msgspec.Struct):
-    """What a worker says of itself."""
+class _Report(msgspec.Struct):
+    """What a worker reports with its heartbeat."""
 
     ran_s: float = 0.0
-    """In all: one that was taken for dead and has come back is known for a shorter time."""
+    """Since it was started: after it expired and joined again, the server knows it for a shorter time."""
     fetched: int = 0
     errors: int = 0
     documents: int = 0
@@ -121,18 +121,18 @@ def _is_known(store: RedisStore) -> bool:
 
 def _crawler(one: WorkerSeen, now: float) -> Crawler:
     try:
-        told = msgspec.json.decode(one.told, type=_Told)
+        report = msgspec.json.decode(one.report, type=_Report)
     except msgspec.MsgspecError:
-        told = _Told()  # it has said nothing yet, or nothing that can be understood
-    ran_s = told.ran_s or now - one.unseen_s - one.since
+        report = _Report()  # none yet, or of another version
+    ran_s = report.ran_s or now - one.unseen_s - one.since
     share = Share(
         host=one.host,
         unseen_s=one.unseen_s,
         sites=one.sites,
         urls=one.urls,
-        fetched=told.fetched,
-        errors=told.errors,
-        documents=told.documents,
-        per_second=told.fetched / max(ran_s, 1.0),
+        fetched=report.fetched,
+        errors=report.errors,
+        documents=report.documents,
+        per_second=report.fetched / max(ran_s, 1.0),
     )
     return Crawler(one.process, one.since, share)

@@ -561,7 +561,7 @@ def test_who_is_there(store: RedisStore, known: Known) -> None:
     take(one, 2, 3)
     one.heartbeat("12 pages")
     (seen,) = workers(store)
-    assert (seen.name, seen.sites, seen.urls, seen.told) == (one.name, 2, 6, b"12 pages")
+    assert (seen.name, seen.sites, seen.urls, seen.report) == (one.name, 2, 6, b"12 pages")
     assert seen.unseen_s < 60
     one.leave()
     assert workers(store) == []

@@ -1,6 +1,7 @@
 """A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
 
-Each method that writes is one script, done whole or not at all. `scripts` runs them, `encoding` is how values travel, `workers` for who shares.
+Each method that writes is one run of a script, which writes all or nothing. `scripts` runs them, `encoding` has the form of the values,
+`workers` what only several workers need.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class RedisStore:
         for kind in ("pending", "due"):
             all_places = list(self._command("SMEMBERS", kind))
             for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
-                told = self._read("first_due", places=[place.decode(errors="replace") for place in places])
-                for place, site, at in zip(places, told[::2], told[1::2], strict=True):
+                reply = self._read("first_due", places=[place.decode(errors="replace") for place in places])
+                for place, site, at in zip(places, reply[::2], reply[1::2], strict=True):
                     queue = _queue_of(place)
                     if kind == "pending":
                         pending[site_text(site)].append(queue)
@@ -97,8 +98,8 @@ class RedisStore:
         return {site_text(site): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
-        told = self._read("due", site=site)
-        return [(Queue.of_index(queue_index), at) for queue_index, at in zip(told[::2], told[1::2], strict=True)]
+        reply = self._read("due", site=site)
+        return [(Queue.of_index(queue_index), at) for queue_index, at in zip(reply[::2], reply[1::2], strict=True)]
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         self._write("wait_site", site=site, until=until, wait_s=wait_s)
@@ -113,8 +114,8 @@ class RedisStore:
         wanted = list(dict.fromkeys(ids))
         while True:
             found = decode_all(self._read("get_ids", ids=wanted))
-            seen = {told.id: bytes_of(told.row) or b"" for told in found}
-            changes = [made for told in found if (made := change(decode_state(told))) is not None]
+            seen = {reply.id: bytes_of(reply.row) or b"" for reply in found}
+            changes = [made for reply in found if (made := change(decode_state(reply))) is not None]
             effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
             if effects is not None:
                 return effects
@@ -151,9 +152,9 @@ class RedisStore:
         return total
 
     def health(self, site: str) -> Health:
-        told = self._command("HGET", "health", site)
+        reply = self._command("HGET", "health", site)
         with understood(f"how {site} has answered"):
-            return NEW_SITE if told is None else health_of(told)
+            return NEW_SITE if reply is None else health_of(reply)
 
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         key = None if canonical is None else number(canonical)
@@ -166,8 +167,8 @@ class RedisStore:
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         found: list[KnownUrl] = []
         while len(found) < limit:
-            after, told = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
-            found += knowns_of(told)
+            after, reply = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
+            found += knowns_of(reply)
             if not after:
                 break
         left = self.left_to_others([one.id for one in found]) if self._command("SCARD", "left") else ()
@@ -194,17 +195,17 @@ class RedisStore:
         host: str | None = None,
         held: bool = False,
     ) -> Iterator[UrlState]:
-        """Read in pages, so that neither memory nor the server is held while the caller works."""
+        """Read in pages, so that neither memory nor the server is occupied while the caller works."""
         after = 0
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
         while True:
-            after, told = self._read("urls", after=after, limit=_PAGE, **wanted)
-            yield from states_of(told)
+            after, reply = self._read("urls", after=after, limit=_PAGE, **wanted)
+            yield from states_of(reply)
             if not after:
                 return
 
     def counts(self) -> Counts:
-        told = self._read("counts")
+        reply = self._read("counts")
         held: set[int] = set()
         cursor = None
         while cursor != "0":
@@ -212,7 +213,7 @@ class RedisStore:
             cursor = next_.decode()
             held.update(ids)
         with understood("its numbers"):
-            return counts_of(told, held=len(held))
+            return counts_of(reply, held=len(held))
 
     def known_of_host(self, host: str) -> int:
         return self._number_of("host", host)
@@ -221,9 +222,9 @@ class RedisStore:
         return self._number_of("host", host) - self._number_of("host_uncounted", host)
 
     def _number_of(self, key: str, host: str) -> int:
-        told = self._command("HGET", key, host)
+        reply = self._command("HGET", key, host)
         with understood(f"the number of URLs of {host}"):
-            return int(told or 0)
+            return int(reply or 0)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:
@@ -241,8 +242,8 @@ class RedisStore:
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
-        told = self._command("HGET", "robots", f"{scheme} {site}")
-        return None if told is None else robots_entry(site, scheme, told)
+        reply = self._command("HGET", "robots", f"{scheme} {site}")
+        return None if reply is None else robots_entry(site, scheme, reply)
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._write("save_robots", **encode_robots(entry))
@@ -253,9 +254,9 @@ class RedisStore:
             self._write("count_refusals", refused=counted(by_reason))
 
     def refusals(self) -> Mapping[str, int]:
-        told = self.scripts.hash("refusal")
+        reply = self.scripts.hash("refusal")
         with understood("the links refused"):
-            return {reason.decode(): int(times) for reason, times in told.items()}
+            return {reason.decode(): int(times) for reason, times in reply.items()}
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
@@ -271,9 +272,9 @@ class RedisStore:
         self._write("park", sink=sink, number=order.sequence, url=order.url, reason=reason)
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
-        told = self._read("parked", sink=sink)
+        reply = self._read("parked", sink=sink)
         with understood("orders that were put aside"):
-            return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in told]
+            return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in reply]
 
     def backlog(self, sink: str) -> int:
         return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
@@ -300,15 +301,15 @@ class RedisStore:
     def _record(
         self, changes: Sequence[Change], now: int, health: Mapping[str, Health], expected: Mapping[int, bytes] | None = None
     ) -> Effects | None:
-        """Record; None where one of the URLs is not any more as it is expected to be."""
-        told = self._write(
+        """Record changes; return None where one of the URLs is not as expected any more."""
+        reply = self._write(
             "record",
             changes=list(map(change_of, changes)),
             now=now,
             health=[(site, how.as_text()) for site, how in health.items()],
             expected={id: raw(seen) for id, seen in (expected or {}).items()},
         )
-        return None if told is None else effects_of(told)
+        return None if reply is None else effects_of(reply)
 
     def _read(self, operation: str, **args: object) -> Any:
         return self.scripts.run(operation, **args)
@@ -317,27 +318,27 @@ class RedisStore:
         return self.scripts.command(command, key, *args)
 
     def _write(self, operation: str, **args: object) -> Any:
-        told = self._read(operation, **args)
+        reply = self._read(operation, **args)
         self._own_writes += 1
-        return told
+        return reply
 
 
 def _queue_of(place: bytes) -> Queue:
-    """Return the queue in `site number:lane`. Raises StoreDamaged."""
+    """Return the queue of a place, `site number:queue index`. Raises StoreDamaged."""
     with understood("where URLs wait"):
         return Queue.of_index(int(place.partition(b":")[2]))
 
 
-def urls_leased(scripts: Scripts, site: str, told: bytes | Sequence[bytes], until: int) -> list[UrlState]:
+def urls_leased(scripts: Scripts, site: str, reply: bytes | Sequence[bytes], until: int) -> list[UrlState]:
     """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
-    if isinstance(told, bytes):
-        batch = batch_of(told)
+    if isinstance(reply, bytes):
+        batch = batch_of(reply)
         states = leased(batch, site, until)
         if states is not None:
             return states
         ids = ids_of(batch.ids)
     else:
-        ids = ids_of(told[0].decode())
+        ids = ids_of(reply[0].decode())
     states, broken = leased_one_by_one(scripts.run("get_ids", ids=ids), until)
     if broken:
         scripts.run("put_aside", ids=broken)
@@ -355,8 +356,8 @@ def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
     return [(str(reason), times) for reason, times in by_reason.items()]
 
 
-def effects_of(told: Sequence[Any]) -> Effects:
-    discovered, pending, lowered, due, pushes, deletes, displaced = told
+def effects_of(reply: Sequence[Any]) -> Effects:
+    discovered, pending, lowered, due, pushes, deletes, displaced = reply
     return Effects(
         discovered=discovered,
         pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
@@ -368,8 +369,8 @@ def effects_of(told: Sequence[Any]) -> Effects:
     )
 
 
-def counts_of(told: Sequence[Any], *, held: int) -> Counts:
-    by_name, by_status, waiting, parked, hosts, left = told
+def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
+    by_name, by_status, waiting, parked, hosts, left = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
     by_state = {}
     for name, count in numbers.items():
@@ -389,6 +390,6 @@ def counts_of(told: Sequence[Any], *, held: int) -> Counts:
     )
 
 
-def robots_entry(site: str, scheme: str, told: bytes) -> RobotsEntry:
+def robots_entry(site: str, scheme: str, reply: bytes) -> RobotsEntry:
     with understood(f"the robots.txt of {site}"):
-        return RobotsEntry(site, scheme, *_read_robots(told))
+        return RobotsEntry(site, scheme, *_read_robots(reply))

@@ -1,13 +1,13 @@
 """Workers that crawl one collection side by side, over its store in Redis.
 
-A worker holds sites as a whole, and some of their URLs: so it keeps their delays by itself, without asking anybody for each request.
-It lives as long as it says so (`beat`); one that has been silent for `timeout_s` is dead to the others, who get its sites and URLs.
-A worker that comes back after that finds that it holds nothing, and what it records of what it held is passed over.
+A worker owns whole sites and leases some of their URLs, so that it keeps their delays without a call for each request. It reports with
+`heartbeat`; after `timeout_s` without one it has expired, and the others get its sites and URLs. A worker that comes back after that owns
+nothing, and what it records of its former sites is ignored.
 
-Each call that hands out or records has a number, and one that is repeated because its answer was lost returns the same again. Each try of
-a call has a number as well: a network that was cut may hand over a try when it is back that was given up long before, and the server
-refuses one that comes after a later one. Else URLs would be leased, or sites let go, without the worker knowing. So the calls of a worker
-come one after the other, from one thread; but for those that only ask who sends an index its orders.
+Each call that leases or records has a number: when it is repeated because its answer was lost, it returns the same again. Each attempt
+of a call has a number, too: after a network failure an attempt may arrive that was abandoned long before, and the server refuses it
+when a later one has arrived; otherwise URLs would be leased, or sites released, without the worker knowing. So the calls of a worker are
+made one after the other, from one thread, except those that only ask which worker sends an index its orders.
 """
 
 from __future__ import annotations
@@ -42,39 +42,39 @@ class Info(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class AcquiredSite:
-    """URLs that were leased at a site."""
+    """A site with URLs that were leased of it."""
 
     site: str
     states: Sequence[UrlState]
     known: SiteKnowledge | None
-    """None where the worker held the site already: then nobody knows more of it than itself."""
+    """None where the worker owned the site already, and knows more of it than the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteKnowledge:
-    """What the others know of a site that a worker takes."""
+    """What the server knows of a site that a worker acquires."""
 
     asked_ago_s: float | None
-    """How long ago it was last asked, by whomever; None where it never was."""
+    """Seconds since the last request to it, by any worker; None where there was none."""
     wait_until: int | None
     health: Health | None
     robots: Sequence[RobotsEntry]
     unreachable: UnreachableSite | None = None
-    """Its row, where it gave no answer in its last runs."""
+    """Set where it gave no answer in its last runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
     sites: Sequence[AcquiredSite]
     dry: Sequence[str]
-    """Sites of which more was wanted, and that have nothing that may be fetched now."""
+    """Sites of which more URLs were wanted, and that have none that may be fetched now."""
     share: int | None = None
-    """So many sites are this worker's, where others can get none but from those with more than theirs; None where some are free."""
+    """The fair share of this worker, where other workers wait for sites; None where sites are free."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRelease:
-    """A site that is let go: how long ago it was asked, how long it must rest, and the URLs that were not asked for."""
+    """A site that is released: seconds since its last request, seconds that it must rest, and the leased URLs that were not fetched."""
 
     site: str
     asked_ago_s: float | None = None
@@ -84,35 +84,35 @@ class SiteRelease:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a worker learns when it says that it is alive."""
+    """The state of the crawl that a worker gets with each heartbeat."""
 
     workers: int
     sites: int
-    """Sites that have work, whoever holds them."""
+    """Sites that have work, whoever owns them."""
     leased: int
     free: int
-    """Sites that have work and that nobody holds."""
+    """Sites that have work and that nobody owns."""
     retrying: int
-    """Retries of this run that are outstanding, but for those at silent sites and in paused sources."""
+    """Outstanding retries of this run, without those of given-up sites and paused sources."""
     edition: int
     """Another number whenever URLs were forgotten, or a command has changed something."""
     backlog: int
     """Orders that wait for the first sink."""
     broken: int
-    """Records that were put aside, because they are not ours or of an unknown version."""
+    """Records that were put aside, because they are not ours or have an unknown version."""
     deleted: int
     """Deletions of this run by the others."""
     claimed: Sequence[str] = ()
-    """Sites of this worker that others wait for."""
+    """Sites of this worker that others have claimed."""
 
     @property
     def is_nothing_left(self) -> bool:
-        """Nothing is pending, leased or to be tried again in this run, by anybody; silent sites and paused sources do not count."""
+        """Nothing is pending, leased or to be retried in this run, by any worker; given-up sites and paused sources do not count."""
         return not (self.sites or self.leased or self.retrying)
 
     @property
     def fair_share(self) -> int:
-        """Of the sites, rounded up."""
+        """Sites for each worker, rounded up."""
         return -(-self.sites // self.workers)
 
 
@@ -128,16 +128,16 @@ class WorkerSeen:
     sites: int
     urls: int
     """Leased by it."""
-    told: bytes
-    """What it last said of itself."""
+    report: bytes
+    """Of its last heartbeat."""
 
 
 class WorkerExpired(StoreError):
-    """This worker was silent for so long that its sites were given to others."""
+    """This worker did not report for so long that its sites were given to others."""
 
 
 class RulesDiffer(StoreError):
-    """Other workers crawl this collection by other rules."""
+    """Other workers crawl this collection with other rules."""
 
 
 class Worker:
@@ -158,22 +158,19 @@ class Worker:
         self._index: tuple[str, str] | None = None
 
     def _indexes_of(self, wanted: Collection[Source]) -> list[list[int]]:
-        """Return the lanes of each of these sources that is not paused."""
+        """Return the queue indexes of each of these sources that is not paused."""
         return [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in self._sources if source in wanted]
 
     def next_number(self) -> int:
-        """A number for a call that may have to be repeated."""
+        """Return a number for a call that may have to be repeated."""
         self._number += 1
         return self._number
 
     def begin(self, rules: str, *, index: tuple[str, str] | None = None) -> str | None:
-        """Join the workers of the collection, or begin a new run where there are none. Returns whom to wait for, None: done.
+        """Join the workers of the collection, or begin a new run where there are none. Return the worker to wait for; None: joined.
 
-        That is one who is still bringing the store in line, or one with other rules that may be dead.
-
-        `index` is a sink and the place of its index here, which is the sink's from then on where it has none yet and a run begins.
-
-        Raises RulesDiffer.
+        That is one that still applies the rules to the store, or one with other rules that may have died. `index` is a sink and the
+        place of its index on this machine, which becomes the sink's if it has none and a run begins. Raises RulesDiffer.
         """
         self._rules, self._index = rules, index
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
@@ -194,7 +191,7 @@ class Worker:
         return None
 
     def _begin_run_of_all(self) -> None:
-        """Prepare the run that this worker is the first of. Raises TakenForDead."""
+        """Prepare the run of which this worker is the first. Raises WorkerExpired."""
         while self._prepare("restore_set_aside"):
             pass
         for kind in ("pending", "due"):
@@ -209,23 +206,23 @@ class Worker:
         return answer
 
     def begin_again(self) -> None:
-        """Join once more, after having been taken for dead. Raises RulesDiffer."""
+        """Join once more after this worker expired. Raises RulesDiffer."""
         if self.begin(self._rules, index=self._index) is None:
             self.ready()
 
-    def expire(self, dead: Iterable[str]) -> None:
-        """Give what workers held to the others: their machine knows that they are no more."""
-        for name in dead:
+    def expire(self, names: Iterable[str]) -> None:
+        """Give the sites of workers to others: their machine knows that these processes have ended."""
+        for name in names:
             self._run("expire", dead=name)
 
     def ready(self) -> None:
-        """The store is in line with the rules: others may join."""
+        """Let other workers join: the rules have been applied to the store."""
         self._run("ready")
 
-    def heartbeat(self, told: str = "", *, deleted: int = 0) -> Cluster:
-        """Say that this worker is alive, and how many documents it has deleted. Raises TakenForDead."""
+    def heartbeat(self, report: str = "", *, deleted: int = 0) -> Cluster:
+        """Report that this worker is alive, and how many documents it has deleted. Raises WorkerExpired."""
         answer = self._run(
-            "heartbeat", told=told, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
+            "heartbeat", told=report, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
         )
         if answer is None:
             raise WorkerExpired("this worker did not report for too long; others have its sites now")
@@ -243,10 +240,10 @@ class Worker:
         until: int,
         number: int | None = None,
     ) -> Acquired:
-        """Lease more URLs of sites that are held, so many of each source, and take up to `new` further sites with up to `limit` each.
+        """Lease more URLs of owned sites, so many of each source, and acquire up to `new` further sites with up to `limit` URLs each.
 
-        `sources` are those of which a site of `refill` is to get more, where not of all. `number` repeats an earlier call.
-        Raises TakenForDead.
+        `sources` are those of which a site of `refill` gets more, where not all. `number` repeats an earlier call.
+        Raises WorkerExpired.
         """
         answer = self._run(
             "take",
@@ -261,24 +258,24 @@ class Worker:
         if answer is None:
             raise WorkerExpired("this worker did not report for too long; others have its sites now")
         sites, dry, share = answer
-        taken = [self._taken(*told, until=until) for told in sites]
-        return Acquired(taken, list(map(site_text, dry)), None if share < 0 else share)
+        acquired = [self._acquired(*reply, until=until) for reply in sites]
+        return Acquired(acquired, list(map(site_text, dry)), None if share < 0 else share)
 
-    def _taken(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> AcquiredSite:
+    def _acquired(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> AcquiredSite:
         site = site_text(name)
         states = urls_leased(self._scripts, site, urls, until)
-        with understood(f"what it tells of {site}"):
+        with understood(f"what it keeps of {site}"):
             return AcquiredSite(site, states, _known(site, *known) if known else None)
 
     def claim(self, sites: Sequence[str], *, now: int) -> list[AcquiredSite]:
-        """Take these sites, with none of their URLs, but for those that others hold: they will be told to let them go.
+        """Acquire these sites, without URLs; those that others own are claimed, and released by them.
 
-        Raises TakenForDead.
+        Raises WorkerExpired.
         """
         answer = self._run("claim", sites=list(sites), now=now)
         if answer is None:
             raise WorkerExpired("this worker did not report for too long; others have its sites now")
-        return [self._taken(*told, until=0) for told in answer]
+        return [self._acquired(*reply, until=0) for reply in answer]
 
     def record(
         self,
@@ -289,8 +286,8 @@ class Worker:
         refused: Mapping[str, int] | None = None,
         number: int | None = None,
     ) -> Effects:
-        """As the store does, but that what this worker does not hold any more is passed over; links `refused` by reason are counted."""
-        told = self._run(
+        """Record as the store does, without the URLs that this worker has not leased any more; count `refused` links by reason."""
+        reply = self._run(
             "record",
             number=number or self.next_number(),
             changes=list(map(change_of, changes)),
@@ -298,7 +295,7 @@ class Worker:
             health=[(site, how.as_text()) for site, how in (health or {}).items()],
             refused=counted(refused or {}),
         )
-        return effects_of(told)
+        return effects_of(reply)
 
     def release_sites(self, sites: Iterable[SiteRelease]) -> None:
         self._run(
@@ -312,66 +309,66 @@ class Worker:
     def drains(self, sink: str, place: str) -> tuple[bool, str]:
         """Return whether this worker is the one that sends the sink its orders, and the place of its index.
 
-        That is where it was when the first order was sent; a worker with another place never does.
+        The place is fixed with the first order; a worker with another place never sends.
         """
         drains, there = self._scripts.run("drains", worker=self.name, sink=sink, place=place)
         return bool(drains), there.decode(errors="replace")
 
     def sender(self, sink: str) -> tuple[str, float] | None:
-        """Return the worker that sends the sink its orders, and for how many seconds it has been silent; None where it is no more."""
-        told = self._scripts.run("sender", sink=sink)
-        return (told[0].decode(errors="replace"), told[1] / 1000) if told else None
+        """Return the worker that sends the sink its orders, and the seconds since its last heartbeat; None where there is none."""
+        reply = self._scripts.run("sender", sink=sink)
+        return (reply[0].decode(errors="replace"), reply[1] / 1000) if reply else None
 
     def begin_run(self, at: int | None) -> None:
-        """Have the run of all have begun at that time, or earlier; None: one that never ends."""
+        """Set the begin of the run of all workers to that time, unless it is earlier; None: a run that never ends."""
         self._run("begin_run", began=at, joins=True)
 
     def release(self, ids: Sequence[int]) -> None:
-        """Give back URLs that were not asked for."""
+        """Give back leased URLs that were not fetched."""
         self._run("release", ids=list(ids))
 
     def give_up(self, site: str) -> None:
-        """Nobody is to ask the site for anything more in this run."""
+        """Have no worker fetch anything of the site in this run."""
         self._run("give_up", site=site)
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        """As the store does; where the site is not this worker's any more, only if that is longer."""
+        """Wait as the store does; if the site is not this worker's any more, only if that is longer."""
         self._run("wait_site", site=site, until=until, wait_s=wait_s)
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
-        """As the store does, unless the site is another worker's."""
+        """Write the row as the store does, unless another worker owns the site."""
         self._run("set_unreachable", site=site, row=encode_unreachable(row))
 
     def resume(self, site: str) -> None:
-        """The site may be asked again in this run."""
+        """Have workers fetch the site again in this run."""
         self._run("resume", site=site)
 
     def save_robots(self, entry: RobotsEntry) -> None:
-        """As the store does, if the site is still this worker's."""
+        """Save robots.txt as the store does, if this worker still owns the site."""
         self._run("save_robots", **encode_robots(entry))
 
     def leave(self) -> None:
-        """Give back all that is held."""
+        """Give back all that is owned."""
         self._run("leave", timeout_ms=self._timeout_ms)
 
     def _run(self, operation: str, **args: object) -> Any:
-        """Make a call, which the server refuses after a later one of this worker."""
+        """Call an operation; the server refuses it after a later call of this worker."""
         return self._scripts.run(operation, worker=self.name, at=next(self._tries), **args)
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:
-    """Return who crawls the collection at present, or was not found dead yet."""
+    """Return the workers of the collection that have not expired."""
     found = []
-    for name, info, since, told, silent_ms, sites, urls in store.scripts.run("workers"):
+    for name, info, since, reply, silent_ms, sites, urls in store.scripts.run("workers"):
         if not info:
-            continue  # it has come to send the index what waits, and crawls nothing
+            continue  # it only sends the index its orders
         called = name.decode(errors="replace")
         try:
             who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
-        except (msgspec.MsgspecError, UnicodeError):  # not as this version writes it; it lives all the same
+        except (msgspec.MsgspecError, UnicodeError):  # of another version
             who = Info(called, 0)
         began = int(since) // 1000 if since.isdigit() else 0
-        found.append(WorkerSeen(called, who.host, who.process, began, silent_ms / 1000, sites, urls, told))
+        found.append(WorkerSeen(called, who.host, who.process, began, silent_ms / 1000, sites, urls, reply))
     return found
 
 
