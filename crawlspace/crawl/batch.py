@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,6 +18,8 @@ class RecordStore(Protocol):
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects: ...
     def lost_links(self, ids: Collection[int]) -> set[int]: ...
 
+
+logger = logging.getLogger(__name__)
 
 Singly = Generator[Sequence[Change], Effects | Exception, Effects]
 """Yields changes to be recorded, and must be sent the result of each `Commits.record`; returns the effects of all."""
@@ -69,8 +72,22 @@ class Commits:
                     change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
         return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
 
-    def write_singly(self, singly: Singly) -> Effects:
-        """Write change by change what could not be written in one transaction. Raises StoreError."""
+    def write_at_any_cost(self, singly: Callable[[], Singly]) -> Effects:
+        """Write what was set apart; where a fault in one change breaks the transaction, change by change. Raises StoreError."""
+        effects = self.try_to_write()
+        return self._write_singly(singly()) if effects is None else effects
+
+    def try_to_write(self) -> Effects | None:
+        """Write what was set apart; log a fault in a change and return None. Raises StoreError."""
+        try:
+            return self.write()
+        except CrawlspaceError:
+            raise
+        except Exception:
+            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
+            return None
+
+    def _write_singly(self, singly: Singly) -> Effects:
         try:
             changes = next(singly)
             while True:

@@ -6,7 +6,6 @@ asks the rules, the lifecycle and the frontier, and the store writes each effect
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -46,8 +45,6 @@ from crawlspace.state.recrawl import site_wait
 from crawlspace.state.store import Change, Effects, Store
 from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
-
-logger = logging.getLogger(__name__)
 
 SINK = "embedded"
 """The embedded index's place in the outbox."""
@@ -223,7 +220,7 @@ class Engine:
         if not self.begin_commit():
             return None
         try:
-            effects = self._written()
+            effects = self.commits.write_at_any_cost(self.singly)
         except CrawlspaceError:
             self.outcome_policy.give_back(self.commits.give_up())
             raise
@@ -388,12 +385,3 @@ class Engine:
         if new:
             self.commits.batch.new.extend(new)
         self.progress.count(state, outcome)
-
-    def _written(self) -> Effects:
-        try:
-            return self.commits.write()
-        except CrawlspaceError:
-            raise
-        except Exception:
-            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            return self.commits.write_singly(self.singly())

@@ -174,7 +174,7 @@ class Sharing:
                 self.commit()
             self.wake()
 
-        self._background.do(self._write, done)
+        self._background.do(self._engine.commits.try_to_write, done)
 
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
@@ -240,15 +240,6 @@ class Sharing:
         logger.error("the store failed", exc_info=error)
         fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
         self._session.fail(StoreError(f"{fault}: the log tells more, please report it"), self._crawler)
-
-    def _write(self) -> Effects | None:
-        try:
-            return self._engine.commits.write()
-        except CrawlspaceError:
-            raise
-        except Exception:
-            logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
-            return None
 
     def _write_singly(self, singly: Singly, before: Effects | Exception | None, done: Callable[[Effects], None]) -> None:
         """Write change by change, each on the background thread: calls of a worker are made one after the other."""
