@@ -28,7 +28,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.store import Site
+from crawlspace.state.views import Site
 
 _NAME = "proportions"
 _WITHIN = 0.02

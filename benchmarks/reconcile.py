@@ -29,9 +29,9 @@ from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_gl
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change
 from crawlspace.urls import parse, url_key
 
 _NOW = 1_750_000_000

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
 from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Reclassified
 from crawlspace.urls import url_key
 
 NOW = 1_750_000_000

@@ -11,7 +11,7 @@ from typing import Protocol
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.store import Counts
+from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
 
 LEASED = "leased"

@@ -30,10 +30,11 @@ from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.once_a_run import at_once
-from crawlspace.state.store import Change, Effects, KnownUrl
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import KnownUrl
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _BATCH = 1_000

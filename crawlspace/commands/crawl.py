@@ -23,7 +23,7 @@ from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
-from crawlspace.state.store import Counts
+from crawlspace.state.views import Counts
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -10,8 +10,8 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import Change, Effects
 
 
 class RecordStore(Protocol):

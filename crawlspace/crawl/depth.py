@@ -10,9 +10,9 @@ from msgspec import structs
 from crawlspace.crawl.discovery import Discovery
 from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
 from crawlspace.rules.limits import Limits
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.once_a_run import at_once
-from crawlspace.state.store import Change, Effects
 
 
 class States(Protocol):

@@ -22,7 +22,7 @@ from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.ports import ResultStore, WorkerView
+from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.run import FetchPage, FetchRobots, Progress, Refused
 from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.site_delays import SiteDelays
@@ -32,17 +32,17 @@ from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.ports import LeaseStore
 from crawlspace.frontier.robots.cache import Answer, Robots
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.recrawl import site_wait
-from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
 
@@ -78,7 +78,7 @@ class Engine:
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
         self.progress = Progress()
-        self.results: ResultStore = store if worker is None else worker
+        self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
         self._run = RunStart(self.results, clock, continuous=collection.continuous)
         self._time = PassingTime(collection, store, clock)

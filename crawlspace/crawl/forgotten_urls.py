@@ -14,9 +14,9 @@ from dataclasses import replace
 from crawlspace.cache import Recent
 from crawlspace.crawl.discovery import Discovery
 from crawlspace.model import Source, State, UrlState
+from crawlspace.state.changes import Change
 from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.state.store import Change
 from crawlspace.urls import Url
 
 _MOST = 100_000

@@ -18,8 +18,9 @@ from msgspec import structs
 from crawlspace.index.marks import Agreement, Mark, MarkedStore, agreement, note_mark, stored_mark
 from crawlspace.index.sink import Refusal
 from crawlspace.model import IndexOrder, Op, State, Status, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.store import Change, Counts, Effects, KnownUrl
+from crawlspace.state.views import Counts, KnownUrl
 
 RESENDING = "resending"
 """Meta: what is being done, and how far it has come; empty when store and index agree."""

@@ -13,8 +13,8 @@ from crawlspace.state.duplicates import is_left
 from crawlspace.state.lifecycle import Transition, advance, is_retry, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
-from crawlspace.state.store import Counts
 from crawlspace.state.unreachable import UNREACHABLE
+from crawlspace.state.views import Counts
 
 DAY_S = 86_400.0
 _KEPT = 20_000

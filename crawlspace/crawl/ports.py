@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from crawlspace.crawl.batch import RecordStore
-from crawlspace.frontier.ports import LeaseStore, OtherWorkers
+from crawlspace.frontier.ports import OtherWorkers
 from crawlspace.frontier.robots.cache import RobotsStore
-from crawlspace.state.once_a_run import RunStore
 from crawlspace.state.site_health import Health
+from crawlspace.state.store import LeaseStore, RunStore
 from crawlspace.state.unreachable import UnreachableSite
 
 
-class ResultStore(RecordStore, RobotsStore, RunStore, Protocol):
-    """Where the results of a crawl are kept."""
+class PageStore(RecordStore, RobotsStore, RunStore, Protocol):
+    """What does not wait for the server where several workers share the crawl."""
 
     def health(self, site: str) -> Health: ...
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
@@ -26,7 +26,7 @@ class SharedLeases(LeaseStore, OtherWorkers, Protocol):
     """The sites of one worker."""
 
 
-class WorkerView(ResultStore, Protocol):
+class WorkerView(PageStore, Protocol):
     """How one of several workers uses the store."""
 
     @property

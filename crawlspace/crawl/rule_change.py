@@ -28,10 +28,11 @@ from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_o
 from crawlspace.rules.bulk import Verdict, Verdicts
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.metadata import get_table
 from crawlspace.state.site_health import MISSING
-from crawlspace.state.store import Counts, Effects, KnownUrl, Reclassified
+from crawlspace.state.views import Counts, KnownUrl
 
 RULES_HASH = "rules_hash"
 """Meta: the rules that the store is in line with."""

@@ -13,7 +13,7 @@ from crawlspace.cache import Recent
 from crawlspace.frontier.site_queue import indexes_of
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.redis.workers import Worker
-from crawlspace.state.store import Site
+from crawlspace.state.views import Site
 
 T = TypeVar("T")
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from crawlspace.cache import Recent, RecentByWeight
 from crawlspace.distributed.owned_sites import Background, OwnedSites
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteKnowledge, Worker
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.store import Change, Effects, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 MAX_SITES = 20_000
 MAX_ROBOTS_CHARACTERS = 8_000_000

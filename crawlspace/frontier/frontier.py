@@ -14,12 +14,13 @@ from crawlspace.clock import Clock
 from crawlspace.frontier.address_groups import AddressGroups
 from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
-from crawlspace.frontier.ports import DelaySource, LeaseStore, OtherWorkers
+from crawlspace.frontier.ports import DelaySource, OtherWorkers
 from crawlspace.frontier.site_limit import SiteLimit
 from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, indexes_in, indexes_of, outlasts
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.timers import WaitingSites
 from crawlspace.model import LANES, Queue, Source, UrlState
+from crawlspace.state.store import LeaseStore
 
 FAR_S = 60.0
 """A site that may not be asked for longer than this makes place for another."""
@@ -90,9 +91,9 @@ class Frontier:
     def finished(
         self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None, answered: bool | None = None
     ) -> Failures:
-        """The request for a URL is over, whatever came of it; it was sent `sent_ago_s` ago, and from then on the delay counts.
+        """End the request of a URL, which was sent `sent_ago_s` ago; the site's delay counts from then.
 
-        `failed`: whether the site failed, `answered`: whether it gave any answer; None where it was not asked.
+        `failed`: whether the site failed, `answered`: whether it gave any answer; None where nothing was sent.
         """
         return self._asked(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
 
@@ -101,7 +102,7 @@ class Frontier:
         self._leases.recorded(ids)
 
     def put_back(self, state: UrlState) -> None:
-        """Take back a URL just handed out that was not asked for; the turn is given back too, to its site and to its source."""
+        """Take back a URL that was not fetched; give the turn back to its site and its source."""
         self._leases.put_back(self._sites[state.site], state)
         self._sources.not_picked(state.queue.source)
         self.skip(state)
@@ -345,7 +346,6 @@ class Frontier:
             turns.more |= 1 << queue_index
             self._settle(turns)
 
-    # --- handing out ----------------------------------------------------------------------------------------------
     def _next_in(self, queue_index: int, now: float) -> UrlState | None:
         line = self._lines[queue_index]
         while line:

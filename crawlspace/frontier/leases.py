@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.ports import LeaseStore
 from crawlspace.frontier.site_queue import SiteQueue
 from crawlspace.model import Queue, UrlState
+from crawlspace.state.store import LeaseStore
 
 MOST_AT_HAND = 8_000
 """Leased URLs that wait here, of all sites together; beyond that no more are leased than are asked for at once."""

@@ -1,22 +1,10 @@
-"""What the frontier asks of the store, and of those who know how fast a site may be asked."""
+"""What the frontier needs beside the store: the other workers, and how fast sites may be asked."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
 from crawlspace.frontier.site_queue import Pace
-from crawlspace.model import Queue, UrlState
-from crawlspace.state.store import Site
-
-
-class LeaseStore(Protocol):
-    def sites(self) -> Iterator[Site]: ...
-    def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]: ...
-    def release(self, ids: Iterable[int]) -> None: ...
-    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]: ...
-    def due(self, site: str) -> list[tuple[Queue, int]]: ...
-    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None: ...
 
 
 class OtherWorkers(Protocol):

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.runtime.sharing import Sharing
     from crawlspace.runtime.stores import CrawlStore
-    from crawlspace.state.store import Counts
+    from crawlspace.state.views import Counts
 
 logger = logging.getLogger(__name__)
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from crawlspace.frontier.frontier import Frontier
     from crawlspace.index.outbox import Drained
     from crawlspace.model import NewUrl
+    from crawlspace.state.changes import Effects
     from crawlspace.state.redis.workers import AcquiredSite
-    from crawlspace.state.store import Effects
 
 logger = logging.getLogger(__name__)
 

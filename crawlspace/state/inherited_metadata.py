@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from crawlspace.model import State, Status
+from crawlspace.state.changes import Change
 from crawlspace.state.once_a_run import at_once
-from crawlspace.state.store import Change
 
 DAY_S = 86_400
 _RULES_BITS = 24

@@ -7,14 +7,9 @@ aside, so that none is looked at twice, until the next run begins.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from crawlspace.clock import Clock
 from crawlspace.model import UrlState
-
-
-class RunStore(Protocol):
-    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None: ...
+from crawlspace.state.store import RunStore
 
 
 def is_for_next_run(row: UrlState, began: int | None) -> bool:

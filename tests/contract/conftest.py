@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.store import Store
 from crawlspace.urls import parse
 from tests.servers import another_client, emptied
 

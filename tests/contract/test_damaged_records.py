@@ -11,11 +11,12 @@ from msgspec import structs
 from crawlspace.crawl.generation import generation, set_generation
 from crawlspace.errors import CrawlspaceError, StoreDamaged
 from crawlspace.model import NewUrl, Source
+from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker, workers
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import Change, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new
 from tests.servers import another_client, emptied
 

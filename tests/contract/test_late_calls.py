@@ -11,7 +11,7 @@ import pytest
 from crawlspace.errors import StoreAway, StoreError
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker, workers
-from crawlspace.state.store import RobotsEntry
+from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new
 from tests.servers import another_client, emptied
 

@@ -22,6 +22,7 @@ from redis.retry import Retry
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
 from crawlspace.model import Document, Held, Source, State
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.move import sqlite_parts
 from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished
@@ -32,8 +33,9 @@ from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, RobotsEntry, Store
+from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import url_key
 from tests.contract.conftest import NOW, SINKS, Known, key, new
 from tests.contract.test_store_walk import SITES, TWIN, WALK, Lying, RedisWalk, SqliteWalk, StoreWalk, times

@@ -15,8 +15,8 @@ from crawlspace.state.redis.encoding import PART
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Acquired, RulesDiffer, SiteRelease, Worker, WorkerExpired, workers
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, new, short
 from tests.servers import another_client, emptied
 

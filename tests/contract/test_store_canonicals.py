@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Document, Op, State
-from crawlspace.state.store import Change, Store
+from crawlspace.state.changes import Change
+from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, new, short
 
 A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "a.example/dddd"

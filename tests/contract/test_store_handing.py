@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State
-from crawlspace.state.store import Change, Effects, Reclassified, Store
+from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, new
 
 DAY = 86_400

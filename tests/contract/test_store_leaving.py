@@ -8,10 +8,12 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State, Status, UrlState
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.lifecycle import excluded
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.store import Change, Effects, KnownUrl, Reclassified, Store
+from crawlspace.state.store import Store
+from crawlspace.state.views import KnownUrl
 from tests.contract.conftest import NOW, Known, full, key, new, short
 
 A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "b.example/"

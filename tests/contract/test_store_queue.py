@@ -12,7 +12,8 @@ from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
 from crawlspace.state.sqlite import counters, discovery
-from crawlspace.state.store import Site, Store
+from crawlspace.state.store import Store
+from crawlspace.state.views import Site
 from tests.contract.conftest import NOW, SEGMENT, Known, full, key, new, short, stores
 
 SEGMENTED = "sqlite in segments"

@@ -9,7 +9,9 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Document, Op, Source, State
-from crawlspace.state.store import Change, Counts, RobotsEntry, Store
+from crawlspace.state.changes import Change
+from crawlspace.state.store import Store
+from crawlspace.state.views import Counts, RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, full, key, new, short
 
 

@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 
 from crawlspace.model import State
-from crawlspace.state.store import Reclassified, Store
+from crawlspace.state.changes import Reclassified
+from crawlspace.state.store import Store
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
 from tests.contract.conftest import NOW, Known, new
 

@@ -17,11 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import structs
 
 from crawlspace.model import Document, Held, IndexOrder, NewUrl, Queue, Source, State, UrlState
+from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Reclassified, Store
+from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS, key, new
 from tests.servers import another_client, emptied
 

@@ -17,9 +17,9 @@ from crawlspace.errors import StoreAway
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Queue, Source, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import AcquiredSite
-from crawlspace.state.store import Change, Effects
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, new
 from tests.servers import another_client, emptied

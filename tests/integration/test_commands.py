@@ -24,8 +24,8 @@ from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.runtime.store_places import StateFile
+from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun
 from tests.conftest import MakeProject, Project

@@ -13,8 +13,8 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import UrlState
-from crawlspace.state.store import Change
+from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.stored import FAST, collection, indexed, make_due, opened, states, statuses
 from tests.sites import Reply, Server, Site, drop, page, redirect, serve, status

@@ -20,9 +20,10 @@ from crawlspace.index.marks import Mark
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH, place_of
+from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Store
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project

@@ -44,7 +44,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"addon", "commands", "spiders", "middlewares", "pipelines"}),
 )
 GROUND = FLOORS[0]
-ALSO = {("frontier", "state.store")}
+ALSO = {("frontier", "state.store"), ("frontier", "state.views")}
 """Who may import what of its own floor: the frontier is kept by the store."""
 MOST_MODULES = 24
 """In one folder, without its packages."""

@@ -9,7 +9,7 @@ from crawlspace.clock import Clock
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.state.hastening import AT_ONCE, Due, Hastened
 from crawlspace.state.metadata import get_integer
-from crawlspace.state.store import Counts
+from crawlspace.state.views import Counts
 
 SEEN_AT = "seen_at"
 """Meta: what the clock showed when it was looked at last."""

@@ -17,10 +17,11 @@ from crawlspace.config.collection import Collection, RefreshMode
 from crawlspace.crawl.generation import begin_generation
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.model import Queue, Source, State, UrlState
+from crawlspace.state.changes import Change
 from crawlspace.state.hastening import Due
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Store
 
 BEGAN = "cycle_began"
 """Meta: when the present cycle began."""

@@ -20,7 +20,7 @@ from protego import Protego
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.frontier.robots.packed_rules import Judge, PackedRules, is_plain, pack
-from crawlspace.state.store import RobotsEntry
+from crawlspace.state.views import RobotsEntry
 
 logger = logging.getLogger(__name__)
 

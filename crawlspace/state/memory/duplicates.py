@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from crawlspace.model import Document, Held, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
     NO_PAGE,
     NOBODY,
@@ -22,7 +23,6 @@ from crawlspace.state.duplicates import (
     standing,
 )
 from crawlspace.state.memory.outbox import MemoryOutbox
-from crawlspace.state.store import Change, Effects
 
 
 @dataclass(slots=True)

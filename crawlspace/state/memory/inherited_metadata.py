@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from crawlspace.model import OUT_OF_SPACE, State, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, link_metadata_change_of, repeats, shows_other
-from crawlspace.state.store import Change, Effects
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.store import RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 
 class MemorySites:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -22,8 +23,8 @@ from crawlspace.state.memory.outbox import MemoryOutbox
 from crawlspace.state.memory.sites import MemorySites
 from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, Site
 from crawlspace.state.unreachable import ALL_SCHEMES
+from crawlspace.state.views import Counts, KnownUrl, Site
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ import msgspec
 
 from crawlspace.errors import StoreError, StoreLocked
 from crawlspace.state.move.records import FIRST, OrderRecord, Place, Record, Stage, UrlRecord
-from crawlspace.state.store import Counts
+from crawlspace.state.views import Counts
 
 MOVING = "moving"
 """The name of the mark among the odds and ends of a store."""

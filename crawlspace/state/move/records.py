@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 NOT_MOVED = frozenset({"moving", "born", "durable", "upgrading", "sites_counted"})
 """Odds and ends that are about the store and not about what is in it."""

@@ -25,7 +25,7 @@ from crawlspace.state.redis.sites import wait_of
 from crawlspace.state.redis.store import RedisStore, robots_entry
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE, health_of
-from crawlspace.state.store import Counts
+from crawlspace.state.views import Counts
 
 _PAGE = 250
 _KEYS = 1_000

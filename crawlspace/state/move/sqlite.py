@@ -21,7 +21,7 @@ from crawlspace.state.sqlite.discovery import SiteIds
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, told
 from crawlspace.state.sqlite.rows import integers, unpack_document, unpack_whole
 from crawlspace.state.sqlite.sites import unreachable
-from crawlspace.state.store import Counts, RobotsEntry
+from crawlspace.state.views import Counts, RobotsEntry
 
 _PAGE = 250
 _MORE = (

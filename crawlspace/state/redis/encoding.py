@@ -19,8 +19,9 @@ from msgspec.structs import astuple
 
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.state.changes import Change
 from crawlspace.state.inherited_metadata import link_metadata_change_of, repeats
-from crawlspace.state.store import Change, KnownUrl
+from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
 

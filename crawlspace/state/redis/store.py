@@ -14,6 +14,7 @@ import msgspec
 import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis import sites as redis_sites
 from crawlspace.state.redis.encoding import (
@@ -37,8 +38,8 @@ from crawlspace.state.redis.encoding import (
 )
 from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
-from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
 
 _PAGE = 500

@@ -24,13 +24,14 @@ import msgspec
 
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
 from crawlspace.state.redis.sites import encode_unreachable, row_of
 from crawlspace.state.redis.store import RedisStore, counted, effects_of, encode_robots, robots_entry, urls_leased
 from crawlspace.state.site_health import Health, health_of
-from crawlspace.state.store import Change, Effects, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 
 class Info(msgspec.Struct):

@@ -10,11 +10,11 @@ from heapq import heapify, heappop, heappush
 import apsw
 
 from crawlspace.model import NewUrl, State
+from crawlspace.state.changes import Effects
 from crawlspace.state.sqlite.counters import Tally, add, take
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
 from crawlspace.state.sqlite.rows import integers, unpack_keys
 from crawlspace.state.sqlite.sites import SCHEME_BITS
-from crawlspace.state.store import Effects
 
 _CACHED_SITES = 100_000
 

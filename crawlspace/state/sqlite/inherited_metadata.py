@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import apsw
 
 from crawlspace.model import NewUrl, Queue, Source, State, Status
+from crawlspace.state.changes import Effects
 from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, shows_other
 from crawlspace.state.sqlite.rows import fields_of, integers, unpack_keys
-from crawlspace.state.store import Effects
 
 _SOURCES = tuple(Source)
 

@@ -11,7 +11,7 @@ import apsw
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.hastening import LOOKED_AT, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, integers, url_states
-from crawlspace.state.store import Site
+from crawlspace.state.views import Site
 
 # A partial index is used only where its own condition stands in the query, word for word.
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"

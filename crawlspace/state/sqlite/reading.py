@@ -11,7 +11,7 @@ import apsw
 from crawlspace.model import State, UrlState
 from crawlspace.state.sqlite import counters
 from crawlspace.state.sqlite.rows import URL_COLUMNS, integers, unpack_keys, url_states
-from crawlspace.state.store import Counts, KnownUrl
+from crawlspace.state.views import Counts, KnownUrl
 
 PAGE = 1_000
 _LIGHT = (

@@ -14,6 +14,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
 from crawlspace.state.inherited_metadata import LinkMetadataChange, link_metadata_change_of, repeats
 from crawlspace.state.sqlite import canonical as sqlite_canonical
@@ -25,7 +26,6 @@ from crawlspace.state.sqlite.duplicates import Groups
 from crawlspace.state.sqlite.inherited_metadata import Heard, SourcePage, hand, link_metadata_of
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
-from crawlspace.state.store import Change, Effects
 
 
 def record(

@@ -14,6 +14,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Held, State, Status
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.sqlite import outbox, record
@@ -22,7 +23,6 @@ from crawlspace.state.sqlite.discovery import SiteIds
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.reading import by_ids
 from crawlspace.state.sqlite.rows import integers
-from crawlspace.state.store import Change, Effects, Reclassified
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"

@@ -15,6 +15,7 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.sqlite import counters, outbox, reading, rule_change
@@ -26,8 +27,8 @@ from crawlspace.state.sqlite.discovery import SiteIds, discover
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
-from crawlspace.state.store import Change, Counts, Effects, KnownUrl, Reclassified, RobotsEntry, Site
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
 
 

@@ -14,7 +14,7 @@ from scrapy.http import Response
 
 from crawlspace.content.page import Page
 from crawlspace.errors import StoreError
-from crawlspace.state.store import Change
+from crawlspace.state.changes import Change
 from spiders.collection import CollectionSpider
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change, RobotsEntry
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000

@@ -14,8 +14,8 @@ from crawlspace.config.collection import Collection, collection_names, read_sett
 from crawlspace.errors import ConfigError
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.rules.lint.crawl_rules import Finding, bounded
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from crawlspace.urls import parse
 
 DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}

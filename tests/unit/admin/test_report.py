@@ -8,8 +8,8 @@ import pytest
 
 from crawlspace.admin.report import STATE_LABELS, known_urls, report, status_sentence
 from crawlspace.model import Document, Held, NewUrl, Source, State, Status
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from crawlspace.state.who_crawls import Crawler
 from crawlspace.urls import parse
 

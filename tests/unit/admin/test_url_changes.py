@@ -23,10 +23,11 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.runtime.store_places import StateFile
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Effects, Store
+from crawlspace.state.store import Store
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000

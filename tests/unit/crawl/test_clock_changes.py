@@ -7,9 +7,9 @@ from msgspec import structs
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.timed.clock_changes import ClockWatch
 from crawlspace.model import State
+from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from tests.contract.conftest import new
 
 DAY = 86_400

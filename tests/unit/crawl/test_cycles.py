@@ -12,10 +12,11 @@ from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.cycles import BEGAN
 from crawlspace.model import State
+from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web

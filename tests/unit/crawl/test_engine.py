@@ -11,8 +11,8 @@ from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import build_space
 from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change, Effects
 from tests.contract.sinks import MemorySink
 
 DAY = 86_400

@@ -16,9 +16,10 @@ from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, Outcome, OutcomeKind
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Change, Store
+from crawlspace.state.store import Store
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 ONCE, TWICE = 1, 2

@@ -19,9 +19,9 @@ from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_gl
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change, Effects, Reclassified
 from crawlspace.urls import parse
 
 NOW = 1_750_000_000

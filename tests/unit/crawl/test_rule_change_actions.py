@@ -19,9 +19,9 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from tests.unit.crawl.test_rule_change import (
     ASLEEP,
     BACK,

@@ -11,8 +11,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Backoff, Pace
 from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from crawlspace.urls import url_key
 
 EPSILON = 1e-6

@@ -14,8 +14,8 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Backoff, Pace
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import NewUrl, Source, State
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import Change
 from crawlspace.urls import url_key
 
 

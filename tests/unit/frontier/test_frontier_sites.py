@@ -10,7 +10,7 @@ from msgspec import structs
 from crawlspace.frontier.frontier import UNCERTAIN_S
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Source, State
-from crawlspace.state.store import Change
+from crawlspace.state.changes import Change
 from tests.unit.frontier.test_frontier import World, new
 
 

@@ -22,7 +22,7 @@ from crawlspace.frontier.robots.cache import (
 )
 from crawlspace.frontier.robots.packed_rules import is_plain
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import RobotsEntry
+from crawlspace.state.views import RobotsEntry
 
 SITE = "www.example.com:80"
 AGENT = "crawlspace/0.1 (+https://www.example.org/our-bot; bot@example.org)"

@@ -7,7 +7,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots.cache import Answer, Robots
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.store import RobotsEntry
+from crawlspace.state.views import RobotsEntry
 
 SITE = "www.example.com:80"
 DAY_S = 86_400.0

@@ -1,0 +1,87 @@
+"""What is written to a store: changes of URLs, and what a batch of them did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from crawlspace.model import Document, NewUrl, Queue, UrlState
+
+
+@dataclass(slots=True)
+class Change:
+    """The effect of one outcome, which is written as a whole.
+
+    `state` replaces the stored row of that id, `held` and `held_mark` included, except for what the store computes (`indexed`,
+    `duplicate_of`, `inherited`, and the depth, of which the smaller one is kept) and what never changes (key, url, site, path_length,
+    host_as_written, discovered_at). `state.checksum` says whether the document belongs in the index, and in which group: None removes
+    it; a new checksum comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and canonical
+    stay.
+    """
+
+    state: UrlState
+    document: Document | None = None
+    """The document, if it is new or changed and has to be pushed. None: the stored one stays."""
+    links: Sequence[int] | None = None
+    """Keys of all admitted URLs that the page links to; None where the stored ones stay.
+
+    For a redirected URL: its target, which has the same depth. Links alone lower no depth: a URL whose depth may be lower now is among
+    `discovered`."""
+    discovered: Sequence[NewUrl] = ()
+    forget: bool = False
+    """Remove the URL; `state` only names it. Its document is deleted from the index."""
+    keep_in_index: bool = False
+    """The document leaves this collection and not the index, because another collection has it: no delete order is given, and a waiting
+    order of the URL stays as it is.
+
+    The store remembers this until a later change of the URL ends it (`is_left` in `duplicates.py`); then the document is deleted, unless
+    it is pushed. Without effect for a URL that is forgotten."""
+
+    @property
+    def link_metadata(self) -> str | None:
+        """The metadata that all of `links` inherit from the page, a JSON object: each of `discovered` carries it, and there is at least one."""
+        return self.discovered[-1].inherited if self.discovered else None
+
+
+@dataclass(slots=True)
+class Effects:
+    """What a batch of changes did, for the frontier and the counters."""
+
+    discovered: int = 0
+    """URLs inserted."""
+    pending_sites: dict[str, int] = field(default_factory=dict)
+    """New pending URLs by site: inserted ones, and those that a change made pending again. 0 for a site of which known URLs only moved to
+    another queue."""
+    lowered: list[tuple[int, int, int]] = field(default_factory=list)
+    """(id, old depth, new depth) of crawled URLs whose depth is lower now, by id.
+
+    One whose depth was lowered while it was fetched is reported when its outcome is recorded: its links were checked with the old depth."""
+    due: list[tuple[str, Queue, int]] = field(default_factory=list)
+    """(site, queue, time) of known URLs that are due sooner than before, because their inherited metadata changed."""
+    pushes: int = 0
+    """Orders given to each sink, after those of one URL have replaced each other."""
+    deletes: int = 0
+    displaced: int = 0
+    """Documents that left the index because another page stands for their group now."""
+
+
+@dataclass(slots=True)
+class Reclassified:
+    """Ids of URLs by the effect of a rule change; an id is in one list at most."""
+
+    excluded: Sequence[int] = ()
+    """Become excluded with status 760 and are never due; their documents leave the index."""
+    given_up: Sequence[int] = ()
+    """Become excluded with status 761 and are never due; their documents stay in the index for another collection
+    (see `Change.keep_in_index`)."""
+    held: Sequence[int] = ()
+    """Stay as they are, held for Held.RULES, and are never due."""
+    returned: Sequence[int] = ()
+    """Those with status 760 or 761 become pending as if they were new; the others are held no longer and are due at once,
+    with an unconditional GET (`rules` 0)."""
+    unindexed: Sequence[int] = ()
+    """Become excluded with status 2004 and are due at once, for their links; their documents leave the index."""
+    held_unindexed: Sequence[int] = ()
+    """As `held`; when the deletion is approved they become as `unindexed`."""
+    moved: Sequence[tuple[int, Queue]] = ()
+    """Ids with their new source and shift; they may be in another list, too."""

@@ -1,0 +1,94 @@
+"""What is read from a store, beside the state of a URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crawlspace.model import Queue, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What the frontier must know of a site before it leases from it."""
+
+    site: str
+    pending: tuple[Queue, ...] = ()
+    """The queues in which URLs are pending and not leased."""
+    due: tuple[tuple[Queue, int], ...] = ()
+    """The queues in which known URLs are due, now or later, each with the time of the first one."""
+    wait_until: int | None = None
+    """Nothing of it is fetched until then (Retry-After, robots.txt unavailable, a long delay)."""
+    wait_s: int = 0
+    """Seconds from when that was stored; 0 where that is not known."""
+
+    def left_s(self, now: float, *, longest_s: float) -> float:
+        """Return the seconds that are left to wait.
+
+        Never more than when they were stored, should the clock have been set back since, and never more than `longest_s` where that
+        is not known.
+        """
+        return max(0.0, min((self.wait_until or now) - now, self.wait_s or longest_s))
+
+    @property
+    def next_due(self) -> int | None:
+        """When its first known URL is due, if any."""
+        return min((at for _, at in self.due), default=None)
+
+
+class KnownUrl(NamedTuple):
+    """The fields of a URL that a rule change needs; read for a million of them."""
+
+    id: int
+    url: str
+    site: str
+    state: int
+    status: int | None
+    depth: int
+    host_as_written: str | None
+    has_document: bool
+    """It has a checksum: its document is in the index, or a duplicate of it is."""
+    indexed: bool
+    held: int | None
+    never_due: bool
+    """It is not pending and is never due."""
+    source: int = Source.INDEX_FOLLOW
+    shift: int = 0
+    left_to_others: bool = False
+    """It has no document here, and the index has one of it, left there for another collection."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsEntry:
+    """A site's robots.txt as last read. `status` is its HTTP code or one of ours; `body` is empty unless it was 200."""
+
+    site: str
+    scheme: str
+    status: int
+    body: str
+    fetched_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    by_state: Mapping[str, int]
+    """State label to number of URLs; leased ones are counted as `leased`, not under their state. Only those that occur."""
+    by_status: Mapping[int, int]
+    indexed: int
+    outbox: int
+    """Unacknowledged orders of all sinks, without parked ones."""
+    parked: int
+    hosts: int
+    """Hosts that have a URL, whatever the port."""
+    retrying: int
+    """URLs with an outstanding retry of this run."""
+    held: int = 0
+    """Documents in the index whose deletion is held."""
+    left_to_others: int = 0
+    """URLs without a document here of which the index has one, left there for another collection; not counted in `indexed`."""
+
+    @property
+    def has_work(self) -> bool:
+        """Something is pending or leased."""
+        return bool(self.by_state.get("pending") or self.by_state.get("leased"))
