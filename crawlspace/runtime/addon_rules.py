@@ -131,9 +131,9 @@ class AddonRules(RequestRules):
             self._resolver.remove(self.at_connect)
 
     def will_connect(self, request: Request, checked: CheckedUrl) -> None:
-        """A request goes out. Connections to other hosts are none of ours: a mail server's, a data base's.
+        """Note the host of a request; connections to other hosts, as to a mail server, are not checked.
 
-        Beside the host that was judged, that is the one the downloader reads in the URL, in case it reads another.
+        Beside the host that was checked, that is the one that the downloader reads in the URL, in case they differ.
         """
         if self._resolver is not None:
             hosts = {urlparse_cached(request).hostname or "", checked.url.host.strip("[]") if checked.url is not None else ""}
@@ -149,7 +149,7 @@ class AddonRules(RequestRules):
         return self.space.at_connect(host, port, address)
 
     def why_unreachable(self, checked: CheckedUrl) -> Decision | None:
-        """Why no address of the URL's host was allowed, if that was so."""
+        """Return why no address of the URL's host was allowed, if none was."""
         if self._resolver is None or checked.url is None:
             return None
         return self._resolver.why_refused(checked.url.host.strip("[]"), checked.url.port)
@@ -226,7 +226,7 @@ class LinksWithinRules(BaseSpiderMiddleware):
             self._rules.count_stat(NOFOLLOW)
             return None
         source = Source.USER if response is None else source_of_links(decision)
-        # Scrapy's depth middleware has taken its share by now; a spider that sets no priority leaves 0.
+        # Scrapy's depth middleware has changed the priority by now; a spider that sets none leaves 0.
         by_depth = -request.meta.get("depth", 0) * self._depth_priority if response is not None else 0
         if request.priority == by_depth:
             request.priority += priority(source, decision.shift)
@@ -234,7 +234,7 @@ class LinksWithinRules(BaseSpiderMiddleware):
         return request
 
     def get_processed_item(self, item: Any, response: Response | None) -> Any:
-        """Pass every item on: whether one of a page that is not to be indexed is of use only the spider knows."""
+        """Pass every item on, those of pages with noindex too: only the spider knows which items are of use."""
         if response is not None and not is_exempt(response.request):
             decision = self._rules.check(response.url).decision
             if decision.admitted and not decision.index:
@@ -251,11 +251,11 @@ class LinksWithinRules(BaseSpiderMiddleware):
 class SharedResolver(GuardedResolver):
     """A resolver for all spiders of a process: an address that the address rules of one of them forbid is reached by none.
 
-    Which of them asks cannot be told from here. For what is no matter of address rules, such as private networks, one that may is enough.
+    Here it is not known which of them asks. Beyond address rules, as for private networks, one spider that allows an address is enough.
     """
 
     def decide(self, host: str, port: int, address: str) -> Decision:
-        """Return whether a connection may be made, as all guards together say."""
+        """Return whether a connection may be made by the rules of all guards."""
         decisions = [decision for guard in self._guards if (decision := guard(host, port, address)) is not _NOT_OURS]
         forbidden = (decision for decision in decisions if decision.reason is Reason.ADDRESS)
         admitted = (decision for decision in decisions if decision.admitted)

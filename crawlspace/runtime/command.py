@@ -58,7 +58,7 @@ class Place:
 
 
 class CollectionCommand(ScrapyCommand):
-    """A command that asks nothing of the network. `answer` is all there is to write."""
+    """A command that needs no network. Subclasses implement `answer`."""
 
     requires_project = True
     requires_crawler_process = False
@@ -66,7 +66,7 @@ class CollectionCommand(ScrapyCommand):
 
     @abstractmethod
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError for what is to be said instead."""
+        """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError with the sentence to print instead."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         refuse_unreadable(opts.set)
@@ -76,7 +76,7 @@ class CollectionCommand(ScrapyCommand):
         self._log()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="replace")  # what a terminal cannot show is no reason to stop
+                stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not end the command
         try:
             with redirect_stdout(EscapingOutput(sys.stdout)):
                 self.exitcode = self.answer(_without_options(args), opts)
@@ -84,7 +84,7 @@ class CollectionCommand(ScrapyCommand):
         except CrawlspaceError as error:
             sys.stderr.write(f"{error}\n")
             self.exitcode = error.exit_status
-        except BrokenPipeError:  # whoever read has had enough, as `head` has
+        except BrokenPipeError:  # the reader has closed the pipe, as `head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             self.exitcode = 130
@@ -100,7 +100,7 @@ class CollectionCommand(ScrapyCommand):
         return place_of(name, folder, collection_settings(settings, name))
 
     def _log(self) -> None:
-        """Log where the command line asks for it, and otherwise keep still."""
+        """Log if the command line asks for it."""
         settings = self.project_settings()
         if settings.getbool("LOG_ENABLED"):
             configure_logging(settings)
@@ -130,11 +130,11 @@ def exactly_one(args: Sequence[str], *, example: str) -> str:
 
 
 class EscapingOutput:
-    """A stream for text that may be from outside: characters that steer a terminal are written as escapes (printable.escaped)."""
+    """A stream for text from outside: control characters are written as escapes (printable.escaped)."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unescaped = stream
-        """For text that is made fit already, and holds codes of ours."""
+        """For text that is printable already, and has terminal codes of ours."""
 
     def write(self, text: str) -> int:
         return self.unescaped.write(escaped(text, keep_lines=True))
@@ -165,7 +165,7 @@ def beside(head: str, text: str) -> str:
 
 
 def _without_options(args: Sequence[str]) -> list[str]:
-    """Return the arguments that are no options; what Scrapy's parser left over and looks like one is a slip of the pen."""
+    """Return the arguments that are no options. Raises UsageError for one that looks like an option, because Scrapy's parser does not know it."""
     if "--" in args:
         end = args.index("--")
         return [*_without_options(args[:end]), *args[end + 1 :]]

@@ -1,4 +1,4 @@
-"""The JSON lines of documents, written several times faster than field by field, for there is one for each page."""
+"""Writes documents as JSON lines, several times faster than field by field: there is one for each page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Scrapy's feed exports, with a sentence and an exit status for an export that cannot be written.
 
-Scrapy logs a traceback for each item that it cannot write, and the crawl ends as if all were well. Here a file that cannot be written
+Scrapy logs a traceback for each item that it cannot write, and the crawl ends as if nothing had happened. Here a file that cannot be written
 is an error before anything is fetched, and one that fails later ends the crawl: what it has not fetched stays pending.
 """
 
@@ -28,7 +28,7 @@ _SCRAPYS_LOGGER = "scrapy.extensions.feedexport"
 
 
 def check_exports(settings: BaseSettings) -> None:
-    """Raise ConfigError for an export to a file that cannot be written. A file that is there is left as it is."""
+    """Raise ConfigError for an export to a file that cannot be written. An existing file is not changed."""
     for uri in settings.getdict("FEEDS"):
         path = _file_of(str(uri))
         if path is None:
@@ -80,7 +80,7 @@ class Exports(ExportHook, FeedExporter):
             self._failed(error)
 
     def _one_sentence(self, record: logging.LogRecord) -> bool:
-        """A file that could not be stored, as at the end of an upload, is logged with a traceback: it becomes an ExportError."""
+        """Turn the traceback of a file that could not be stored, as at the end of an upload, into an ExportError."""
         if record.levelno < logging.ERROR or not record.exc_info or record.exc_info[1] is None:
             return True
         self._failed(record.exc_info[1])

@@ -1,4 +1,4 @@
-"""What the spider yields for each response: one outcome, and the item that a person gets for it."""
+"""What the spider yields for each response: one outcome, and the item for the feeds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def document_of(fetched: Fetched) -> Document:
 
 
 def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
-    """Return by what a document is known to be equal to others: its text, and where it has none the bytes of the response."""
+    """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text."""
     if not document.text.strip():
         return checksum_of_bytes(fetched.body or document.url.encode("utf-8", "replace"))
     of_the_page = fetched.page is not None and document.text is fetched.page.text and document.title is fetched.page.title
@@ -80,7 +80,7 @@ def _joined(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON doesn't know: an item within an item, or anything else as text."""
+    """Return a value that JSON has no form for: an item within an item, or anything else as text."""
     return ItemAdapter(value).asdict() if is_item(value) else str(value)
 
 

@@ -1,6 +1,6 @@
 """Scrapy's log messages, less those for each single page: making them costs more than the frontier does.
 
-What is logged is made fit to be printed here, whoever logs it: no credentials, no characters that steer a terminal, lines of 2 KB.
+All messages are made printable here, whichever component logs them: no credentials, no control characters, lines of 2 KB.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class QuietLogFormatter(LogFormatter):
 
 
 def make_libraries_printable() -> None:
-    """Have what libraries log of header lines, cookies and lines of robots.txt (DEBUG) be short, whatever handler writes it."""
+    """Shorten what libraries log of header lines, cookies and lines of robots.txt (DEBUG), for every handler."""
     for name in _OF_SERVERS:
         make_printable(logging.getLogger(name))
 
@@ -49,13 +49,13 @@ _OF_SERVERS = (
 
 
 def make_printable(where: logging.Handler | logging.Logger) -> None:
-    """Have messages and tracebacks of a handler or logger be fit to be printed."""
+    """Make the messages and tracebacks of a handler or logger printable."""
     if printable_record not in where.filters:
         where.addFilter(printable_record)
 
 
 def printable_record(record: logging.LogRecord) -> bool:
-    """Make a record fit to be printed. A filter, for that comes before any formatter, and keeps its colours."""
+    """Make a record printable. A filter, because that comes before any formatter, and keeps its colours."""
     text = record.getMessage()
     shown = _shown(text)
     if shown != text:

@@ -1,8 +1,8 @@
-"""Robots.txt files that others redirect to: the site they lie on is asked for them one at a time, at its own pace.
+"""Redirected robots.txt: requests for the target are sent one at a time for each target site, with that site's delay.
 
-Many hosts may have their robots.txt in one place. The frontier gives turns to sites that have pages to ask for; these requests go out
-beside its turns, so that they are kept apart here, and the frontier is told of each. Where several workers share the crawl, the site may
-be another's: it comes here for that, and goes again.
+Many hosts may redirect to one site. The frontier schedules sites that have pages to fetch; these requests are scheduled here, and reported
+to the frontier, which counts the site's delay from them. Where several workers share the crawl, a target site that another worker owns is
+claimed, and released afterwards.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Protocol
 from crawlspace.crawl.run import FetchRobots
 
 ANOTHERS_S = 0.3
-"""So often it is looked whether a site that is another worker's has come."""
+"""Seconds between two checks whether a claimed site was acquired."""
 PATIENCE_S = 30.0
-"""A site that has not come for so long, or up to twice as long, is not waited for: two workers may each wait for one of the other's, and
-the first that lets go of its own ends that. Those whose robots.txt lie there are asked again after as long a wait."""
+"""Seconds, or up to twice as many, that a claimed site is waited for: two workers may each wait for a site of the other one, and the first
+that gives up ends that. The robots.txt of the redirecting sites is fetched again after as long a wait."""
 SUSPENDED_S = 5.0
-"""So often it is looked whether a site may be asked again, while nothing may."""
+"""Seconds between two checks while nothing at all may be fetched."""
 _BEHIND_A_PAGE = 1.1
-"""So much later than its next turn a site is asked for another robots.txt, as a multiple of the wait. Thousands may wait for one site,
-and its own pages are to have turns in between."""
+"""The next request to a target site follows after this multiple of its delay: thousands may wait for one site, and its own pages must be
+fetched in between."""
 
 
 class Turns(Protocol):
@@ -39,27 +39,27 @@ class DelaySource(Protocol):
 
 
 class RobotsTurns:
-    """Those that wait, by the site they lead to. `now` is in seconds on the monotonic clock."""
+    """The waiting requests, by target site. `now` is in seconds on the monotonic clock."""
 
     def __init__(self, turns: Turns, site_delays: DelaySource, *, holds: Callable[[str], bool] | None = None) -> None:
-        """`holds`: whether a site is this worker's to ask, where several share the crawl."""
+        """`holds`: whether this worker owns a site, where several share the crawl."""
         self._holds = holds
         self._turns = turns
         self._site_delays = site_delays
         self._waiting: dict[str, deque[FetchRobots]] = {}
         self._next: list[tuple[float, int, str]] = []
-        """When each of these sites is to be asked, soonest first."""
+        """When the next request to each target site is due, soonest first."""
         self._order = count()
         self._asking: dict[str, str] = {}
-        """What is under way, in a shared crawl: by the site it is read for, the one that is asked."""
+        """The requests in flight, in a shared crawl: by redirecting site the target site."""
         self._asked: set[str] = set()
-        """Sites that were asked since they came."""
+        """Target sites to which a request was sent since they were acquired."""
         self._patient_until: dict[str, float] = {}
-        """For sites that have not come yet."""
+        """Until when claimed sites are waited for."""
         self._given_up: list[FetchRobots] = []
 
     def put(self, fetch: FetchRobots, now: float) -> None:
-        """Have a redirected robots.txt wait for its turn."""
+        """Queue the request for a redirected robots.txt."""
         self._end(fetch.site)
         site = fetch.target_site
         if site in self._waiting:
@@ -69,7 +69,7 @@ class RobotsTurns:
             self._ask_in(self._free_in(site, now), site, now)
 
     def take(self, now: float) -> FetchRobots | None:
-        """Return one that may go out now; its site counts as asked."""
+        """Return a request that may be sent now; the delay of its target site counts from now."""
         while self._next and self._next[0][0] <= now:
             site = heappop(self._next)[2]
             wait = self._free_in(site, now)
@@ -77,7 +77,7 @@ class RobotsTurns:
                 del self._patient_until[site]
                 self._given_up += self._waiting.pop(site)
                 continue
-            if wait > 0:  # a page of it has been asked for meanwhile
+            if wait > 0:  # a page of it was fetched meanwhile
                 self._ask_in(wait, site, now)
                 continue
             fetch = self._waiting[site].popleft()
@@ -93,7 +93,7 @@ class RobotsTurns:
         return None
 
     def given_up(self) -> list[FetchRobots]:
-        """Return those whose site did not come here, once."""
+        """Return, once, those whose target site was not acquired in time."""
         given_up, self._given_up = self._given_up, []
         return given_up
 
@@ -101,7 +101,7 @@ class RobotsTurns:
         """Seconds until `take` may have something; None where nothing waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
 
-    # --- what the others are told -----------------------------------------------------------------------------------
+    # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._asking if not self._turns.is_held(site)]:
             self._end(site)
@@ -117,7 +117,7 @@ class RobotsTurns:
         return site in self._asked
 
     def _end(self, site: str) -> None:
-        """What was under way for a site is over. The request may have gone out later than it was handed out: its delay counts from now."""
+        """End the request for a redirecting site. It may have been sent later than it was taken: the delay of its target counts from now."""
         asked = self._asking.pop(site, None)
         if asked is not None and self._is_ours(asked):
             self._turns.asked_beside(asked)

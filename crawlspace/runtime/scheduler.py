@@ -33,13 +33,13 @@ logger = logging.getLogger(__name__)
 
 LONGEST_SLEEP_S = 5.0
 BATCH = 128
-"""Outcomes of one transaction."""
+"""Outcomes in one transaction."""
 INDEX_PAUSE_S = 0.5
 AT_A_TURN = 16
-"""Requests handed out in one turn of the event loop. Hundreds in one would all be written at its end, late and at the same moment:
-sites with one delay would then be asked in step for good, and each round lose the time that it takes to make so many requests."""
+"""Requests returned in one iteration of the event loop. Hundreds would all be written at its end, late and at the same moment: sites with
+the same delay would then stay in step, and each round would lose the time that it takes to make so many requests."""
 LATER_S = 0.1
-"""What is ready sooner is worth waiting for before outcomes are recorded ahead of time."""
+"""When the next URL is ready sooner than this, outcomes are not recorded ahead of time."""
 
 
 class _Callbacks(NamedTuple):
@@ -119,9 +119,9 @@ class FrontierScheduler(BaseScheduler):
             self._set_alarm(INDEX_PAUSE_S)
             return None
         wait = self._engine.frontier.wake_in()
-        if wait is None or wait > LATER_S:  # what comes next, if anything, is among the links that wait for their transaction
+        if wait is None or wait > LATER_S:  # the next URL, if any, is among the links that wait for their transaction
             pause = self._early_at + LATER_S - now if self._engine.frontier.working else 0.0
-            if pause > 0:  # as where its sites are just asked as much at once as they may be
+            if pause > 0:  # as when all its sites have their largest number of requests in flight
                 wait = pause if wait is None else min(wait, pause)
             else:
                 self._early_at = now
@@ -138,12 +138,14 @@ class FrontierScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
         robots = request.meta.get(ROBOTS)
-        if robots is not None:  # redirected, by the middleware; the site it is read for stays held, so that the crawl is not done
+        if robots is not None:  # redirected, by the middleware; the redirecting site stays blocked, so that the crawl is not done
             self._redirected.put(robots, monotonic())
             return True
         if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):
             self._warn_of_callback()
-        depth = request.meta.get("depth", 0)  # set for what a page's own parsing yields; a spider's start() is a person's word
+        depth = request.meta.get(
+            "depth", 0
+        )  # set for what parsing a page yields; what a spider's start() yields comes from a person
         candidate = Candidate(request.url, Source.INDEX_FOLLOW if depth else Source.USER, depth=depth)
         try:
             return not self._engine.admit([candidate])

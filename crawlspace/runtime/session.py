@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _FAR = 1_000
-"""The link depth of a URL of which nobody knows how far it is from a start URL."""
+"""The depth of a URL whose distance from a start URL is not known."""
 
 
 class Session:
@@ -65,7 +65,7 @@ class Session:
         self.space = self.engine.space
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
-        """How things stood at the end; None where the store could not tell any more."""
+        """The numbers of the store at the end; None where it could not be read any more."""
         self.final_sites: list[SiteReport] = []
         """The sites that cannot be reached, at the end."""
         self.final_held = 0
@@ -89,7 +89,7 @@ class Session:
         self._own: GuardedResolver | None = None
         """The resolver of all crawls of the process, and how this one sees it."""
         self.finish_reason = ""
-        """Scrapy's word for how the crawl ended: "finished" when nothing was left to do."""
+        """Scrapy's reason for the end of the crawl: "finished" when nothing was left to do."""
 
     @classmethod
     def open(cls, name: str, settings: Mapping[str, object]) -> Session:
@@ -130,7 +130,7 @@ class Session:
         self._log_changes()
 
     def _log_changes(self) -> None:
-        """Log what was done to what was known before, with what a person may do about it."""
+        """Log what the start changed in the known URLs, and what a person may do about it."""
         name, plan = self.collection.name, self.startup.plan
         if plan is not None and plan.has_effect:
             why = (
@@ -160,7 +160,7 @@ class Session:
     def guard_connections(self, wake: Callable[[], None]) -> None:
         """Have every connection of this crawl checked against its address rules, at connect time, until it is closed.
 
-        So are those of which nobody knows whose they are. `wake` is called when an address that was looked up is known.
+        So are connections that cannot be assigned to a crawl. `wake` is called when an address that was looked up is known.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
@@ -215,7 +215,7 @@ class Session:
         return 0 if self.shared is None else self.shared.incarnation()
 
     def resolver(self) -> GuardedResolver | None:
-        """Return what this crawl knows of look-ups; None before its connections are guarded."""
+        """Return the resolver of this crawl; None before its connections are guarded."""
         return self._own
 
     def at_close(self, call: Callable[[], None]) -> None:
@@ -241,9 +241,9 @@ class Session:
             self.fail(StoreError(f"{fault}: the log tells more, please report it; nothing that was recorded is lost"), crawler)
 
     def _keep_addresses(self, *, most: int = 100) -> None:
-        """Keep what was looked up, for address rules at the next start."""
+        """Store the addresses that were looked up, for address rules at the next start."""
         if self._own is not None and self.error is None:
-            with suppress(StoreError):  # the next commit says so
+            with suppress(StoreError):  # the next commit raises it
                 self._own.look_ups.keep(self._store, now=int(SystemClock().now()), most=most)
 
     def _check_place(self) -> None:
@@ -254,7 +254,7 @@ class Session:
             )
 
     def fail(self, error: CrawlspaceError, crawler: Crawler) -> None:
-        """Stop the crawl because of an error that a person must mend. Nothing that was recorded is lost."""
+        """Stop the crawl because of an error that a person must fix. Nothing that was recorded is lost."""
         if self.error is not None:
             return
         self.error = error
@@ -293,7 +293,7 @@ class Session:
             elif self.error is None:
                 self._check_place()
                 self.engine.close()
-            if not isinstance(self.error, StoreAway):  # it was waited for long enough
+            if not isinstance(self.error, StoreAway):  # the server was waited for long enough
                 self.final_counts = self._store.counts()
                 limit = self.collection.policy.max_temporary_errors
                 self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
@@ -326,7 +326,7 @@ def make_folder(collection: Collection) -> None:
 
 
 def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
-    """Bring store and rules in line, and store and index where they are not of the same moment; open the engine."""
+    """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
     clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, opened) else None

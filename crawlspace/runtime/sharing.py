@@ -38,9 +38,9 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 0.1
 FEED_S = 1.0
-"""Between two looks for start URLs that are fed."""
+"""Seconds between two reads of the start-URL key."""
 FULL = 128
-"""Outcomes that are written at once; four times as many that wait, and nothing more is fetched for now."""
+"""Outcomes in one transaction; when four times as many wait, nothing more is fetched for now."""
 
 
 class SharedCrawl(Protocol):
@@ -78,9 +78,9 @@ class Sharing:
         self._feeds = False
         self._next_feed = 0.0
         self._has_looked = False
-        """Since nothing was left to do, nothing was found that has been fed."""
+        """The start-URL key was found empty since nothing was left to do."""
         self.others = 0
-        """Workers that go on when this one has ended."""
+        """Workers that continue when this one has ended."""
         self._place = index_place(session.collection.index_file)
         background.begin(self._failed)
         self._prefetch = Prefetch(

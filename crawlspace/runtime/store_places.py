@@ -1,4 +1,4 @@
-"""Where the store of a collection is, for what is done beside a crawl: a file of its own, or a server that workers share."""
+"""Where the store of a collection is, for commands: a file, or a server that workers share."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class StorePlace(Protocol):
 
 
 def store_place(collection: str, file: Path, settings: Mapping[str, object]) -> StorePlace:
-    """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting judged."""
+    """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting validated."""
     if not str(settings["CRAWLSPACE_STORE_URL"] or "").strip():
         return StateFile(collection, file)
     from crawlspace.runtime.redis_store import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
@@ -103,6 +103,6 @@ class OpenFile:
 
     @contextmanager
     def _alone(self) -> Iterator[Callable[[], object]]:
-        """Hold the right to crawl. Raises StoreLocked."""
+        """Hold the lock of the crawl. Raises StoreLocked."""
         with closing(CrawlLock(self.store.path)):
             yield lambda: None

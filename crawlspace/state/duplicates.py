@@ -1,18 +1,17 @@
-"""One of a group: which of several URLs with equal documents stands for them in the index.
+"""Which of several URLs with equal documents is in the index: the winner of the group.
 
-A page that names another one as its canonical page stands aside for it, as long as that one has a document and names no other
-page itself. So nobody stands aside for a page that stands aside, and who stands for a group always has the group's own checksum.
-Members with that checksum are noted on its document; a page with another text is no duplicate of it, though it isn't indexed.
+A page that names another one as its canonical page stands aside for it, as long as that one has a document and names no other page
+itself. A page that stands aside never is the one that others stand aside for, so the winner always has the group's own checksum. The other
+members with that checksum are noted on its document; a page with another text is no duplicate of it, although it is not indexed.
 
-Within a host the best rank wins. Between hosts the one that is indexed stays: a page of another host takes its place only when it
-has left the group (gone, redirected, another text, excluded) or stands aside itself. So nobody's copies push the documents of
-another host out of the index, whatever their addresses are and whatever they name as canonical.
+Within a host the smallest rank wins. Between hosts the indexed one stays: a page of another host replaces it only when it has left the
+group (gone, redirected, another text, excluded) or stands aside itself. So copies on one host never push the documents of another host
+out of the index, whatever their addresses are and whatever they name as canonical.
 
-A document that is held because the rules exclude it, or because its page is gone, redirects or is no document any more, is in no
-group: it has a checksum of its own (`held_checksum`), so it stays in the index as it is, wins nothing and is not pushed again, and its
-group goes on without it.
+A document that is held because the rules exclude it, or because its page is gone, redirects or is no document any more, is in no group:
+it has a checksum of its own (`held_checksum`). It stays in the index as it is, never wins and is not pushed again.
 
-Pure: the stores say how a group stood before a batch and how it stands after it, `settle` says what the index has to do.
+Pure functions: a store passes in the standings of groups before and after a batch, and `settle` returns the orders for the index.
 """
 
 from __future__ import annotations
@@ -23,30 +22,30 @@ from typing import NamedTuple
 from crawlspace.model import Held, State, Status, UrlState
 
 NOTED = 100
-"""At most so many of the other members are noted on the winner's document, so that a large group stays cheap."""
+"""Members that are noted on the winner's document at most, so that a large group stays cheap."""
 
 NO_PAGE = -1
-"""What a document that is held apart names as canonical: it is itself nobody's canonical page then."""
+"""The canonical key of a document that is held apart: no page stands aside for it then."""
 
 Rank = tuple[bool, bool, int, int, int]
 
 
 def canonical_page(named: Iterable[UrlState]) -> UrlState | None:
-    """Return the page for which pages stand aside, of the stored URLs with the key that they name; None where there is none."""
+    """Return the page that others stand aside for, of the stored URLs with the key that they name; None where there is none."""
     return min((page for page in named if page.checksum is not None and page.canonical is None), key=_id, default=None)
 
 
 def rank(member: UrlState, named: Collection[int], *, aside: bool = False) -> Rank:
-    """Return the place of a URL in its group; the smallest wins.
+    """Return the rank of a URL in its group; the smallest wins.
 
-    `named` holds the keys of the canonical URLs that the pages of the group name. Who stands aside goes last, a named
-    member first, then fewest redirects, shortest path, first discovered.
+    `named` are the keys of the canonical URLs that the pages of the group name. Members that stand aside are last; of the others a named
+    one is first, then the one with the fewest redirects, the shortest path, the first discovered.
     """
     return (aside, member.key not in named, member.redirects, member.path_length, member.id)
 
 
 class Standing(NamedTuple):
-    """Who stands for a group, and which members are noted as duplicates, best first."""
+    """The winner of a group, and the members that are noted as duplicates, by rank."""
 
     winner: int | None
     noted: tuple[int, ...]
@@ -56,9 +55,9 @@ NOBODY = Standing(None, ())
 
 
 def standing(members: Iterable[UrlState], aside: Collection[int] = (), *, incumbent: int | None = None) -> Standing:
-    """Return how a group of these members stands, by looking at all of them; `aside` holds the ids of those that stand aside.
+    """Return the standing of a group with these members; `aside` are the ids of those that stand aside.
 
-    `incumbent` is the id of the one that has been standing for the group until now, whether it is still a member or not.
+    `incumbent` is the id of the winner up to now, whether it is still a member or not.
     """
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
@@ -68,7 +67,7 @@ def standing(members: Iterable[UrlState], aside: Collection[int] = (), *, incumb
 
 
 def _winner(ranking: Sequence[UrlState], aside: Collection[int], incumbent: int | None) -> int | None:
-    """Return who stands for a group where that isn't the one with the best rank."""
+    """Return the winner where it isn't the member with the smallest rank."""
     stays = next((member for member in ranking if member.id == incumbent and member.id not in aside), None)
     if stays is None:
         return None
@@ -81,9 +80,9 @@ def host_of(site: str) -> str:
 
 
 def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
-    """Return how a group stands whose best members with its own checksum are these, in order; NOTED + 1 of them are enough.
+    """Return the standing of a group whose first members with its own checksum are these, by rank; NOTED + 1 of them are enough.
 
-    `winner` stands for it where that isn't the best of them.
+    `winner` is given where it isn't the first of them.
     """
     if not ids:
         return NOBODY
@@ -92,12 +91,12 @@ def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
 
 
 def held_checksum(id: int) -> bytes:
-    """Return the checksum of a document that is held apart from its group: nobody else has it. The stores write the same."""
+    """Return the checksum of a document that is held apart from its group, which no other document has."""
     return b"held%012d" % id
 
 
 def is_held_apart(state: UrlState) -> bool:
-    """Whether the deletion of a document is held and its page is known to be none any more, by the rules or by its own answer."""
+    """Whether the deletion of a document is held and its page is no document any more, by the rules or by its own response."""
     return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
 
 
@@ -105,9 +104,9 @@ _NO_DOCUMENT = frozenset({State.REDIRECTED, State.GONE, State.EXCLUDED})
 
 
 def held_apart(state: UrlState, checksum: bytes | None, *, indexed: bool, new: bool) -> bytes | None:
-    """Return the checksum with which a URL is stored, where `checksum` is the one of its document.
+    """Return the checksum that is stored for a URL whose document has the checksum given.
 
-    One that is held apart gets its own, if its document is in the index, or is a new one on the way there; else it has none.
+    If the document is held apart, that is its own one when the document is in the index or will be, and None otherwise.
     """
     if not is_held_apart(state) or checksum in (None, held_checksum(state.id)):
         return checksum
@@ -120,14 +119,14 @@ class Settlement(NamedTuple):
     push: list[int]
     delete: list[int]
     displaced: int = 0
-    """How many of the deleted have a document still, for which another one stands now."""
+    """How many of the deleted still have a document, and lost to another member of the group."""
 
 
 def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], changed: Collection[int]) -> Settlement:
-    """Return the orders that make the index follow, for groups that may have changed, by the checksum they go by.
+    """Return the orders for the index that follow from the standings of groups before and after a batch, by checksum.
 
-    `changed` holds the ids whose document is new or changed. A winner is pushed when it is new in its group, changed, or
-    its duplicates are others than before; who was a winner and no longer is one of any group is deleted.
+    `changed` are the ids whose document is new or changed. A winner is pushed when it is new in its group, changed, or has other
+    duplicates than before; a former winner that wins in no group any more is deleted.
     """
     won = {group.winner for group in before.values()}
     wins: set[int | None] = set()
@@ -142,12 +141,11 @@ def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], ch
 
 
 def is_left(state: UrlState) -> bool:
-    """Whether a document that a URL left in the index, for another crawler, stays there.
+    """Whether a document that a URL left in the index for another collection stays there.
 
-    It does until this collection has a say again: until the page has answered, or the rules leave it to nobody. An error that
-    may be the host's is no answer.
+    It stays until the page has answered, or until no collection is left that may have it. An error that may be the host's is no answer.
     """
-    if state.held is not None:  # until a person, or the page, decides
+    if state.held is not None:  # until a person decides, or the page answers
         return True
     given_up_sites = state.state is State.GONE and state.status is not None and state.status >= _HOSTS_ERRORS
     return given_up_sites or state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE

@@ -1,4 +1,4 @@
-"""Having known URLs be due sooner, some at a time: no call changes, or looks at, more rows than it may."""
+"""Makes known URLs due sooner, in steps: each call changes, and reads, a bounded number of rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Due = tuple[str, Queue, int]
 
 
 class Hastened(NamedTuple):
-    """What one call did. `last` is the id of the last URL that was looked at; 0 where there is none behind it."""
+    """What one call did. `last` is the id of the last URL that was read; 0 where none follows it."""
 
     number: int
     last: int
@@ -31,7 +31,7 @@ class DueTimes(Protocol):
 
 
 def hasten_all(store: DueTimes, latest: int) -> int:
-    """Have every known URL that is due later than that be due then, in many transactions; return how many were."""
+    """Make every known URL that is due later than `latest` due then, in many transactions; return their number."""
     total, after, has_more = 0, 0, True
     while has_more:
         number, after, _ = store.hasten(latest, after=after)
@@ -40,7 +40,7 @@ def hasten_all(store: DueTimes, latest: int) -> int:
 
 
 def hasten_some(rows: Iterable[UrlState], latest: int, *, limit: int, fetched_by: int | None) -> Hastened:
-    """Do it to rows in order of their ids."""
+    """Do it to some rows in order of their ids."""
     found: list[UrlState] = []
     last = 0
     for row in rows:
@@ -55,5 +55,5 @@ def hasten_some(rows: Iterable[UrlState], latest: int, *, limit: int, fetched_by
 
 
 def hastened(number: int, last: int, places: Iterable[tuple[str, Queue]], latest: int) -> Hastened:
-    """Return what a store's call did to so many URLs in these places."""
+    """Return the result of a call that changed so many URLs at these sites and queues."""
     return Hastened(number, last, [(*place, latest) for place in sorted(set(places))])

@@ -1,11 +1,11 @@
-"""What pages hand to the URLs they lead to: what every store must agree on, as plain functions.
+"""Metadata that URLs inherit from the pages that link to them: the decisions that all stores share, as pure functions.
 
-A page hands one JSON object to all URLs it leads to, but to itself. The first page that hands anything to a URL is the one whose word
-holds there, until a later fetch of that same page says otherwise: it hands something else, leads there no more, or is gone. Only then
-another page's word counts, from its next fetch on. So two pages that hand different fields to one URL do not take turns.
+All URLs that a page links to, except itself, inherit one JSON object of fields. The first page that links to a URL with metadata is its
+source page, until a later fetch of that same page changes this: its metadata is different, it does not link there any more, or it is gone.
+Only then another page becomes the source page, at its next fetch. So two pages with different metadata for one URL do not alternate.
 
-A document that was stored before what is handed to its URL changed is due at once, but not twice on a day under the same rules: pages
-whose links differ from one fetch to the next would else keep a crawl going for ever.
+A document that was stored before its inherited metadata changed is due at once, but not twice a day under the same rules: otherwise pages
+whose links differ from one fetch to the next would keep a crawl running for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RULES_BITS = 24
 
 
 class LinkMetadataChange(NamedTuple):
-    """What a page hands from now on, and to the URLs with which keys."""
+    """The metadata of a page from now on, and the keys of the URLs that inherit it."""
 
     links: Sequence[int]
     link_metadata: str | None
@@ -33,10 +33,10 @@ NO_LINK_METADATA = LinkMetadataChange((), None)
 
 
 def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
-    """Return what a change says of what its page hands; None where it says nothing of it.
+    """Return what changes for the URLs that inherit from the page of a change; None where nothing does.
 
-    A page that is not to be indexed may lead on, one that is outside the crawl space may not. Where a change of the rules excludes
-    many pages, `drop_handed` takes it back for all of them at once."""
+    A page with noindex may be a source page, one outside the crawl space may not. Where a change of the rules excludes many pages,
+    `drop_inherited` removes it for all of them at once."""
     if change.forget:
         return NO_LINK_METADATA
     if change.links is not None:
@@ -48,16 +48,16 @@ def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
 
 
 def repeats(change: Change) -> bool:
-    """Whether a page has been found as it was: then it hands again what it handed, to the links it had."""
+    """Whether a page was found unchanged: its links inherit what they inherited before."""
     state = change.state
     incarnation = state.state is State.DONE or (state.state is State.EXCLUDED and state.status == Status.NOINDEX)
     return incarnation and state.rules > 0 and change.links is None
 
 
 def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | None) -> bool:
-    """Whether a document with these fields, made while `before` was handed to its URL, would have others with what is handed now.
+    """Whether a document with these fields, made while its URL inherited `before`, would have others with what it inherits now.
 
-    A field that is neither missing nor as it was handed is the URL's own: it stays, whatever is handed.
+    A field that is neither missing nor as it was inherited is the document's own: it stays, whatever is inherited.
     """
     old, new = unpacked(before), unpacked(inherited)
     if any(name not in fields or fields[name] == old.get(name) != value for name, value in new.items()):
@@ -66,9 +66,9 @@ def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | 
 
 
 def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tuple[int, int | None]:
-    """Return when a URL is to be fetched again for what is handed to it, and its mark from then on.
+    """Return when a URL is fetched again because its inherited metadata changed, and its mark from then on.
 
-    `rules` is the generation under which that was said; `last` is the mark of the last time, which stays where that is not long ago.
+    `rules` is the generation of rules of the source page; `last` is the mark of the last time, which stays if that was the same day.
     """
     mark = (now // DAY_S << _RULES_BITS) + rules
     return (at_once(now, fetched_at), mark) if last is None or mark > last else ((now // DAY_S + 1) * DAY_S, last)

@@ -1,8 +1,7 @@
 """What becomes of a URL: one pure function from its state and the outcome of a fetch to its new state and an index order.
 
-Every store and every kind of fetch goes through `advance`, so there is one idea of what an error means. What would delete a
-document but may be the host's fault, or comes with too many others, is held: the URL stays as it is known, and goes on being
-refreshed, until the page speaks for itself or a person decides.
+Every fetch goes through `advance`, so what an error means is decided in one place. A deletion that may be due to the host's fault, or
+comes with too many others, is held: the URL stays known, and is refreshed, until the page answers or a person decides.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The new state and what the index is to do; `forget` drops the URL once the order is given."""
+    """The new state and the order for the index; `forget` removes the URL once the order is given."""
 
     state: UrlState
     order: Op | None = None
@@ -41,12 +40,12 @@ def advance(
 ) -> Transition:
     """Return what follows from an outcome. `state` is as it was when the URL was leased, and is not changed.
 
-    `site` is how the site has answered before this fetch; of the tries of one URL in a run, only the first is in it.
+    `site` is the health of the site before this fetch; of several attempts at one URL in a run, only the first counts there.
     `is_small_site`: it has so few pages that any number of them may be gone at once.
     """
     kind = outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
-        kind = OutcomeKind.GONE  # 304 to a question that was not asked
+        kind = OutcomeKind.GONE  # 304 to an unconditional GET
     match kind:
         case OutcomeKind.DOCUMENT:
             return _document(state, outcome, policy, now)
@@ -61,7 +60,7 @@ def advance(
 
 
 def withhold(state: UrlState, transition: Transition) -> Transition:
-    """Return a transition that would delete a document, made so that the deletion waits for approval: too many came at once."""
+    """Return a transition that would delete a document, with the deletion held for approval: there were too many."""
     after = transition.state
     if after.status in _NEVER_AGAIN:
         stays = state if state.checksum is not None else after  # without a document it may be pending, and would be fetched again
@@ -80,7 +79,7 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
 
 
 def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
-    """Return the state of a URL that is gone and not to be forgotten: it is fetched whole after the shortest interval."""
+    """Return the state of a URL that is gone and stays known: it is fetched with an unconditional GET after the shortest interval."""
     interval = policy.refresh_min_s
     due = next_fetch(now, interval, policy)
     return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0))
@@ -98,12 +97,12 @@ def approved(state: UrlState, *, now: int) -> Transition:
 
 
 def discarded(state: UrlState) -> Transition:
-    """Return what follows when a person discards a held deletion: the document stays, and its errors count from none again."""
+    """Return what follows when a person discards a held deletion: the document stays, and its errors are counted from 0 again."""
     return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0))
 
 
 def excluded(state: UrlState, status: Status) -> UrlState:
-    """Return the state of a URL that is outside the crawl space: nothing is known of its page, and it is never due."""
+    """Return the state of a URL that is outside the crawl space: nothing of its page is kept, and it is never due."""
     return structs.replace(
         state,
         state=State.EXCLUDED,
@@ -125,18 +124,18 @@ def excluded(state: UrlState, status: Status) -> UrlState:
 
 
 def unindexed(state: UrlState, now: int) -> UrlState:
-    """Return the state of a URL whose document the rules want out of the index; it is due, for its links."""
+    """Return the state of a URL whose document the rules exclude from the index; it is due, for its links."""
     new = excluded(state, Status.NOINDEX)
     return structs.replace(new, next_fetch=now, rules=0)
 
 
 def is_retry(state: UrlState) -> bool:
-    """Return whether a URL waits to be tried again because its last fetch failed; one that is asked for whole after a 304 has not failed."""
+    """Return whether a URL waits for a retry of a failed fetch; the unconditional GET after a 304 is no such retry."""
     return state.retries > 0 and state.state is State.FAILED
 
 
 def pending_again(state: UrlState) -> UrlState:
-    """Return the state of a URL that is to be crawled as if it had just been found."""
+    """Return the state of a URL that is crawled as if it had just been found."""
     new = excluded(state, Status.EXCLUDED)
     return structs.replace(new, state=State.PENDING, status=None, rules=0)
 
@@ -152,13 +151,13 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 
 
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
-    """As it was; a document that could not be reached for a while is a document again. New validators replace the old ones."""
+    """The page is as before; one that failed for a while is a document again. New validators replace the old ones."""
     into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
-    if outcome.needs_body:  # asked for whole at once, which ends the round; nothing has failed
+    if outcome.needs_body:  # an unconditional GET follows at once, which ends the round; nothing has failed
         whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
         whole.lease_until = whole.etag = whole.last_modified = None
         whole.rules = 0
-        if state.held is Held.HOST:  # it has answered; that must not confirm its own deletion
+        if state.held is Held.HOST:  # the site has answered; that must not confirm the deletion
             whole.held, whole.held_mark = None, 0
         return Transition(whole, retry=True)
     new = _finished(state, into, status, policy, now, changed=False)
@@ -167,7 +166,7 @@ def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: in
 
 
 def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy, now: int) -> Transition:
-    """The page was answered and is no document of the index: what it had there leaves at once."""
+    """The response is no document for the index: a document it had there is deleted at once."""
     order = _delete_of(state)
     if outcome.status in _NEVER_AGAIN:
         stays = outcome.status == Status.EXCLUDED_HERE
@@ -185,10 +184,10 @@ def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy,
 def _error(
     state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, site: Health, *, is_small_site: bool
 ) -> Transition:
-    """An error is tried again within the run, then counted; at a refresh, as many as are borne delete and forget the URL.
+    """An error is retried within the run, then counted; at a refresh, the last allowed one deletes and forgets the URL.
 
-    What refuses a page, or has it missing together with most of the site, is the host's as long as there is a document to lose. It is
-    not tried again at once where that could confirm nothing.
+    A refusal, or a page that is missing together with most of its site, counts as the host's failure as long as the URL has a document.
+    It is not retried at once where a retry could confirm nothing.
     """
     passing = outcome.kind is OutcomeKind.FAILED
     failing = site.is_failing(policy.host_failed_percent, own=1 if is_retry(state) else 0)
@@ -217,8 +216,8 @@ def _error(
         return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
     into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE
     new = _finished(state, into, int(outcome.status), policy, now, changed=False)
-    # It says nothing about how often the page changes, and is worth a look before long; but what is missing with most of the site keeps
-    # its place among the site's pages, so that normal answers come in between.
+    # An error shows nothing about how often the page changes, and is checked soon; but a page that is missing with most of its site keeps
+    # its usual interval, so that normal answers come in between.
     if into is State.FAILED and not missing:
         new.interval_s = state.interval_s or first_interval(policy)
         new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
@@ -227,9 +226,9 @@ def _error(
 
 
 def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) -> bool:
-    """Whether a document is missing while more than half of the last fetches of its site, this one included, were answered so.
+    """Whether a document is missing while more than half of the last fetches of its site, this one included, were.
 
-    What was held for that stays held for it, until it is confirmed."""
+    A deletion that was held for this stays held, until it is confirmed."""
     if state.checksum is None:
         return False
     if state.held is Held.HOST and state.status in MISSING:
@@ -238,7 +237,7 @@ def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) 
 
 
 def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, held: Held | None, held_mark: int) -> Transition:
-    """Wait and try again in this run. What is known of the document stays as it is."""
+    """Wait for a retry in this run. What is known of the document stays."""
     retries = state.retries + 1
     wait = retry_wait(retries, retry_after_s=outcome.retry_after_s, policy=policy)
     new = structs.replace(
@@ -256,7 +255,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
 
 
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
-    """The state after a round that is over, due again after the next interval."""
+    """Return the state after a finished round, due again after the next interval."""
     interval = next_interval(state.interval_s, changed=changed, policy=policy)
     return structs.replace(
         state,
@@ -275,14 +274,14 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
 
 
 def _without_validators(new: UrlState) -> UrlState:
-    """What was answered with an error and has no document must be asked for whole: "unchanged" would be no answer."""
+    """A URL that has no document must be fetched with an unconditional GET: there is nothing that "unchanged" could refer to."""
     if new.checksum is None:
         new.etag = new.last_modified = None
     return new
 
 
 def _crawled_before(state: UrlState) -> bool:
-    """A round was finished before this one, so this fetch is a refresh."""
+    """Whether a round was finished before this one, so that this fetch is a refresh."""
     return state.interval_s is not None
 
 

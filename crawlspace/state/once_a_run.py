@@ -1,8 +1,8 @@
-"""Each URL is fetched once in a run that ends: what was fetched in it is not due again in it, however short its interval.
+"""Each URL is fetched once in a run that ends: after its fetch it is not due again in this run, however short its interval.
 
-But for its retries, what a person asks for, and what has to be fetched again to be right (`at_once`), as when its depth or the metadata it
-inherits changed after its last fetch. The stores apply `is_for_next_run` to known URLs whose time has come; those that it holds of they set
-aside, so that none is looked at twice, until the next run begins.
+Exceptions are retries, URLs that a person asked for, and those that must be fetched again to be right (`at_once`), as when their depth or
+inherited metadata changed after the last fetch. The stores apply `is_for_next_run` to known URLs whose time has come, and set those aside
+for which it is true until the next run begins, so that none is read twice.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def at_once(now: int, fetched_at: int | None) -> int:
 
 
 class RunStart:
-    """The run of this process. It begins when it is made; one that never ends has no beginning."""
+    """The run of this process. It begins when the object is made; a continuous crawl has no beginning."""
 
     def __init__(self, store: RunStore, clock: Clock, *, continuous: bool) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class RunStart:
         return self._began is not None
 
     def look_at_clock(self) -> None:
-        """Have the run begin no later than now: when the clock was set back, what is fetched from now on counts as fetched in it, too."""
+        """Move the beginning of the run back to now if the clock was set back, so that later fetches count as fetched in it."""
         if self._began is not None and (now := int(self._clock.now())) < self._began:
             self._began = now
             self._store.begin_run(now, goes_on=True)

@@ -1,4 +1,4 @@
-"""In what order known URLs are handed out, and which may be: as plain functions, for the store that is the model of the others."""
+"""The order in which URLs are leased, and which may be: pure functions, for the memory store, which is the model of the others."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def is_ready(row: UrlState, now: int) -> bool:
 
 
 def queue_place(row: UrlState) -> tuple[int, int, int, int, int]:
-    """By source and shift; in it what is pending in order of discovery, then what is due, earliest first."""
+    """Return the sort key: source and shift, then pending URLs in order of discovery, then due ones, earliest first."""
     if row.state is State.PENDING:
         return (*row.queue, 0, 0, row.id)
     return (*row.queue, 1, row.next_fetch or 0, row.id)
 
 
 class SetAside:
-    """The known URLs that are for the next run, of those whose time has come."""
+    """The known URLs whose time has come, and that are left for the next run."""
 
     def __init__(self) -> None:
         self._began: int | None = None
         self._times: dict[int, int | None] = {}
-        """When they were due, by id: one that is due at another time by now is looked at again."""
+        """When they were due, by id: one that is due at another time now is checked again."""
 
     def __contains__(self, row: UrlState) -> bool:
         return is_for_next_run(row, self._began) and self._times.get(row.id) == row.next_fetch

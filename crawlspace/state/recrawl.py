@@ -21,12 +21,12 @@ class RecrawlPolicy:
     max_temporary_errors: int
     """Runs in a row that ended in a temporary error before a URL is given up."""
     retry_after_max_s: float = 3600.0
-    """The longest Retry-After that is believed."""
+    """The longest Retry-After that is followed."""
     error_rules: ErrorRules = field(default_factory=ErrorRules)
     host_fetches: int = 20
-    """The last fetches of a site that tell whether the site itself fails."""
+    """The number of last fetches of a site that show whether the site itself fails."""
     host_failed_percent: int = 50
-    """From this share on, of the site's last fetches, a failure is taken for the site's."""
+    """The share of the site's last fetches from which on a failure counts as the site's."""
     next_cycle: int | None = None
     """When the next cycle begins, where everything is fetched once a cycle instead of after an interval of its own."""
     cycle_s: int = 0
@@ -34,12 +34,12 @@ class RecrawlPolicy:
 
 
 def first_interval(policy: RecrawlPolicy) -> int:
-    """The mean of the two bounds."""
+    """Return the mean of the two bounds."""
     return (policy.refresh_min_s + policy.refresh_max_s) // 2
 
 
 def next_interval(interval_s: int | None, *, changed: bool, policy: RecrawlPolicy) -> int:
-    """Half the interval when the page has changed, one and a half times when not, within the bounds."""
+    """Return half the interval when the page has changed, one and a half times when not, within the bounds."""
     if interval_s is None:
         return first_interval(policy)
     wanted = interval_s // 2 if changed else interval_s * 3 // 2
@@ -49,18 +49,18 @@ def next_interval(interval_s: int | None, *, changed: bool, policy: RecrawlPolic
 def next_fetch(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
     """When a URL is due after a round that ended now: after its interval.
 
-    Where there are cycles, a cycle that begins has it fetched; this is only when it would be due if none began.
+    With cycles, the begin of a cycle makes it due; this is the time at which it would be due otherwise.
     """
     return now + interval_s if policy.next_cycle is None else max(now, policy.next_cycle) + policy.cycle_s
 
 
 def error_wait(errors: int, *, interval_s: int, policy: RecrawlPolicy) -> int:
-    """Seconds until the refresh after that many rounds in a row that ended in an error: growing, from the shortest interval to its own."""
+    """Return the seconds to the refresh after that many rounds in a row that ended in an error: growing, from the shortest interval to its own."""
     return min(interval_s, round(ldexp(policy.refresh_min_s, min(max(errors, 1) - 1, 60))))
 
 
 def retry_wait(retries: int, *, retry_after_s: float | None, policy: RecrawlPolicy) -> int:
-    """Seconds before try number `retries` after the first: growing, and never less than the host asked for."""
+    """Return the seconds before retry number `retries`: growing, and never less than the host asked for."""
     wait = min(ldexp(policy.retry_wait_s, min(retries - 1, 60)), policy.retry_after_max_s)
     if retry_after_s is not None:
         wait = max(wait, min(retry_after_s, policy.retry_after_max_s))
@@ -68,7 +68,7 @@ def retry_wait(retries: int, *, retry_after_s: float | None, policy: RecrawlPoli
 
 
 def site_wait(retries: int, retry_after_s: float | None, *, policy: RecrawlPolicy) -> float:
-    """Seconds a whole site is left alone that asked for it: as long as it says, else as before a retry."""
+    """Return the seconds in which nothing of a site is fetched after it asked for that: its Retry-After, else as before a retry."""
     if retry_after_s is None:
         return retry_wait(retries + 1, retry_after_s=None, policy=policy)
     return min(retry_after_s, policy.retry_after_max_s)

@@ -1,6 +1,6 @@
-"""How a site has answered of late: what tells a page that is gone from a host that is down, and from a site that refuses everybody.
+"""How a site answered its last fetches: distinguishes a page that is gone from a host that is down or refuses everything.
 
-Counted in fetches and not in seconds, so that a clock that is set back changes nothing.
+Counted in fetches, not in seconds, so that a clock that is set back changes nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REFUSALS = frozenset(
         HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS,
     }
 )
-"""Answers that say more about who asks than about the page: a firewall or an expired password gives them to every request."""
+"""Answers that concern the client rather than the page: a firewall or an expired password gives them to every request."""
 MISSING = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 """Answers that mean that a page is gone, as long as not most of the site answers so."""
 
@@ -50,7 +50,7 @@ class Health:
 
     @property
     def misses(self) -> int:
-        """How many of the last fetches were answered with 404 or 410."""
+        """Return the number of the last fetches that were answered with 404 or 410."""
         return self.missing.bit_count()
 
     def is_failing(self, percent: int, *, own: int = 0) -> bool:

@@ -19,7 +19,7 @@ UNREACHABLE = frozenset(
         Status.NO_DNS_ANSWER,
     }
 )
-"""How a fetch ends to which the site gave no answer at all."""
+"""The statuses of fetches to which the site gave no answer at all."""
 ALL_SCHEMES = frozenset({"http", "https"})
 
 
@@ -31,7 +31,7 @@ class UnreachableSite:
     status: int
     """Of the last failure: one of UNREACHABLE, or what its robots.txt answered instead of rules."""
     since: int
-    """When the first of these runs gave it up."""
+    """When it was given up in the first of these runs."""
     runs: int
     """Runs in a row."""
     counted_at: int
@@ -61,9 +61,9 @@ def cause_of(status: int, detail: str = "") -> str:
 
 
 def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
-    """Return the state of a URL that could not be asked for, because the robots.txt of its scheme cannot be read: it is due again later.
+    """Return the state of a URL that may not be fetched because the robots.txt of its scheme cannot be read: it is due again later.
 
-    That is no error of the URL. A pending one is a failed one from then on (741), of which nothing else is known.
+    This is no error of the URL. A pending one becomes failed (741).
     """
     again = now + round(min(policy.refresh_min_s, policy.retry_after_max_s))
     if state.state is State.PENDING:

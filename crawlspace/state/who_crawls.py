@@ -14,7 +14,7 @@ from crawlspace.state.sqlite.file import SqliteFile
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one of several workers holds, and what it said last of what it has done."""
+    """What one of several workers owns, and the numbers of its last report."""
 
     host: str
     unseen_s: float
@@ -41,8 +41,8 @@ class Crawler:
 def who_crawls(path: Path) -> Crawler | None:
     """Return who crawls the collection with the state file `path`, if anybody does. Writes nothing.
 
-    What a crawl has signed outlives it when it is killed, so the lock is asked too: that the operating system takes back. It is asked last
-    and only where a process of that number exists, because asking it holds up a crawl that begins at that very moment.
+    The row of a killed crawl remains, so the lock is checked too, which the operating system releases. It is checked last, and only if a
+    process of that number exists, because the check delays a crawl that starts at that moment.
     """
     with closing(SqliteFile(path, read_only=True)) as file, file.reading() as db:
         row = db.execute("SELECT process, since FROM crawl").fetchone()
@@ -54,7 +54,7 @@ def who_crawls(path: Path) -> Crawler | None:
 
 def process_exists(process: int) -> bool:
     if os.name != "posix":
-        return True  # elsewhere there is no signal that does nothing
+        return True  # Windows has no signal without an effect
     try:
         os.kill(process, 0)
     except ProcessLookupError:

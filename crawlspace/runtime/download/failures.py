@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class NotAsked(Exception):
-    """A request was not sent after all, through no fault of its site: it is as if its URL had never been handed out."""
+    """A request was not sent, through no fault of its site: its URL is as before it was leased."""
 
     def __init__(self) -> None:
         super().__init__("others may have the site")

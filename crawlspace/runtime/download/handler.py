@@ -1,6 +1,6 @@
-"""Scrapy's HTTP handler, which also notes when a request has really gone out, and says for which crawl a connection is made.
+"""Scrapy's HTTP handler, which also notes when a request was really sent, and for which crawl a connection is made.
 
-Politeness is counted from the sending. In a busy process tenths of a second can lie between handing out a URL, getting a connection
+The delay of a site counts from the sending. In a busy process tenths of a second can pass between leasing a URL, getting a connection
 for it and writing the request.
 """
 
@@ -91,7 +91,7 @@ class TimingHandler(HTTP11DownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """Download what is asked for; on a new connection, where a kept one was closed before."""
         if self._session is not None and self._session.second_turns.begins(request_id(request)):
-            self._take_new_connection()  # the connection is taken before anything is waited for
+            self._take_new_connection()  # the connection is taken before anything is awaited
         return await super().download_request(request)
 
 
@@ -107,8 +107,8 @@ def watch_connections(
 
     A request on a kept connection that is closed before an answer fails with KeptConnectionClosed.
 
-    `owned_for_s` tells for how long yet a site may be asked. A request for which that is over is not sent, and fails with NotAsked; nor
-    is one that was begun in an earlier `life`, before others were given what is held here.
+    `owned_for_s` returns for how long a site is still this worker's. A request to a site that is not is not sent, and fails with NotAsked;
+    neither is one of an earlier `incarnation` of the worker.
     """
 
     def watched(connect: Callable[..., Any], clock: Any) -> Callable[..., Any]:
@@ -132,11 +132,11 @@ def watch_connections(
 
 
 class Watch:
-    """Asks `owned_for_s` right before anything is handed to the operating system, and tells `sent` of each part of a request right after.
+    """Checks `owned_for_s` right before data is given to the operating system, and calls `sent` right after each part of a request.
 
-    Between a request and its being written lie the rest of the loop's turn and, with TLS, the handshake. A process can be suspended
-    for hours in between, and what was allowed before may not be any more. Nor is the system to go on sending it after that time: where
-    the network is cut, it tries again and again, and the site would be asked when the network is back (Linux: RFC 5482 in tcp(7)).
+    Between a request and its writing lie the rest of the loop's iteration and, with TLS, the handshake. A process can be suspended for
+    hours in between. The system must not send the data after the time of `owned_for_s` either: in a network failure it repeats the
+    sending, and the site would get the request when the network is back (Linux: TCP_USER_TIMEOUT in tcp(7), RFC 5482).
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Watch:
         incarnation: Callable[[], int],
         began: int,
     ) -> None:
-        """`began`: the life in which the connection was begun, for its first request."""
+        """`began`: the incarnation in which the connection was begun, for its first request."""
         self._connection, self._owned_for_s, self._sent, self._incarnation = connection, owned_for_s, sent, incarnation
         self._began: int | None = began
         self._incarnation_asked = began
@@ -157,7 +157,7 @@ class Watch:
         self._wire, self._write, self._send = wire, wire.writeSomeData, connection.request
         connection.request, wire.writeSomeData = self.request, self.write
         self._site: str | None = None
-        """What was asked last on this connection; through a proxy that is not what it is connected with."""
+        """The site of the last request on this connection; with a proxy that is not the host it is connected to."""
         self._awaits_answer = self._is_unwritten = self._refused = self._is_kept = False
 
     def request(self, request: Any) -> Any:
@@ -166,7 +166,7 @@ class Watch:
         self._is_kept = self._began is None
         self._incarnation_asked, self._began = self._incarnation() if self._began is None else self._began, None
         if not self._may_ask_for_s(self._site):
-            self._connection.transport.abortConnection()  # nobody else would close it
+            self._connection.transport.abortConnection()  # nothing else would close it
             return fail(NotAsked())
         self._awaits_answer = self._is_unwritten = True
         return self._send(request).addBoth(self._over)

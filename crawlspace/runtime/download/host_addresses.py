@@ -1,4 +1,4 @@
-"""At which address a host is reached, for those that share one machine and so its patience."""
+"""The address of a host, so that hosts with one address can share their delay."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Address = IPv4Address | IPv6Address
 
 
 class NameResolver(Protocol):
-    """What Twisted's IHostnameResolver has for us."""
+    """The part of Twisted's IHostnameResolver that is used here."""
 
     def resolveHostName(self, resolutionReceiver: Any, hostName: str, portNumber: int = 0) -> Any:  # noqa: N802, N803
-        """Tell the receiver the addresses, and then that these were all; maybe before this returns."""
+        """Call the receiver with each address, then with the end; maybe before this returns."""
 
     def gave_no_answer(self, host: str) -> bool:
-        """Whether the last look-up of the host said neither where it is nor that there is none."""
+        """Whether the last look-up of the host gave neither an address nor the answer that there is none."""
 
 
 class Answered(Protocol):
@@ -26,12 +26,12 @@ class Answered(Protocol):
 
 
 def look_up(resolver: NameResolver, host: str, port: int, answered: Answered) -> None:
-    """Tell `answered` the address of a host: at once if it is one, otherwise when the resolver has answered.
+    """Call `answered` with the address of a host: at once if the host is an address, otherwise when the resolver has answered.
 
     None where it has none that may be connected to, and, not `certain`, where the look-up gave no answer: a later one may.
     Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same. The resolver is asked as for a
     connection to the port, so that its guard leaves out what is never connected to: otherwise a host could name the address of another
-    one, beside its own, and be taken for its neighbour. Answers are remembered there.
+    one, beside its own, and share its delay. Answers are remembered there.
     """
     literal = _address(host.strip("[]"))
     if literal is not None:

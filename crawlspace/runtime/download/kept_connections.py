@@ -1,7 +1,7 @@
-"""A kept connection that its server closes at the moment when a request is written to it: no failure, once.
+"""A kept connection that its server closes at the moment when a request is written to it: not counted as a failure, once.
 
 Servers close a connection after some time or some number of requests, often without saying so beforehand. Twisted would send such a
-request again at once, on a new connection and without the site's delay; here it goes back to the frontier for another turn.
+request again at once, on a new connection and without the site's delay; here the URL is leased once more.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from twisted.web.client import HTTPConnectionPool
 
 REMEMBERED = 10_000
-"""Requests that wait for their second turn, at least; only some hundred are in flight at a time."""
+"""Requests that wait for their second attempt, at least; only some hundred are in flight at a time."""
 
 TLS_END_S = 5.0
-"""So long the other side has to agree to the end of a TLS connection."""
+"""Seconds in which the other side must confirm the end of a TLS connection."""
 
 
 def ended_before_answer(failure: Failure) -> bool:
@@ -42,14 +42,14 @@ class SecondTurns:
         self._waiting: Recent[int | str, int] = Recent(REMEMBERED)
 
     def may_retry(self, request: int | str, error: BaseException | None) -> bool:
-        """Whether a failed request is to have another turn, as if it had not been sent."""
+        """Whether a failed request is sent once more, as if it had not been sent."""
         if not isinstance(error, KeptConnectionClosed):
             return False
         self._waiting.put(request, 1)
         return True
 
     def begins(self, request: int | str) -> bool:
-        """Whether this is the second turn of a request. It needs a new connection: a kept one might be closed just so."""
+        """Whether this is the second attempt of a request. It needs a new connection: a kept one might be closed in the same way."""
         if self._waiting.get(request) is None:
             return False
         self._waiting.drop(request)
@@ -57,7 +57,7 @@ class SecondTurns:
 
 
 def end_in_time(transport: Any, clock: Any) -> None:
-    """Have a TLS connection that is being closed be gone after some seconds, whether or not the other side agrees.
+    """End a TLS connection that is being closed after some seconds, whether or not the other side confirms.
 
     Twisted waits for the other side's end without limit, and a crawl can run out of files to open.
     """

@@ -1,8 +1,8 @@
 """Looks hosts up, and lets a connection be made only to an address that the crawl space allows.
 
 The check is made on the very addresses that are then connected to, so a second look-up cannot slip past it. A process has one
-resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not get there because
-another one may, and must not lose its pages because another one may not. So a crawl says when it is the one that asks.
+resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not reach it because
+another crawl may, and must not lose its pages because another crawl may not. So a crawl marks its own look-ups.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Found = list[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a look-up has found, or why it found nothing: an EAI_ number of getaddrinfo."""
+    """The result of a look-up, or why it found nothing: an EAI_ number of getaddrinfo."""
 
     found: Found
     error: int | None = None
@@ -51,7 +51,7 @@ NO_ANSWER = Answer([], socket.EAI_AGAIN)
 class HostNames:
     """Looks names up in the reactor's threads, and remembers the answers unless `cache_size` is 0.
 
-    Who asks for a name that is being looked up waits for the same answer, but for no longer than `timeout_s` from its own question.
+    Questions for a name that is being looked up wait for the same answer, but each for `timeout_s` at most.
     """
 
     ttl_s = 300.0
@@ -62,10 +62,10 @@ class HostNames:
         self._timeout_s = timeout_s
         self._answers: Recent[str, tuple[float, Answer]] | None = Recent(cache_size) if cache_size else None
         self._in_flight: dict[str, list[Deferred[Answer]]] = {}
-        """For each name that is being looked up, the questions that wait for the answer."""
+        """The waiting questions by name that is being looked up."""
 
     def ask(self, host: str, tell: Callable[[Answer], None]) -> None:
-        """Have `tell` called with the answer: at once if it is remembered."""
+        """Have `tell` called with the answer: at once if it is cached."""
         now = self.reactor.seconds()
         known = self._answers.get(host) if self._answers is not None else None
         if known is not None and known[0] > now:
@@ -81,7 +81,7 @@ class HostNames:
         def timed_out(_: Failure) -> Answer:
             waiting.remove(question)
             if not waiting:
-                del self._in_flight[host]  # who asks next is not to wait for a thread that hangs
+                del self._in_flight[host]  # the next question must not wait for a thread that hangs
             self._keep(host, NO_ANSWER, since=now)
             return NO_ANSWER
 
@@ -93,7 +93,7 @@ class HostNames:
 
     def _answered(self, answer: Answer, host: str, waiting: list[Deferred[Answer]], since: float) -> None:
         if not waiting:
-            return  # too late for all: what a later look-up has found is not to be replaced by it
+            return  # too late for all questions: it must not replace the result of a later look-up
         del self._in_flight[host]
         self._keep(host, answer, since=since)
         for question in waiting:
@@ -137,16 +137,16 @@ class _Resolution:
 
 @implementer(IHostnameResolver)
 class GuardedResolver:
-    """Twisted's name resolver. Where it is not known who asks, an address is told only if every guard allows it."""
+    """Twisted's name resolver. Where it is not known which crawl asks, an address is returned only if every guard allows it."""
 
     def __init__(self, names: HostNames, *, of_process: GuardedResolver | None = None) -> None:
-        """`of_process`: which one is asked by those that know no other."""
+        """`of_process`: the resolver of the process, which clients without a crawl use."""
         self._names = names
         self._of_process = of_process
         self._guards: list[Guard] = []
         self._asker: GuardedResolver | None = None
         self.look_ups = LookUps()
-        """What was found, for the crawl to keep."""
+        """The addresses found, for the crawl to store."""
         self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
         self._errors: Recent[str, int] = Recent(10_000)
         """Why the last look-up of a host failed."""
@@ -162,7 +162,7 @@ class GuardedResolver:
     def install_on_reactor(self) -> None:
         self._names.reactor.installNameResolver(self)
 
-    # --- whose rules hold -----------------------------------------------------------------------------------------
+    # --- guards ---------------------------------------------------------------------------------------------------
 
     def add(self, guard: Guard) -> None:
         """Check each address with `guard` too, from now on."""
@@ -188,11 +188,11 @@ class GuardedResolver:
             self._asker = None
 
     def decide(self, host: str, port: int, address: str) -> Decision:
-        """Return whether a connection may be made, as all guards together say."""
+        """Return whether a connection may be made by the rules of all guards."""
         decisions = (guard(host, port, address) for guard in self._guards)
         return next((decision for decision in decisions if not decision.admitted), _ADMITTED)
 
-    # --- what is known of the last look-up ------------------------------------------------------------------------
+    # --- the last look-up -----------------------------------------------------------------------------------------
 
     def why_refused(self, host: str, port: int) -> Decision | None:
         """Why no address of the host was allowed at the last look-up, if that was so."""
@@ -209,7 +209,7 @@ class GuardedResolver:
         return error in _NO_SUCH_HOST
 
     def gave_no_answer(self, host: str) -> bool:
-        """Whether the last look-up of the host said neither where it is nor that there is none, so that another may."""
+        """Whether the last look-up of the host gave neither an address nor the answer that there is none, so that another one may."""
         error = self._errors.get(host)
         return error is not None and error not in _NO_SUCH_HOST
 
