@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 import pytest
@@ -51,10 +52,13 @@ def test_a_crawl_with_damaged_records_ends_by_itself(demo: Project) -> None:
         demo.crawl("demo").succeeded()
         make_due(demo)
         whole = {key: client.dump(key) for key in client.keys("*")}
+        files = shutil.copytree(demo.data, demo.folder / "files")
         for kind, damage, sentence in DAMAGED:
             client.flushall()
             for key, value in whole.items():
                 client.restore(key, 0, value)
+            shutil.rmtree(demo.data)
+            shutil.copytree(files, demo.data)  # of the same moment as the store
             spoil(client, f"{{demo}}:{kind}", damage)
             run = demo.crawl("demo", timeout=100)
             assert run.returncode in (0, 1), f"{kind}: {run.stderr}"

@@ -123,10 +123,7 @@ function join(group, id, aside)
   if entry.members ~= "*" then
     local first = tonumber(entry.members)
     entry.members = "*"
-    if first then
-      get(first)
-      join_many(group, first, false)
-    end
+    if first and get(first) then join_many(group, first, false) end  -- not one whose record was put aside
   end
   join_many(group, id, aside)
 end
@@ -334,8 +331,9 @@ local function settle()
   for sign, ids in pairs({[-1] = won, [1] = wins}) do
     local both = sign == 1 and won or wins
     for id in pairs(ids) do
-      if not both[id] then
-        local site = was[id] and was[id].site or get(id)[SITE]
+      local one = was[id] or get(id)  -- neither where the record was put aside
+      if not both[id] and one then
+        local site = was[id] and one.site or one[SITE]
         by_site[site] = (by_site[site] or 0) + sign
       end
     end
@@ -351,9 +349,9 @@ local function settle()
     end
   end
   for id in pairs(won) do
-    if not wins[id] and not is_left_in_index(id) then
+    local row = get(id)
+    if not wins[id] and not is_left_in_index(id) and (was[id] or row) then
       deletes[id] = true
-      local row = get(id)
       if row and row[CHECKSUM] then displaced = displaced + 1 end
     end
   end
