@@ -29,14 +29,22 @@ class CompletedRun:
 
 
 def run_scrapy(
-    args: Sequence[str], cwd: Path = ROOT, *, env: Mapping[str, str] | None = None, timeout: float = 60
+    args: Sequence[str],
+    cwd: Path = ROOT,
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60,
+    python: str = sys.executable,
 ) -> CompletedRun:
     """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
     everything = _environment(env)
     with tempfile.TemporaryDirectory() as folder:
         printed, told = Path(folder, "stdout"), Path(folder, "stderr")
-        quickly = IS_POSSIBLE and cwd == ROOT and not any(name.startswith("PYTHON") for name in env or ())
-        status = (quick_scrapy if quickly else _scrapy)(args, cwd, everything, printed, told, timeout)
+        own_python = python != sys.executable or any(name.startswith("PYTHON") for name in env or ())
+        if IS_POSSIBLE and cwd == ROOT and not own_python:
+            status = quick_scrapy(args, cwd, everything, printed, told, timeout)
+        else:
+            status = _scrapy([python, "-m", "scrapy", *args], cwd, everything, printed, told, timeout)
         stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, told))
     if status is None:
         said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
@@ -44,9 +52,8 @@ def run_scrapy(
     return CompletedRun(status, stdout, stderr)
 
 
-def _scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float) -> int | None:
+def _scrapy(command: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float) -> int | None:
     """As `quick_scrapy`, in an interpreter of its own."""
-    command = [sys.executable, "-m", "scrapy", *args]
     with stdout.open("wb") as out, stderr.open("wb") as err:
         try:
             done = subprocess.run(
