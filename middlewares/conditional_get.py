@@ -1,31 +1,9 @@
-"""Asks for a known page only if it has changed (RFC 9110, section 13): with the validators of its last answer.
-
-The engine says for which requests: not after the rules have changed, when the links of a page must be seen again.
-"""
+"""Asks for a known page only if it has changed (RFC 9110, section 13)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from crawlspace.content.headers import kept_validator
-from crawlspace.runtime.requests import CONDITIONAL, STATE
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
+from crawlspace.runtime.middlewares.conditional_get import BaseConditionalGet
 
 
-class ConditionalGet:
-    """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> ConditionalGet:
-        return cls()
-
-    def process_request(self, request: Request) -> None:
-        if not request.meta.get(CONDITIONAL):
-            return
-        state = request.meta[STATE]
-        for name, value in ((b"If-None-Match", state.etag), (b"If-Modified-Since", state.last_modified)):
-            if value and (validator := kept_validator(value)):  # those of older versions had no bounds
-                request.headers.setdefault(name, validator.encode("latin-1", "replace"))
+class ConditionalGet(BaseConditionalGet):
+    """Sets If-None-Match and If-Modified-Since where the engine allows it. A header that a request has already stays."""

@@ -1,39 +1,9 @@
-"""Scrapy's cookies, within the bounds that browsers have (RFC 6265, 6.1): a server could set any number, to be kept and sent back."""
+"""Scrapy's cookies, within the limits that browsers have."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
-
-from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from http.cookiejar import Cookie
-
-    from scrapy.http.cookies import CookieJar
-
-MOST_COOKIES = 50
-"""Kept of one domain; the oldest go first."""
-MOST_CHARACTERS = 4_096
-"""Of name and value; a longer cookie is not kept."""
+from crawlspace.runtime.middlewares.cookies import BaseCookies
 
 
-class Cookies(CookieHook, CookiesMiddleware):
-    """Keeps at most 50 cookies of a domain, of at most 4,096 characters each."""
-
-    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
-        return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= MOST_CHARACTERS]
-
-    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
-        for domain in {cookie.domain for cookie in cookies}:
-            _forget_oldest(jar, domain)
-
-
-def _forget_oldest(jar: CookieJar, domain: str) -> None:
-    by_path = cookies_by_path(jar, domain)
-    too_many = sum(map(len, by_path.values())) - MOST_COOKIES
-    if too_many > 0:
-        for path, name in [(path, name) for path, names in by_path.items() for name in names][:too_many]:
-            jar.clear(domain, path, name)
+class Cookies(BaseCookies):
+    """Keeps at most `most_cookies` cookies of a domain, of at most `most_characters` characters each."""

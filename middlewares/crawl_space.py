@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy.exceptions import NotConfigured
-
 from crawlspace.runtime.collection_rules import CollectionRules
 from crawlspace.runtime.rule_middleware import AddressRefusals, RuleMiddleware
 
@@ -18,7 +16,4 @@ class CrawlSpaceGuard(RuleMiddleware, AddressRefusals):
 
     @classmethod
     def rules_of(cls, crawler: Crawler) -> CollectionRules:
-        session = getattr(crawler.spider, "session", None)  # other spiders, as in scrapy shell, have none
-        if session is None:
-            raise NotConfigured
-        return CollectionRules(session, crawler)
+        return CollectionRules.from_crawler(crawler)

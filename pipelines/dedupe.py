@@ -1,34 +1,9 @@
-"""Gives each document the checksum by which equal documents are known; the store then decides who stands for the group."""
+"""Gives each document the checksum by which equal documents are known."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from crawlspace.runtime.items import Fetched, checksum_of, document_of
-
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
+from crawlspace.runtime.pipelines.dedupe import BaseFingerprint
 
 
-class Fingerprint:
+class Fingerprint(BaseFingerprint):
     """Turns an item of any type into the document it is for the index, and fingerprints its text."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Fingerprint:
-        return cls(crawler)
-
-    def process_item(self, item: Any) -> Any:
-        if isinstance(item, Fetched) and item.item is not None:
-            content = self._crawler.spider.session.collection.content  # type: ignore[union-attr]
-            outcome = item.outcome
-            if isinstance(item.item, dict):
-                item.item.setdefault("url", outcome.url)  # an export without it would be of little use
-            document = document_of(item)
-            if outcome.added:
-                document.fields = {**document.fields, **outcome.added}
-            outcome.document = document
-            outcome.checksum = checksum_of(document, item, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
-        return item

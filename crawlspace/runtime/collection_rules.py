@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import NotConfigured
+
 from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots.cache import Answer
 from crawlspace.runtime.requests import ROBOTS, LeasedRequest
@@ -22,6 +24,14 @@ class CollectionRules(RequestRules):
     def __init__(self, session: Session, crawler: Crawler) -> None:
         super().__init__(session.space, crawler)
         self._session = session
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> CollectionRules:
+        """Return the rules of the collection being crawled. Raises NotConfigured for other spiders, as in scrapy shell."""
+        session = getattr(crawler.spider, "session", None)
+        if session is None:
+            raise NotConfigured
+        return cls(session, crawler)
 
     def count(self, reason: Reason) -> None:
         self._session.engine.discovery.refused[reason] += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import pipelines.index as module
+import crawlspace.runtime.pipelines.index as module
 from crawlspace.errors import StoreError
 from crawlspace.runtime.session import Session
 from pipelines.index import DrainIndex

@@ -1,0 +1,31 @@
+"""Asks for a known page only if it has changed (RFC 9110, section 13): with the validators of its last answer.
+
+The engine says for which requests: not after the rules have changed, when the links of a page must be seen again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from crawlspace.content.headers import kept_validator
+from crawlspace.runtime.requests import CONDITIONAL, STATE
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+
+class BaseConditionalGet:
+    """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls()
+
+    def process_request(self, request: Request) -> None:
+        if not request.meta.get(CONDITIONAL):
+            return
+        state = request.meta[STATE]
+        for name, value in ((b"If-None-Match", state.etag), (b"If-Modified-Since", state.last_modified)):
+            if value and (validator := kept_validator(value)):  # those of older versions had no bounds
+                request.headers.setdefault(name, validator.encode("latin-1", "replace"))

@@ -1,0 +1,39 @@
+"""Scrapy's cookies, within the bounds that browsers have (RFC 6265, 6.1): a server could set any number, to be kept and sent back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+
+from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from http.cookiejar import Cookie
+
+    from scrapy.http.cookies import CookieJar
+
+
+class BaseCookies(CookieHook, CookiesMiddleware):
+    """Drops the cookies of a domain beyond the limits."""
+
+    most_cookies = 50
+    """Kept of one domain; the oldest go first."""
+    most_characters = 4_096
+    """Of name and value; a longer cookie is not kept."""
+
+    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
+        return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= self.most_characters]
+
+    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
+        for domain in {cookie.domain for cookie in cookies}:
+            _forget_oldest(jar, domain, self.most_cookies)
+
+
+def _forget_oldest(jar: CookieJar, domain: str, most: int) -> None:
+    by_path = cookies_by_path(jar, domain)
+    too_many = sum(map(len, by_path.values())) - most
+    if too_many > 0:
+        for path, name in [(path, name) for path, names in by_path.items() for name in names][:too_many]:
+            jar.clear(domain, path, name)
