@@ -22,8 +22,7 @@ class Reader:
         sending = SimpleNamespace(ago_s=lambda site: 0.0)
         session: Any = SimpleNamespace(engine=engine, collection=engine.collection, space=engine.space, sending=sending)
         self._spider = CollectionSpider(name=engine.collection.name)
-        self._spider.session = session
-        self._spider._settle(session)
+        self._spider.use_session(session)
         crawler: Any = SimpleNamespace(spider=self._spider)
         self._fingerprint = Fingerprint(crawler)
 

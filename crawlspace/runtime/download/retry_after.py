@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
 
 LONGEST = 100
 """Characters that are looked at; a date has some thirty."""
+
+
+def retry_after_of(response: Response, *, now: float) -> float | None:
+    """Return the seconds to wait that a response asks for, if it does."""
+    value = response.headers.get(b"Retry-After")
+    return retry_after_s(value.decode("latin-1"), now=now) if value is not None else None
 
 
 def retry_after_s(value: str, *, now: float) -> float | None:

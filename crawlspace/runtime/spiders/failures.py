@@ -1,0 +1,53 @@
+"""A download that failed, as the one outcome of its fetch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from crawlspace.model import Outcome, Status, UrlState
+from crawlspace.printable import printable
+from crawlspace.runtime.download.failures import Meaning, NotAsked, meaning_of
+from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.requests import STATE, request_id
+
+if TYPE_CHECKING:
+    from logging import LoggerAdapter
+
+    from twisted.python.failure import Failure
+
+    from crawlspace.runtime.session import Session
+
+
+def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdapter[Any]) -> Fetched | None:
+    """Return the outcome of a page that could not be downloaded; None where its URL has another turn instead."""
+    state: UrlState = failure.request.meta[STATE]  # type: ignore[attr-defined]
+    if has_another_turn(failure, session):
+        session.engine.not_asked(state.id)
+        return None
+    meaning = meaning_of_failure(failure, session, url=state.url)
+    detail = printable(str(failure.value))
+    if meaning.status is Status.UNEXPECTED:
+        logger.warning("%s ended unexpectedly (699): %s: %s", state.url, type(failure.value).__name__, detail)
+    return Fetched(
+        Outcome(
+            state.id,
+            state.url,
+            meaning.kind,
+            meaning.status,
+            host_failure=meaning.host_failure,
+            reason=meaning.reason,
+            detail=detail,
+        )
+    )
+
+
+def has_another_turn(failure: Failure, session: Session) -> bool:
+    """Return whether a request was not sent, or only to a kept connection that was being closed."""
+    request = failure.request  # type: ignore[attr-defined]
+    return isinstance(failure.value, NotAsked) or session.second_turns.may_retry(request_id(request), failure.value)
+
+
+def meaning_of_failure(failure: Failure, session: Session, *, url: str) -> Meaning:
+    """Return what a failed download means for its URL."""
+    assert failure.value is not None
+    return meaning_of(failure.value, url=url, resolver=session.resolver())

@@ -1,0 +1,201 @@
+"""A response to the one outcome of its fetch: a document, a redirect, an error, or why its page is kept out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from itemadapter import is_item
+
+from crawlspace.content.charset import charset_parameter
+from crawlspace.content.headers import PageHeaders, read_headers
+from crawlspace.content.html import LINK_TAGS, extract
+from crawlspace.content.page import Page
+from crawlspace.content.robots_directives import NO_LIMITS
+from crawlspace.content.text import extract_text_document
+from crawlspace.crawl.inherited_metadata import added_by
+from crawlspace.crawl.not_modified import not_modified
+from crawlspace.decision import Reason
+from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+from crawlspace.runtime.download.headers import header_values
+from crawlspace.runtime.download.retry_after import retry_after_of
+from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.requests import is_conditional
+from crawlspace.runtime.rule_middleware import STOPPED, document_type
+
+if TYPE_CHECKING:
+    from logging import LoggerAdapter
+
+    from scrapy.http import Response
+
+    from crawlspace.runtime.session import Session
+
+_PRODUCT = re.compile(r"[A-Za-z_-]+")
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class DocumentSpider(Protocol):
+    """Makes the item of a page, or returns None where it is to be kept out of the index."""
+
+    @property
+    def logger(self) -> LoggerAdapter[Any]: ...
+
+    def document(self, response: Response, page: Page) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PageReader:
+    """Reads the page of a response."""
+
+    link_tags: frozenset[str] = LINK_TAGS
+    max_links: int = 10_000
+    agent_names: tuple[str, ...] = ()
+
+    def read(self, response: Response, *, mime: str, declared: str | None) -> Page:
+        url = response.request.url  # type: ignore[union-attr]
+        charset = charset_parameter(declared) if declared is not None else None
+        if mime not in HTML_TYPES:
+            return extract_text_document(response.body, url=url, content_type=mime, charset=charset)
+        return extract(
+            response.body,
+            url=url,
+            charset=charset,
+            max_links=self.max_links,
+            link_tags=self.link_tags,
+            agent_names=self.agent_names,
+            xhtml=mime != "text/html",
+        )
+
+
+class Responses:
+    """The outcomes of the responses of one crawl."""
+
+    def __init__(self, session: Session, spider: DocumentSpider) -> None:
+        collection = session.collection
+        content = collection.content
+        self._session = session
+        self._space = session.space
+        self._spider = spider
+        self._agent_names = tuple(_PRODUCT.findall(collection.user_agent)[:1])
+        self._reader = PageReader(content.link_tags, content.max_links, self._agent_names)
+        self._obey_meta_robots = content.obey_meta_robots
+        self._soft_errors = collection.soft_errors
+
+    def answered(self, response: Response, state: UrlState) -> Fetched:
+        """Return the outcome of a response with a status of 200 to 299."""
+        if b"Location" in response.headers:
+            return Fetched(self.redirected(response, state, int(Status.SOFT_REDIRECT)))
+        headers = self._headers(response, state)
+        declared = headers.content_type
+        stopped = STOPPED in response.flags
+        mime, decision = document_type(self._space, declared, None if stopped else response.body)
+        if not decision.admitted:
+            return Fetched(
+                Outcome(state.id, state.url, OutcomeKind.EXCLUDED, Status.WRONG_TYPE, reason=Reason.MIME_TYPE, detail=mime)
+            )
+        if stopped:  # a part of a page never becomes a document
+            detail = "the download was stopped"
+            return Fetched(Outcome(state.id, state.url, OutcomeKind.GONE, Status.CUT_SHORT, detail=detail))
+        page = self._reader.read(response, mime=mime, declared=declared)
+        if page.links_left_out or page.text_left_out:
+            self._report_limits(page, state)
+        if response.status == 200 and self._soft_errors:
+            code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
+            if code is not None:
+                return Fetched(_error(state, code, detail="a soft error page"))
+        directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
+        decision = self._session.engine.discovery.recheck(state)
+        index = directives.index and decision.index
+        follow = directives.follow and decision.follow
+        item = self._spider.document(response, page) if index else None
+        if item is not None and not isinstance(item, Document) and not is_item(item):
+            return Fetched(self._no_item(state, item))
+        outcome = Outcome(
+            state.id,
+            state.url,
+            OutcomeKind.DOCUMENT,
+            response.status,
+            index=item is not None,
+            document=None,
+            links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
+            base=page.base if page.base != state.url else "",
+            canonical=page.canonical or headers.canonical,
+            declared_type=declared,
+        )
+        if not headers.concern_the_document:  # else each request for it is unconditional
+            outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
+        said = decision.said
+        if said.fields and self._session.collection.metadata_along_links:
+            outcome.link_metadata = said.fields
+        if item is not None:
+            outcome.added = added_by(said, state.inherited)
+        else:
+            outcome.kind = OutcomeKind.EXCLUDED
+            outcome.status = int(Status.NOINDEX)
+            outcome.reason = Reason.NOINDEX
+        return Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
+
+    def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
+        """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""
+        location = response.headers.get(b"Location")
+        target = location.decode("utf-8", "replace").strip() if location is not None else ""
+        url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+        if url is None:
+            return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
+        # As written, because domain rules may heed the case of a host.
+        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
+
+    def error(self, response: Response, state: UrlState, status: int) -> Outcome:
+        """Return the outcome of an error status, or of 304."""
+        if status == 304:
+            return not_modified(state, self._headers(response, state), conditional=is_conditional(response.request))
+        return _error(state, status, wait_s=retry_after_of(response, now=self._session.engine.clock.now()))
+
+    def _headers(self, response: Response, state: UrlState) -> PageHeaders:
+        return read_headers(
+            partial(header_values, response.headers),
+            url=state.url,
+            agent_names=self._agent_names,
+            obey_robots=self._obey_meta_robots,
+        )
+
+    def _report_limits(self, page: Page, state: UrlState) -> None:
+        refused = self._session.engine.discovery.refused
+        if page.links_left_out:
+            refused[Reason.PAGE_LINKS] += page.links_left_out
+            self._spider.logger.warning(
+                "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
+                state.url,
+                counted(page.links_left_out, "link"),
+                self._reader.max_links,
+            )
+        if page.text_left_out:
+            refused[Reason.PAGE_TEXT] += 1
+            self._spider.logger.warning(
+                "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
+            )
+
+    def _no_item(self, state: UrlState, returned: object) -> Outcome:
+        kind = type(returned).__qualname__
+        several = " (a page gives one document)" if isinstance(returned, (Iterator, list, tuple)) else ""
+        self._spider.logger.error(
+            "%s: document() of %s returned a %s%s: return a Document, a dict, a Scrapy item, a dataclass, or None (699)",
+            state.url,
+            type(self._spider).__qualname__,
+            kind,
+            several,
+        )
+        detail = f"document() returned a {kind}"
+        return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
+
+
+def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:
+    """The outcome of a page that answers with an error, or is mapped to one."""
+    if status == 429 or (status == 503 and wait_s is not None):
+        return Outcome(state.id, state.url, OutcomeKind.FAILED, status, retry_after_s=wait_s, detail=detail)
+    return Outcome(state.id, state.url, OutcomeKind.GONE, status, host_failure=status >= 500, detail=detail)
