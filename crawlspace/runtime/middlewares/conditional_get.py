@@ -5,22 +5,17 @@ The engine says for which requests: not after the rules have changed, when the l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from crawlspace.content.headers import kept_validator
 from crawlspace.runtime.requests import CONDITIONAL, STATE
 
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
 
 
 class BaseConditionalGet:
     """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls()
 
     def process_request(self, request: Request) -> None:
         if not request.meta.get(CONDITIONAL):

@@ -1,10 +1,10 @@
-"""Sees to it that every fetch ends in exactly one outcome, even when a spider's own parsing breaks."""
+"""Ensures that every fetch ends in exactly one outcome, even when a spider's own parsing fails."""
 
 from __future__ import annotations
 
 import logging
 import traceback
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.printable import printable, printable_message
@@ -14,7 +14,6 @@ from crawlspace.runtime.requests import STATE
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 logger = logging.getLogger(__name__)
@@ -22,10 +21,6 @@ logger = logging.getLogger(__name__)
 
 class BaseOneOutcome:
     """A page whose parsing raised is recorded as 699, so that it is tried again and not lost."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls()
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
         state = response.request.meta.get(STATE) if response.request is not None else None

@@ -1,4 +1,4 @@
-"""Follows the redirects of a robots.txt, which Scrapy's own middleware is not there to do. What it forbids is decided before a request is made."""
+"""Follows the redirects of a robots.txt. What it forbids is decided before a request is made."""
 
 from __future__ import annotations
 
