@@ -63,3 +63,16 @@ def test_cookies_have_bounds(cookies: list[tuple[str, str, str]], sent: list[str
     middleware.process_request(request)
     assert sorted((request.headers.get("Cookie") or b"").decode().split("; ")) == sorted(sent or [""])
     assert len(middleware.jars[None]) <= 50
+
+
+def test_a_project_sets_limits_of_its_own() -> None:
+    class Fewer(Cookies):
+        most_cookies = 2
+        most_characters = 3
+
+    use_bundled_suffixes()
+    middleware = Fewer()
+    request = Request("http://127.0.0.1/")
+    middleware.process_response(request, Response(request.url, headers={"Set-Cookie": ["a=1", "b=2", "c=3", "d=1234"]}))
+    middleware.process_request(request)
+    assert request.headers.get("Cookie") == b"b=2; c=3"
