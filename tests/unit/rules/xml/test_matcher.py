@@ -259,7 +259,8 @@ grouped = st.recursive(
     ),
     max_leaves=6,
 )
-expressions = grouped.filter(lambda text: text.count("(?P") < 2 and text.count("*") + text.count("+") < 4).map(Expression)
+# Two repetitions at most: the plain reading is Python's, which takes minutes for three of them inside each other.
+expressions = grouped.filter(lambda text: text.count("(?P") < 2 and text.count("*") + text.count("+") < 3).map(Expression)
 ranges = st.builds(
     lambda low, more: Range(low, None if more is None else low + more), st.integers(0, 14), st.none() | st.integers(0, 9)
 )
