@@ -66,7 +66,7 @@ class Command(CollectionCommand):
             with closing(Bar(sys.stderr, SystemClock())) as bar, opened(place, here) as source:
                 check_source(source, place.name)
                 with opened(place, there, writes=True) as target:
-                    moved = move(source, target, place.name, told=bar)
+                    moved = move(source, target, place.name, report=bar)
                     names = source.name, target.name
                     places = _index_places(place, source)
                     if not isinstance(target, SqliteSide):

@@ -78,30 +78,24 @@ class Bar:
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._stream = stream
         self._clock = clock
-        self._bar: Any = None
+        self._bar: Any = _bar(stream) if stream.isatty() else None
         self._tasks: dict[str, Any] = {}
         self._next = clock.monotonic() + 2.0
 
     def __call__(self, doing: str, done: int, total: int) -> None:
-        if self._stream.isatty():
-            self._show(doing, done, total)
+        if self._bar is not None:
+            if doing not in self._tasks:
+                self._bar.start()
+                self._tasks[doing] = self._bar.add_task(doing, total=total)
+            self._bar.update(self._tasks[doing], completed=done)
         elif self._clock.monotonic() >= self._next:
             self._next = self._clock.monotonic() + 10.0
             self._stream.write(f"{doing}: {done:,} of {counted(total, 'URL')}\n")
             self._stream.flush()
 
     def close(self) -> None:
-        if self._bar is not None:
+        if self._tasks:
             self._bar.stop()
-            self._bar = None
-
-    def _show(self, doing: str, done: int, total: int) -> None:
-        if self._bar is None:
-            self._bar = _bar(self._stream)
-            self._bar.start()
-        if doing not in self._tasks:
-            self._tasks[doing] = self._bar.add_task(doing, total=total)
-        self._bar.update(self._tasks[doing], completed=done)
 
 
 def _bar(stream: TextIO) -> Any:

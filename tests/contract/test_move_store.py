@@ -24,9 +24,9 @@ from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreLocked
 from crawlspace.model import Document, Held, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.move import sqlite_parts
+from crawlspace.state.move import sqlite as sqlite_side
 from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished
-from crawlspace.state.move.records import Record, UrlRecord
+from crawlspace.state.move.records import Record, UrlRecord, encode
 from crawlspace.state.move.redis import RedisSide, address_of
 from crawlspace.state.move.sqlite import SqliteSide
 from crawlspace.state.redis.store import RedisStore
@@ -106,11 +106,11 @@ class Stopping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
-    def write(self, part: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
         if self._left == 0 and not self._late:
             raise KeyboardInterrupt
-        self._target.write(part, mark)
-        self.urls += sum(isinstance(one, UrlRecord) for one in part)
+        self._target.write(batch, mark)
+        self.urls += sum(isinstance(one, UrlRecord) for one in batch)
         if self._left == 0:
             raise KeyboardInterrupt
         self._left -= 1
@@ -134,7 +134,7 @@ class MovedWalk(StoreWalk):
         self.stores = Stores(self.folder)
         self.kind = "sqlite"
         # A made-up key of a URL that may not be known any more is not found again from the URL, as a real one is.
-        self.keys = patch.object(sqlite_parts, "url_key", lambda url: TWIN.key if url == TWIN.url else url_key(url))
+        self.keys = patch.object(sqlite_side, "url_key", lambda url: TWIN.key if url == TWIN.url else url_key(url))
         self.keys.start()
         super().__init__()
 
@@ -561,7 +561,7 @@ def test_an_unfinished_copy_is_no_source_and_takes_nothing_else(stores: Stores, 
     refused(stores, there, here, "is itself an unfinished copy of walk")
     with looking(stores, there) as copy:
         written = copy.get_meta("moving") or ""
-        copy.set_meta("moving", msgspec.structs.replace(Mark("", ""), source="redis://elsewhere:6379/0").written())
+        copy.set_meta("moving", msgspec.structs.replace(Mark("", ""), source="redis://elsewhere:6379/0").encoded())
         refused(stores, here, there, "holds an unfinished copy of walk from redis://elsewhere:6379/0: move that to its end")
         copy.set_meta("moving", written)
     assert stores.stopped(here, there, stop=-1) is None
@@ -619,7 +619,7 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
 
     def watch(target: Target) -> Target:
         client = another_client()
-        client.hset("{walk}:meta", "moving", Mark("another", "").written())
+        client.hset("{walk}:meta", "moving", Mark("another", "").encoded())
         client.close()
         return target
 
@@ -660,10 +660,10 @@ def changing(change: Callable[[Target], Target]) -> Callable[[Target], Target]:
     """Have the change made when the target is written to for the first time."""
 
     class Changing(Stopping):
-        def write(self, part: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
             if not self.urls:
                 change(self._target)
-            super().write(part, mark)
+            super().write(batch, mark)
 
     return lambda target: Changing(target)
 
@@ -672,11 +672,11 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
     here, there = filled
 
     class Wrong(Stopping):
-        def write(self, part: Sequence[Record], mark: Mark | None) -> None:
-            for one in part:
+        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+            for one in batch:
                 if isinstance(one, UrlRecord):
                     one.links = one.links[8:]
-            super().write(part, mark)
+            super().write(batch, mark)
 
     with pytest.raises(StoreError, match=r"the copy of walk is not like .*: its URLs differ; .* copies it anew"):
         stores.move(here, there, watch=Wrong)
@@ -691,8 +691,8 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
         fill(store)
 
     class Wrong(Stopping):
-        def write(self, part: Sequence[Record], mark: Mark | None) -> None:
-            super().write(part, mark)
+        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+            super().write(batch, mark)
             with closing(another_client()) as client:
                 client.hincrby("{walk}:n", "retrying", 1)
 
@@ -777,9 +777,9 @@ def test_large_texts_are_moved_few_at_a_time(stores: Stores, filled: tuple[str, 
     sizes: list[int] = []
 
     class Sizes(Stopping):
-        def write(self, part: Sequence[Record], mark: Mark | None) -> None:
-            sizes.append(sum(one.size for one in part))
-            super().write(part, mark)
+        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+            sizes.append(sum(len(encode(one)) for one in batch))
+            super().write(batch, mark)
 
     stores.move(here, there, records=100, watch=Sizes)
     assert max(sizes) <= BYTES

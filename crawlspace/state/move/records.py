@@ -1,90 +1,71 @@
-"""What a collection consists of, as records that are the same whatever store they come from."""
+"""What is kept of a collection, as records that are the same whatever store they come from.
+
+A collection is a stream of records in the order of the kinds below: sites, robots.txt files and URLs each in their order, then index
+orders, then named values. A record is an array in MessagePack that begins with the name of its kind. Ids and the numbers of orders are
+part of it; leases and what says who crawls are not: what was leased is pending or due again.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from collections import Counter
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Literal
+
+import msgspec
 
 from crawlspace.model import Document, Op, UrlState
-from crawlspace.state.site_health import Health
+from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import RobotsEntry
+from crawlspace.state.views import Counts, RobotsEntry
 
-NOT_MOVED = frozenset({"moving", "born", "durable", "upgrading", "sites_counted"})
-"""Odds and ends that are about the store and not about what is in it."""
-PARKED = 2
-"""The last kind of the orders of a sink, after deletes and pushes that wait."""
-
-Place = tuple[str, int, int]
-"""Where a record stands among those of its stage."""
-FIRST: Place = ("", 0, 0)
-"""Before all of them."""
+FORMAT = 1
+"""Of the records: another number whenever a kind or a field is added, changed or taken out."""
+NOT_KEPT = ("moving", "born", "durable")
+"""Names of metadata about a store and not about what is in it."""
 
 
-class Stage(StrEnum):
-    """The kinds of records, in the order in which they are moved; the value names them for people."""
-
-    SITES = "sites"
-    URLS = "URLs"
-    ORDERS = "index orders"
-    REST = "odds and ends"
-
-
-@dataclass(slots=True)
-class SiteRecord:
-    """What is known of a site, without its URLs; only of those of which anything is."""
+class SiteRecord(msgspec.Struct, array_like=True, tag="sites"):
+    """What is known of a site without its URLs; only for sites of which anything is."""
 
     site: str
     wait_until: int | None = None
-    health: Health | None = None
-    robots: list[RobotsEntry] = field(default_factory=list)
     wait_s: int = 0
+    health: Health = NEW_SITE
     unreachable: UnreachableSite | None = None
 
-    @property
-    def place(self) -> Place:
-        return self.site, 0, 0
 
-    @property
-    def size(self) -> int:
-        return sum(len(entry.body) for entry in self.robots)
+class RobotsRecord(msgspec.Struct, array_like=True, tag="robots.txt files"):
+    entry: RobotsEntry
 
 
-@dataclass(slots=True)
-class UrlRecord:
-    state: UrlState
-    """Not leased."""
+class UrlRecord(UrlState, array_like=True, tag="URLs"):
+    """A URL with all that is kept of it. `lease_until` is None."""
+
     links: bytes = b""
     """Keys of eight bytes each, least significant first."""
     document: Document | None = None
     """Without URL, text and duplicates."""
     text: str | None = None
-    """Of its checksum; where several URLs have that, with the one that stands for their group."""
+    """Of its checksum; where several URLs have that checksum, it is with the one that stands for their group."""
     aside_in: bytes | None = None
     """The group of the canonical page for which it stands aside."""
     incumbent: bool = False
-    """It stands for its group although another one has a better rank."""
+    """It stands for its group although another URL has a better rank."""
     left: bool = False
-    """It has left its document in the index."""
+    """Its document was left in the index for another collection."""
     link_metadata: str | None = None
     inherited_from: int | None = None
     inherited_mark: int | None = None
-    """When it was last due for what is handed to it, see `handed.due_at`."""
-
-    @property
-    def place(self) -> Place:
-        return "", self.state.id, 0
-
-    @property
-    def size(self) -> int:
-        return len(self.links) + len(self.text or "")
+    """When it was last due for its inherited metadata, see `inherited_metadata.due_at`."""
 
 
-@dataclass(slots=True)
-class OrderRecord:
+class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
+    """By sink: deletes and pushes that wait, then those that are parked."""
+
     sink: str
-    number: int
     op: Op
+    number: int
     id: int
     url: str
     reason: str | None = None
@@ -92,40 +73,72 @@ class OrderRecord:
     document: Document | None = None
     """What is to be pushed, whatever becomes of the URL; without its URL."""
 
-    @property
-    def kind(self) -> int:
-        return PARKED if self.reason is not None else int(self.op is Op.PUSH)
+
+class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
+    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), a count of refusals, or metadata."""
+
+    table: Literal["meta", "refusal", "tally"]
+    name: str
+    value: int | str
+
+
+Record = SiteRecord | RobotsRecord | UrlRecord | OrderRecord | ValueRecord
+encode = msgspec.msgpack.Encoder().encode
+
+
+class Summary:
+    """What a stream of records comes to: how many there are of each kind, a checksum over them, and the numbers of `Store.counts`."""
+
+    def __init__(self, report: Callable[[int], None] = lambda _: None) -> None:
+        """`report` is called now and then with the number of URLs so far."""
+        self._report = report
+        self._checksums: dict[str, blake2b] = {}
+        self._numbers: Counter[str] = Counter()
+        self._states: Counter[str] = Counter()
+        self._statuses: Counter[int] = Counter()
+        self._hosts: set[str] = set()
+
+    def add(self, record: msgspec.Struct) -> bytes:
+        """Add a record, and return it encoded."""
+        encoded = encode(record)
+        kind = str(record.__struct_config__.tag)
+        self._numbers[kind] += 1
+        self._checksums.setdefault(kind, blake2b(digest_size=16)).update(encoded)
+        if isinstance(record, UrlRecord):
+            self._count(record)
+        elif isinstance(record, OrderRecord):
+            self._numbers["outbox" if record.reason is None else "parked"] += 1
+        return encoded
+
+    def __getitem__(self, kind: type[msgspec.Struct]) -> int:
+        """The number of records of a kind."""
+        return self._numbers[str(kind.__struct_config__.tag)]
 
     @property
-    def place(self) -> Place:
-        return self.sink, self.kind, self.number
+    def by_kind(self) -> dict[str, tuple[int, bytes]]:
+        """The number of records and their checksum."""
+        return {kind: (self._numbers[kind], checksum.digest()) for kind, checksum in self._checksums.items()}
 
     @property
-    def size(self) -> int:
-        return len(self.document.text) if self.document is not None else 0
+    def counts(self) -> Counts:
+        """What `Store.counts` is to return of a store with these records."""
+        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others")
+        numbers = {name: self._numbers[name] for name in names}
+        return Counts(by_state=dict(self._states), by_status=dict(self._statuses), hosts=len(self._hosts), **numbers)
 
+    def differences(self, other: Summary) -> list[str]:
+        """The kinds of records that differ."""
+        one, two = self.by_kind, other.by_kind
+        return [kind for kind in sorted({**one, **two}) if one.get(kind) != two.get(kind)]
 
-@dataclass(slots=True)
-class RestRecord:
-    """What there is once: the last numbers given out, the counts of refusals, and the odds and ends."""
-
-    last_id: int
-    last_order: int
-    refusals: dict[str, int]
-    meta: dict[str, str]
-
-    @property
-    def place(self) -> Place:
-        return "all", 0, 0
-
-    @property
-    def size(self) -> int:
-        return 0
-
-
-Record = SiteRecord | UrlRecord | OrderRecord | RestRecord
-
-
-def bare(document: Document) -> Document:
-    """Return a document without what is kept elsewhere."""
-    return replace(document, url="", text="", duplicates=[])
+    def _count(self, url: UrlRecord) -> None:
+        if self[UrlRecord] % 500 == 0:
+            self._report(self[UrlRecord])
+        self._states[url.state.label] += 1
+        if url.status is not None:
+            self._statuses[url.status] += 1
+        self._hosts.add(url.site.rpartition(":")[0])
+        self._numbers["indexed"] += url.indexed
+        self._numbers["retrying"] += url.retries > 0
+        self._numbers["held"] += (url.indexed or url.left) and url.held is not None
+        self._numbers["left_to_others"] += url.left

@@ -1,35 +1,55 @@
-"""A collection on a Redis server as one side of a move. See `moving` for what is moved, and `lua/move.lua` for how it is written.
+"""A collection on a Redis server as one side of a move; `lua/move.lua` writes what the scripts keep of URLs.
 
-What says which worker holds what is not moved: the first one to begin finds what there is to do.
+What says which worker holds what is not moved: the first worker finds what there is to do.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TypeVar
 from urllib.parse import quote
 
+import msgspec
 import redis
+from msgspec import structs
 from redis.sentinel import SentinelConnectionPool
 
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Op
+from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.move.move import MOVING, Mark, read_mark
-from crawlspace.state.move.records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
-from crawlspace.state.move.redis_parts import KINDS, Commands, kept_document, row_of, url_records
-from crawlspace.state.redis.encoding import PART, raw, understood
+from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
+from crawlspace.state.redis.encoding import (
+    FORMAT,
+    PART,
+    Row,
+    bytes_of,
+    decode_all,
+    decode_state,
+    document_of,
+    number,
+    raw,
+    understood,
+    written,
+)
 from crawlspace.state.redis.scripts import said
-from crawlspace.state.redis.sites import wait_of
-from crawlspace.state.redis.store import RedisStore, robots_entry
+from crawlspace.state.redis.sites import encode_unreachable, wait_of
+from crawlspace.state.redis.store import RedisStore, encode_robots
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE, health_of
 from crawlspace.state.views import Counts
 
 _PAGE = 250
 _KEYS = 1_000
-Field = TypeVar("Field", bytes, int)
+_LISTS = (("delete", Op.DELETE), ("push", Op.PUSH), ("parked", Op.DELETE), ("parked", Op.PUSH))
+"""Where the orders of a sink stand, in the order of records."""
+_OPS = (Op.PUSH, Op.DELETE)
+_TALLIES = {"id": "urls", "sequence": "orders"}
+"""The names of the last numbers given out."""
+_Field = TypeVar("_Field", bytes, int)
+_read_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class RedisSide:
@@ -45,8 +65,8 @@ class RedisSide:
         self._store = RedisStore(client, collection)
         self._run = self._store.scripts.run
         self._command = self._store.scripts.command
+        self._hash = self._store.scripts.hash
         self._mark: str | None = None
-        self.found = self.version()
         crawling = self._command("EXISTS", "workers") and [who for who in workers(self._store) if who.unseen_s < timeout_s]
         for who in crawling or ():
             raise StoreLocked(
@@ -58,9 +78,6 @@ class RedisSide:
 
     def version(self) -> str:
         return " ".join((value or b"0").decode() for value in self._command("HMGET", "n", "writes", "edits"))
-
-    def holds_anything(self) -> bool:
-        return any(self._command("EXISTS", key) for key in ("site", "robots", "refusal")) or bool(self._sinks())
 
     def mark(self) -> Mark | None:
         self._mark = self._store.get_meta(MOVING)
@@ -74,65 +91,84 @@ class RedisSide:
         return RedisStore(self._client, self._collection, sinks=self._sinks()).counts()
 
     # reading
-    def read(self, stage: Stage) -> Iterator[Record]:
-        with understood(f"its {stage}"):
-            match stage:
-                case Stage.SITES:
-                    yield from self._read_sites()
-                case Stage.URLS:
-                    yield from self._read_urls()
-                case Stage.ORDERS:
-                    for sink in self._sinks():
-                        for kind in range(len(KINDS)):
-                            yield from self._read_list(sink, kind)
-                case Stage.REST:
-                    yield self._read_rest()
+    def records(self) -> Iterator[Record]:
+        for what, found in (
+            ("its sites", self._sites()),
+            ("its robots.txt files", self._robots()),
+            ("its URLs", self._urls()),
+            ("its index orders", self._orders()),
+            ("its metadata and numbers", self._values()),
+        ):
+            with understood(what):
+                yield from found
 
-    def _read_sites(self) -> Iterator[SiteRecord]:
-        numbers = self._store.scripts.hash("site")
-        waits = self._store.scripts.hash("wait")
-        fields: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        for field in self._command("HKEYS", "robots"):
-            fields[field.partition(b" ")[2]].append(field)
-        failed = {row.site: row for row in self._store.unreachable()}
-        names = sorted({*numbers, *fields, *self._command("HKEYS", "health"), *(site.encode() for site in failed)})
-        for name, health in self._with("health", names):
-            site = name.decode()
-            wait = waits.get(numbers.get(name, b""))
-            how = health_of(health) if health else NEW_SITE
-            robots = [
-                robots_entry(site, field.partition(b" ")[0].decode(), entry)
-                for field, entry in self._with("robots", sorted(fields.get(name, ())))
-                if entry is not None
-            ]
-            row = failed.get(site)
-            if wait is not None or how != NEW_SITE or robots or row is not None:
-                until, wait_s = (None, 0) if wait is None else wait_of(wait)
-                yield SiteRecord(site, until, None if how == NEW_SITE else how, robots, wait_s, row)
+    def _sites(self) -> Iterator[SiteRecord]:
+        names, healths = self._hash("site_name"), self._hash("health")
+        waits = {names[site]: wait_of(wait) for site, wait in self._hash("wait").items()}
+        failed = {row.site.encode(): row for row in self._store.unreachable()}
+        for name in sorted({*waits, *healths, *failed}):
+            health = health_of(healths[name]) if name in healths else NEW_SITE
+            until, wait_s = waits.get(name, (None, 0))
+            record = SiteRecord(name.decode(), until, wait_s, health, failed.get(name))
+            if record != SiteRecord(record.site):
+                yield record
 
-    def _read_urls(self) -> Iterator[UrlRecord]:
+    def _robots(self) -> Iterator[RobotsRecord]:
+        for field in sorted(self._command("HKEYS", "robots"), key=lambda field: field.partition(b" ")[::-1]):
+            scheme, _, site = field.decode().partition(" ")
+            entry = self._store.robots(site, scheme)
+            if entry is not None:
+                yield RobotsRecord(entry)
+
+    def _urls(self) -> Iterator[UrlRecord]:
         last = int(self._command("HGET", "n", "urls") or 0)
         for first in range(1, last + 1, _PAGE):
-            ids = list(range(first, min(first + _PAGE, last + 1)))
-            yield from url_records(self._run("get_ids", ids=ids, whole=True))
+            wanted = list(range(first, min(first + _PAGE, last + 1)))
+            states = [decode_state(told) for told in decode_all(self._run("get_ids", ids=wanted))]
+            if states:
+                yield from self._whole(states)
 
-    def _read_list(self, sink: str, kind: int) -> Iterator[OrderRecord]:
-        place, last = f"out:{sink}", 0
-        while numbers := self._command("ZRANGEBYSCORE", f"{place}:{KINDS[kind]}", f"({last}", "+inf", "LIMIT", 0, _PAGE):
-            kept, reasons = dict(self._with(f"{place}:kept", numbers)), dict(self._with(f"{place}:reason", numbers))
-            for each, order in self._with(f"{place}:order", numbers):
-                op, id, url = (order or b"").decode().split(":", 2)
-                packed = kept[each]
-                document = None if packed is None else kept_document(packed)
-                yield OrderRecord(
-                    sink,
-                    int(each),
-                    Op.PUSH if op == "0" else Op.DELETE,
-                    int(id),
-                    url,
-                    (reasons[each] or b"").decode() if kind == PARKED else None,
-                    None if document is None else replace(document, url=""),
-                )
+    def _whole(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
+        ids = [state.id for state in states]
+        links, documents, asides, link_metadata, pages, marks = (
+            self._get(key, ids) for key in ("links", "document", "aside", "link_metadata", "by", "mark")
+        )
+        left = self._store.left_to_others(ids)
+        groups = {state.id: asides.get(state.id, state.checksum) for state in states if state.checksum is not None}
+        incumbents = self._get("incumbent", list(groups.values()))
+        brings = {one.id: one.checksum for one in states if one.checksum and (one.indexed or groups[one.id] != one.checksum)}
+        texts = self._get("text", list(brings.values()))
+        for state in states:
+            id, state.lease_until = state.id, None
+            if len(links.get(id, b"")) % 8:
+                raise ValueError(f"the links of URL {id} are cut off")
+            document = document_of([b"", documents[id], b""] if id in documents else [])
+            kept = (
+                links.get(id, b""),
+                document,
+                _text(texts.get(brings.get(id, b""))),
+                asides.get(id),
+                state.indexed and incumbents.get(groups[id]) == str(id).encode(),
+                id in left,
+                _text(link_metadata.get(id)),
+                int(pages[id]) if id in pages else None,
+                int(marks[id]) if id in marks else None,
+            )
+            yield UrlRecord(*(*structs.astuple(state), *kept))
+
+    def _orders(self) -> Iterator[OrderRecord]:
+        for sink in self._sinks():
+            for kind, op in _LISTS:
+                yield from (order for order in self._list(sink, kind) if order.op is op)
+
+    def _list(self, sink: str, kind: str) -> Iterator[OrderRecord]:
+        key, last = f"out:{sink}", 0
+        while numbers := self._command("ZRANGEBYSCORE", f"{key}:{kind}", f"({last}", "+inf", "LIMIT", 0, _PAGE):
+            orders, reasons, kept = (self._get(f"{key}:{part}", numbers) for part in ("order", "reason", "kept"))
+            for each in numbers:
+                op, id, url = orders[each].decode().split(":", 2)
+                reason = reasons.get(each, b"").decode() if kind == "parked" else None
+                yield OrderRecord(sink, _OPS[int(op)], int(each), int(id), url, reason, _kept_document(kept.get(each)))
             last = int(numbers[-1])
 
     def _sinks(self) -> list[str]:
@@ -142,44 +178,35 @@ class RedisSide:
             keys = [key.decode() for key in self._client.scan_iter(match=f"{prefix}*:url", count=_KEYS)]
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
 
-    def _read_rest(self) -> RestRecord:
-        last_id, last_order = self._command("HMGET", "n", "urls", "orders")
-        meta = {name.decode(): value.decode() for name, value in self._store.scripts.hash("meta").items()}
-        return RestRecord(
-            int(last_id or 0),
-            int(last_order or 0),
-            dict(self._store.refusals()),
-            {name: value for name, value in meta.items() if name not in NOT_MOVED},
-        )
+    def _values(self) -> Iterator[ValueRecord]:
+        for field, value in sorted(self._hash("meta").items()):
+            if field.decode() not in NOT_KEPT:
+                yield ValueRecord("meta", field.decode(), value.decode())
+        for field, value in sorted(self._hash("refusal").items()):
+            yield ValueRecord("refusal", field.decode(), int(value))
+        for own, name in _TALLIES.items():
+            last_number = self._command("HGET", "n", name)
+            if last_number is not None:
+                yield ValueRecord("tally", own, int(last_number))
 
-    def _with(self, key: str, fields: Iterable[Field]) -> Iterator[tuple[Field, bytes | None]]:
-        """Yield fields with what stands there in a hash."""
-        wanted = list(fields)
-        for first in range(0, len(wanted), _PAGE):
-            part = wanted[first : first + _PAGE]
-            yield from zip(part, self._command("HMGET", key, *part), strict=True)
+    def _get(self, key: str, fields: Sequence[_Field]) -> dict[_Field, bytes]:
+        """Return what a hash has of some fields, by field. One that is empty is not asked for each of them."""
+        found = self._command("HMGET", key, *fields) if fields and self._command("EXISTS", key) else [None] * len(fields)
+        return {field: value for field, value in zip(fields, found, strict=True) if value is not None}
 
     # writing
-    def write(self, part: Sequence[Record], mark: Mark | None) -> None:
-        commands = Commands()
-        urls: list[tuple[object, ...]] = []
-        waits: list[tuple[str, int, int]] = []
-        for one in part:
-            match one:
-                case SiteRecord():
-                    commands.add_site(one)
-                    if one.wait_until is not None:
-                        waits.append((one.site, one.wait_until, one.wait_s))
-                case UrlRecord():
-                    commands.add_url(one)
-                    aside = None if one.aside_in is None else raw(one.aside_in)
-                    urls.append((one.state.id, row_of(one.state), one.state.site, aside, one.state.indexed))
-                case OrderRecord():
-                    commands.add_order(one)
-                case RestRecord():
-                    commands.add_rest(one)
-        now = None if mark is None else mark.written()
-        if not self._run("move_part", before=self._mark, mark=now, urls=urls, waits=waits, commands=list(commands.all())):
+    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        urls = [one for one in batch if isinstance(one, UrlRecord)]
+        sites = [one for one in batch if isinstance(one, SiteRecord) and one.wait_until is not None]
+        now = None if mark is None else mark.encoded()
+        if not self._run(
+            "move_part",
+            before=self._mark,
+            mark=now,
+            urls=[(one.id, _row(one), one.site, one.aside_in and raw(one.aside_in), one.indexed) for one in urls],
+            waits=[(one.site, one.wait_until, one.wait_s) for one in sites],
+            commands=list(_commands(batch)),
+        ):
             raise StoreLocked(
                 f"{self._collection} on {self.name} is being crawled or moved by somebody else: wait for that, and run the same again"
             )
@@ -187,7 +214,7 @@ class RedisSide:
 
     def index_places(self) -> dict[str, str]:
         """Return where the indexes are that the sinks send to, by sink, among all machines."""
-        return {sink.decode(): place.decode() for sink, place in self._store.scripts.hash("index").items()}
+        return {sink.decode(): place.decode() for sink, place in self._hash("index").items()}
 
     def keep_index_places(self, places: Mapping[str, str]) -> None:
         for sink, place in places.items():
@@ -197,14 +224,11 @@ class RedisSide:
         """Remove all of an unfinished copy, last of all what says that it is one."""
         prefix = self._store.scripts.prefix
         meta = f"{prefix}meta".encode()
-        found: list[bytes] = []
         with said():
-            for key in self._client.scan_iter(match=f"{prefix}*", count=_KEYS):
-                found += [key] if key != meta else []
-                if len(found) >= _KEYS:
-                    self._client.unlink(*found)
-                    found = []
-            self._client.unlink(meta, *found)
+            keys = (key for key in self._client.scan_iter(match=f"{prefix}*", count=_KEYS) if key != meta)
+            while some := list(islice(keys, _KEYS)):
+                self._client.unlink(*some)
+            self._client.unlink(meta)
         self._mark = None
 
 
@@ -221,3 +245,78 @@ def address_of(client: redis.Redis | redis.RedisCluster) -> str:
         return f"unix://{quote(str(where['path']))}?db={db}"
     kind = "rediss" if issubclass(client.connection_pool.connection_class, redis.SSLConnection) else "redis"
     return f"{kind}://{where.get('host', 'localhost')}:{where.get('port', 6379)}/{db}"
+
+
+def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
+    """Yield the commands that write records, but for what the script does with the URLs themselves. Keys are without their beginning."""
+    values: defaultdict[tuple[str, str], list[object]] = defaultdict(list)
+
+    def put(key: str, field: object, value: object) -> None:
+        if value is not None:
+            values["HSET", key] += (field, value)
+
+    for one in batch:
+        match one:
+            case SiteRecord():
+                put("health", one.site, one.health.as_text() if one.health != NEW_SITE else None)
+                put("unreachable", one.site, encode_unreachable(one.unreachable))
+            case RobotsRecord():
+                encoded = encode_robots(one.entry)
+                put("robots", encoded["key"], encoded["entry"])
+            case UrlRecord():
+                id, checksum = str(one.id), raw(one.checksum or b"")
+                put("links", id, raw(one.links) if one.links else None)
+                put("document", id, one.document and raw(written(one.document)))
+                put("fields", id, raw(written(one.document.fields)) if one.document and one.document.fields else None)
+                put("text", checksum, one.text)
+                put("incumbent", checksum, id if one.incumbent else None)  # it does not stand aside
+                put("inherited", id, one.inherited)
+                put("link_metadata", id, one.link_metadata)
+                put("mark", id, None if one.inherited_mark is None else str(one.inherited_mark))
+                if one.inherited_from is not None:
+                    put("by", id, str(one.inherited_from))
+                    values["SADD", f"to:{one.inherited_from}"].append(id)
+                if one.left:
+                    values["SADD", "left"].append(id)
+            case OrderRecord():
+                key, at = f"out:{one.sink}", str(one.number)
+                put(f"{key}:url", one.url, at)
+                put(f"{key}:order", at, f"{_OPS.index(one.op)}:{one.id}:{one.url}")
+                put(f"{key}:reason", at, one.reason)
+                put(f"{key}:kept", at, one.document and _packed(one.url, one.document))
+                values["ZADD", f"{key}:{one.op if one.reason is None else 'parked'}"] += (at, at)
+            case ValueRecord():
+                key, name = ("n", _TALLIES[one.name]) if one.table == "tally" else (one.table, one.name)
+                put(key, name, str(one.value))
+    for (command, key), arguments in values.items():
+        yield [command, key, *arguments]
+
+
+def _row(url: UrlRecord) -> list[object]:
+    """Return a URL as `lua/records.lua` has it; its site has no number yet."""
+    row: dict[str, object] = {name: getattr(url, name, None) for name in Row.__struct_fields__}
+    row.update(
+        version=FORMAT,
+        site=0,
+        key=number(url.key),
+        checksum=None if url.checksum is None else raw(url.checksum),
+        canonical=None if url.canonical is None else number(url.canonical),
+        fields_mark=number(url.fields_mark) if url.fields_mark else None,
+    )
+    return list(row.values())
+
+
+def _packed(url: str, document: Document) -> msgspec.Raw:
+    """Return a document as it is kept with an order."""
+    bare = replace(document, text="", duplicates=[])
+    return raw(written([url, raw(written(bare)), document.text, *document.duplicates]))
+
+
+def _kept_document(packed: bytes | None) -> Document | None:
+    """Return the document that is kept with an order, without its URL."""
+    document = None if packed is None else document_of([bytes_of(part) or b"" for part in _read_parts(packed)])
+    return None if document is None else replace(document, url="")
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

@@ -1,4 +1,4 @@
-"""A collection's state file as one side of a move: read in one snapshot, or written in parts; nobody can crawl it meanwhile."""
+"""A collection's state file as one side of a move: read in one snapshot, or written in batches; nobody can crawl it meanwhile."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -9,35 +9,46 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import apsw
+from msgspec import structs
 
-from crawlspace.model import Op
+from crawlspace.model import UNCOUNTED, Op, UrlState
 from crawlspace.state.move.move import MOVING, Mark, read_mark
-from crawlspace.state.move.records import NOT_MOVED, PARKED, OrderRecord, Record, RestRecord, SiteRecord, Stage, UrlRecord
-from crawlspace.state.move.sqlite_parts import write_orders, write_rest, write_sites, write_urls
-from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
+from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite import reading
-from crawlspace.state.sqlite.counters import Tally, add, read
+from crawlspace.state.sqlite.counters import Tally, add
 from crawlspace.state.sqlite.discovery import SiteIds
-from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, told
-from crawlspace.state.sqlite.rows import integers, unpack_document, unpack_whole
-from crawlspace.state.sqlite.sites import unreachable
+from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
+from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
+from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
+from crawlspace.urls import url_key
 
 _PAGE = 250
-_MORE = (
-    "SELECT url.id, url.grp, url.aside, url.left_behind, links.targets, document.body, content.text, link_metadata.fields, inheritance.page,"
-    " inheritance.mark, url.indexed AND EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp) FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value LEFT JOIN links ON links.id = url.id"
-    " LEFT JOIN document ON document.id = url.id LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
+_SITES = (
+    "SELECT site.site, wait_until, iif(wait_until IS NULL, 0, wait_s), answers, recent, missing, status, since, runs, counted_at"
+    " FROM site LEFT JOIN unreachable ON unreachable.site = site.id ORDER BY site.site"
+)
+_KEPT = (
+    "SELECT links.targets, document.body, content.text, iif(url.aside, url.grp, NULL), url.indexed AND incumbent.grp IS NOT NULL,"
+    " url.left_behind, link_metadata.fields, inheritance.page, inheritance.mark FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
+    " LEFT JOIN links ON links.id = url.id LEFT JOIN document ON document.id = url.id"
     " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.aside = 2)"
+    " LEFT JOIN incumbent ON incumbent.grp = url.grp"
+    " LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
 )
-_ORDERS = "SELECT op, sequence, id, url, reason, document FROM outbox WHERE sink = ? AND parked = ?"
-_SINKS = (
-    "WITH RECURSIVE found (sink) AS (SELECT min(sink) FROM outbox"
-    " UNION ALL SELECT (SELECT min(sink) FROM outbox WHERE sink > found.sink) FROM found WHERE found.sink IS NOT NULL)"
-    " SELECT sink FROM found WHERE sink IS NOT NULL"
+"""What a UrlRecord has beside the state of the URL, in its order."""
+_VALUES = (
+    "SELECT 'meta', name, value FROM meta UNION ALL SELECT 'refusal', reason, times FROM refusal"
+    " UNION ALL SELECT 'tally', name, value FROM tally WHERE name IN ('id', 'sequence') ORDER BY 1, 2"
 )
-_OF_KIND = ("AND op = 0", "AND op = 1", "")
 _OPS = (Op.DELETE, Op.PUSH)
+_COLUMNS = tuple(name for name in UrlState.__struct_fields__ if name not in ("site", "lease_until", "duplicate_of"))
+_ADD_URL = (
+    f"INSERT INTO url ({', '.join(_COLUMNS)}, site, grp, aside, left_behind, named) VALUES ({'?, ' * len(_COLUMNS)} ?, ?, ?, ?,"
+    " EXISTS (SELECT 1 FROM url AS naming INDEXED BY url_canonical WHERE naming.canonical = ? AND naming.grp = ?))"
+)
 
 
 class SqliteSide:
@@ -51,7 +62,6 @@ class SqliteSide:
         self._sites = SiteIds()
         self._lock = CrawlLock(path)
         try:
-            self.found = self.version()
             self._open()
         except BaseException:
             self._lock.close()
@@ -73,14 +83,9 @@ class SqliteSide:
                 found.append(f"{status.st_mtime_ns}:{status.st_size}")
         return " ".join(found)
 
-    def holds_anything(self) -> bool:
-        with self._file.reading() as db:
-            tables = " OR ".join(f"EXISTS (SELECT 1 FROM {table})" for table in ("url", "site", "outbox", "robots", "refusal"))
-            return bool(db.execute(f"SELECT {tables}").get)
-
     def mark(self) -> Mark | None:
         with self._file.reading() as db:
-            return read_mark(self._meta(db).get(MOVING))
+            return read_mark(db.execute("SELECT value FROM meta WHERE name = ?", (MOVING,)).get)
 
     def count(self) -> int:
         with self._file.reading() as db:
@@ -90,85 +95,54 @@ class SqliteSide:
         with self._file.reading() as db:
             return reading.counts(db)
 
-    # reading
-    def read(self, stage: Stage) -> Iterator[Record]:
-        with told(self.path):
-            match stage:
-                case Stage.SITES:
-                    yield from self._read_sites()
-                case Stage.URLS:
-                    yield from self._read_urls()
-                case Stage.ORDERS:
-                    for (sink,) in self._file.db.execute(_SINKS):
-                        for kind in range(len(_OF_KIND)):
-                            yield from self._read_orders(sink, kind)
-                case Stage.REST:
-                    yield self._read_rest()
+    def records(self) -> Iterator[Record]:
+        with self._file.reading() as db:
+            for site, until, wait_s, answers, recent, missing, *failed in db.execute(_SITES):
+                unreachable = None if failed[0] is None else UnreachableSite(site, *failed)
+                found = SiteRecord(site, until, wait_s, Health(answers, recent, missing), unreachable)
+                if found != SiteRecord(site):
+                    yield found
+            for row in db.execute("SELECT site, scheme, status, body, fetched_at FROM robots ORDER BY site, scheme"):
+                yield RobotsRecord(RobotsEntry(*row))
+            yield from self._urls(db)
+            for sink, parked, op, number, url, id, reason, whole in db.execute(
+                "SELECT sink, parked, op, sequence, url, id, reason, document FROM outbox ORDER BY sink, parked, op, sequence"
+            ):
+                document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
+                yield OrderRecord(sink, _OPS[op], number, id, url, (reason or "") if parked else None, document)
+            yield from (ValueRecord(*row) for row in db.execute(_VALUES) if row[1] not in NOT_KEPT)
 
-    def _read_sites(self) -> Iterator[SiteRecord]:
-        db = self._file.db
-        failed = {row.site: row for row in unreachable(db)}
-        for (name,) in db.execute("SELECT site FROM site UNION SELECT site FROM robots ORDER BY 1"):
-            found = db.execute("SELECT wait_until, wait_s, answers, recent, missing FROM site WHERE site = ?", (name,)).fetchone()
-            wait, wait_s, *health = found or (None, 0, *astuple(NEW_SITE))
-            robots = [RobotsEntry(*row) for row in db.execute("SELECT * FROM robots WHERE site = ? ORDER BY scheme", (name,))]
-            how = Health(*health)
-            row = failed.get(name)
-            if wait is not None or how != NEW_SITE or robots or row is not None:
-                yield SiteRecord(name, wait, None if how == NEW_SITE else how, robots, 0 if wait is None else wait_s, row)
-
-    def _read_urls(self) -> Iterator[UrlRecord]:
-        db, after = self._file.db, 0
-        while ids := [
-            id for (id,) in db.execute("SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", (after, _PAGE))
-        ]:
-            rest = db.execute(_MORE, (integers(ids),))
-            for state, row in zip(reading.by_ids(db, ids), list(rest), strict=True):
-                id, group, aside, left, links, body, text, link_metadata, page, mark, incumbent = row
-                assert id == state.id
-                state.lease_until = None
+    def _urls(self, db: apsw.Connection) -> Iterator[UrlRecord]:
+        pages, after = "SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", 0
+        while ids := [id for (id,) in db.execute(pages, (after, _PAGE))]:
+            for state, row in zip(reading.by_ids(db, ids), db.execute(_KEPT, (integers(ids),)), strict=True):
+                links, body, text, aside_in, incumbent, left, *inherited = row
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
-                yield UrlRecord(
-                    state,
-                    links=links or b"",
-                    document=document,
-                    text=text,
-                    aside_in=group if aside else None,
-                    incumbent=bool(incumbent),
-                    left=bool(left),
-                    link_metadata=link_metadata,
-                    inherited_from=page,
-                    inherited_mark=mark,
-                )
+                state.lease_until = None
+                kept = links or b"", document, text, aside_in, bool(incumbent), bool(left), *inherited
+                yield UrlRecord(*(*structs.astuple(state), *kept))
             after = ids[-1]
 
-    def _read_orders(self, sink: str, kind: int) -> Iterator[OrderRecord]:
-        parked = kind == PARKED
-        statement = f"{_ORDERS} {_OF_KIND[kind]} ORDER BY sequence"
-        for op, sequence, id, url, reason, whole in self._file.db.execute(statement, (sink, int(parked))):
-            document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
-            yield OrderRecord(sink, sequence, _OPS[op], id, url, (reason or "") if parked else None, document)
-
-    def _read_rest(self) -> RestRecord:
-        db = self._file.db
-        meta = {name: value for name, value in self._meta(db).items() if name not in NOT_MOVED}
-        return RestRecord(read(db, "id"), read(db, "sequence"), dict(db.execute("SELECT reason, times FROM refusal")), meta)
-
-    # writing
-    def write(self, part: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
         tally = Tally()
         with self._file.writing() as db:
-            write_sites(db, [one for one in part if isinstance(one, SiteRecord)], self._sites)
-            write_urls(db, [one for one in part if isinstance(one, UrlRecord)], self._sites, tally)
-            write_orders(db, [one for one in part if isinstance(one, OrderRecord)], tally)
-            for one in part:
-                if isinstance(one, RestRecord):
-                    write_rest(db, one)
+            for one in batch:
+                match one:
+                    case SiteRecord():
+                        self._add_site(db, one)
+                    case RobotsRecord():
+                        db.execute("INSERT INTO robots VALUES (?, ?, ?, ?, ?)", astuple(one.entry))
+                    case UrlRecord():
+                        self._add_url(db, one, tally)
+                    case OrderRecord():
+                        _add_order(db, one, tally)
+                    case ValueRecord():
+                        db.execute(f"INSERT OR REPLACE INTO {one.table} VALUES (?, ?)", (one.name, one.value))
             add(db, tally)
             if mark is None:
                 db.execute("DELETE FROM meta WHERE name = ?", (MOVING,))
             else:
-                db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVING, mark.written()))
+                db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (MOVING, mark.encoded()))
         if mark is None:
             self._file.make_durable()
 
@@ -180,7 +154,42 @@ class SqliteSide:
             path.unlink(missing_ok=True)
         self._open()
 
-    # private
+    def _add_site(self, db: apsw.Connection, one: SiteRecord) -> None:
+        site = self._sites.find_or_add(db, one.site)
+        db.execute(
+            "UPDATE site SET wait_until = ?, wait_s = ?, answers = ?, recent = ?, missing = ? WHERE id = ?",
+            (one.wait_until, one.wait_s, *astuple(one.health), site),
+        )
+        set_unreachable(db, site, one.unreachable)
+
+    def _add_url(self, db: apsw.Connection, one: UrlRecord, tally: Tally) -> None:
+        site, group = self._sites.find_or_add(db, one.site), one.aside_in or one.checksum
+        aside = 0 if one.aside_in is None else 1 if one.aside_in == one.checksum else 2
+        values = [getattr(one, name) for name in _COLUMNS]
+        db.execute(_ADD_URL, (*values, site, group, aside, one.left, one.key, group))
+        if one.canonical is not None and group is not None:
+            db.execute("UPDATE url INDEXED BY url_key SET named = 1 WHERE key = ? AND grp = ?", (one.canonical, group))
+        db.execute("UPDATE site SET urls = urls + 1, schemes = schemes | ? WHERE id = ?", (scheme_bit(one.url), site))
+        if one.links:
+            db.execute("INSERT INTO links VALUES (?, ?)", (one.id, one.links))
+        if one.document is not None:
+            db.execute("INSERT INTO document VALUES (?, ?)", (one.id, pack_document(one.document)))
+        if one.text is not None:
+            db.execute("INSERT OR IGNORE INTO content (checksum, text) VALUES (?, ?)", (one.checksum, one.text))
+        if one.incumbent:
+            db.execute("INSERT INTO incumbent VALUES (?, ?)", (group, one.id))
+        if one.link_metadata is not None:
+            db.execute("INSERT INTO link_metadata VALUES (?, ?)", (one.id, one.link_metadata))
+        if (one.inherited, one.inherited_from, one.inherited_mark) != (None, None, None):
+            db.execute("INSERT INTO inheritance VALUES (?, ?, ?)", (one.id, one.inherited_from, one.inherited_mark))
+        tally[f"state {int(one.state)}"] += 1
+        if one.status is not None:
+            tally[f"status {one.status}"] += 1
+        tally["retrying"] += one.retries > 0
+        tally["indexed"] += one.indexed
+        tally.documents[site] += one.indexed
+        tally.uncounted[site] += one.status in UNCOUNTED
+
     def _open(self) -> None:
         self._file = SqliteFile(self.path, read_only=not self._writes)
         if not self._writes:
@@ -189,6 +198,13 @@ class SqliteSide:
     def _beside(self, ending: str) -> Path:
         return self.path.with_name(self.path.name + ending)
 
-    @staticmethod
-    def _meta(db: apsw.Connection) -> dict[str, str]:
-        return dict(db.execute("SELECT name, value FROM meta"))
+
+def _add_order(db: apsw.Connection, one: OrderRecord, tally: Tally) -> None:
+    parked, op = one.reason is not None, _OPS.index(one.op)
+    known = db.execute("SELECT key FROM url WHERE id = ? AND url = ?", (one.id, one.url)).get
+    key, document = url_key(one.url) if known is None else known, None if one.document is None else pack_whole(one.document)
+    db.execute(
+        "INSERT INTO outbox (sink, parked, op, sequence, key, url, id, reason, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (one.sink, parked, op, one.number, key, one.url, one.id, one.reason, document),
+    )
+    tally[f"{'parked' if parked else 'waiting'} {one.sink}"] += 1

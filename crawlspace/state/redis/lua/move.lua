@@ -5,7 +5,10 @@ local function move_urls(urls)
   local noted = {}
   for _, one in ipairs(urls) do
     note_scheme(one[2][URL], one[3], noted)
-    if one[5] then call("HINCRBY", P .. "documents", site_number(one[3]), 1) end
+    if one[5] then
+      call("HINCRBY", P .. "documents", site_number(one[3]), 1)
+      call("HINCRBY", P .. "n", "indexed", 1)
+    end
     local id, row, aside = one[1], completed(one[2]), one[4]
     row[SITE] = site_number(one[3])
     rows[id] = row
@@ -42,37 +45,7 @@ function ops.move_part(args)
     call("HSET", P .. "meta", "moving", args.mark)
   else
     call("HDEL", P .. "meta", "moving")
-    call("HSET", P .. "meta", "sites_counted", 1)
     call("DEL", P .. "free", P .. "later")  -- the first worker finds them by itself
   end
   return true
-end
-
--- All that is kept of URLs, as one text: what is told of each (see `as_told`), then its links, its document, what it hands, whose word has been
--- handed to it and when it was last due for that, the group of the page for which it stands aside, whether it has left its document in
--- the index, the text of its checksum, where it brings that along, and whether it stands for its group as the incumbent. Looking changes nothing: so it is a kind of `get_ids`.
-local get_ids = ops.get_ids
-function ops.get_ids(args)
-  if not args.whole then return get_ids(args) end
-  prefetch(args.ids)
-  local ids, found, reply = {}, {}, {}
-  for _, id in ipairs(args.ids) do
-    if get(id) then ids[#ids + 1] = id end
-  end
-  if #ids == 0 then return pack(reply) end
-  for n, key in ipairs({"links", "document", "link_metadata", "by", "mark"}) do found[n] = call("HMGET", P .. key, unpack(ids)) end
-  local left = call("SMISMEMBER", P .. "left", unpack(ids))
-  for n, id in ipairs(ids) do
-    local row, aside = rows[id], aside_then(id)
-    local checksum, winner = row[CHECKSUM], winner_of(id, row)
-    local one = {id, encoded(row), site_name(row[SITE]), winner or 0, inherited_of(id) or false}
-    for _, kept in ipairs(found) do one[#one + 1] = kept[n] end
-    local brings = checksum and (winner == id or (aside and aside ~= checksum))
-    one[11], one[12], one[13] = aside, left[n] == 1, brings and call("HGET", P .. "text", checksum)
-    one[13] = one[13] or false
-    local group = winner == id and (aside or checksum)
-    one[14] = group and tonumber(call("HGET", P .. "incumbent", group) or nil) == id
-    reply[n] = one
-  end
-  return pack(reply)
 end
