@@ -1,3 +1,3 @@
-"""The crawler's decisions and memory; knows nothing of Scrapy outside `runtime` and `commands`."""
+"""The decisions and the state of the crawler; imports Scrapy in `runtime` and `commands` only."""
 
 __version__ = "0.1.0"

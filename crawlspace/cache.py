@@ -1,4 +1,4 @@
-"""Bounded memories of what was used lately: two generations, of which the older is dropped whole when the younger is full."""
+"""Bounded caches with two generations: when the younger one is full, the older one is dropped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """Remembers at most twice `size` entries. No value may be None.
+    """Hold at most `2 * size` entries. No value may be None.
 
-    `young` holds what was put in last; who asks for every link of every page looks there first, and saves the call.
+    `young` holds the newest entries: callers on the hot path look there first, which saves a method call.
     """
 
     def __init__(self, size: int) -> None:
@@ -47,7 +47,7 @@ class Recent(Generic[K, V]):
 
 
 class RecentByWeight(Recent[K, V]):
-    """Bounded by what its entries weigh: a generation is full when that is `size` together."""
+    """A cache bounded by weight: a generation is full when its entries weigh `size` together."""
 
     def __init__(self, size: int, weigh: Callable[[K, V], int]) -> None:
         super().__init__(size)

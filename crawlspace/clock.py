@@ -1,4 +1,4 @@
-"""Time as a value that is handed in, so that tests need no sleeping."""
+"""Time as a value passed to constructors, so that tests need no sleeping."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import time
 from functools import partial
 from typing import Protocol
 
-# Python's own monotonic clock stands still while the machine is suspended: on Linux as CLOCK_MONOTONIC does there, on macOS by itself.
+# Python's own monotonic clock stops while the machine is suspended (Linux: CLOCK_MONOTONIC, and macOS); CLOCK_BOOTTIME does not.
 _clock = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 _elapsed = time.monotonic if _clock is None else partial(time.clock_gettime, _clock)
 
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since 1970, UTC; what is stored."""
+        """Return seconds since 1970, UTC. Stored times are of this clock."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back; what waits are measured with. They pass also while the machine is suspended, where it can tell."""
+        """Return seconds that never go back, for waits. Time in suspension counts where the platform can measure it."""
 
 
 class SystemClock:
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class FakeClock:
-    """A clock that stands still until it is moved."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self, now: float = 1_750_000_000.0) -> None:
         self._now = now
@@ -41,7 +41,7 @@ class FakeClock:
         return self._monotonic
 
     def set(self, now: float) -> None:
-        """Set the time of day, as a person may; no time passes."""
+        """Set the time of day, as a user may; no time passes."""
         self._now = now
 
     def advance(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""What a Content-Type header says: the one function that reads it, for the rules, the middleware and the parsing alike.
+"""Parsing of the Content-Type header, for the rules, the middleware and the parsing.
 
-Read as browsers do (Fetch standard, "extract a MIME type"): of several types, in one header or in several, the last one that is a
-type counts, and `*/*` is none. What is no type at all says nothing.
+As in browsers (Fetch standard, "extract a MIME type"): of several types, in one or several headers, the last valid one counts.
+`*/*` is not valid. A header without a valid type counts as no header.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 _TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}"
-"""At most as long as a type or subtype may be (RFC 6838, 4.2)."""
+"""The maximal length of a type or subtype (RFC 6838, 4.2)."""
 _ONE_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;[^,]*)?")
-_SAYS_NOTHING = frozenset(
+_GENERIC = frozenset(
     {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "application/x-unknown"}
 )
-"""Types that servers send for files that they don't know (MIME Sniffing standard, 5.1 and 7)."""
+"""Types that servers send for files of unknown type (MIME Sniffing standard, 5.1 and 7)."""
 
 
 def declared(values: Sequence[str]) -> str | None:
-    """Return the values of all Content-Type headers of a response as one; None where there is none."""
+    """Return the values of all Content-Type headers of a response, joined; None without any."""
     if len(values) == 1:
         return values[0]
     return ", ".join(values) if values else None
 
 
 def essence(declared: str | None) -> str:
-    """Return the type of a Content-Type header without parameters, in lower case; empty where it names none."""
+    """Return the type of a Content-Type header in lower case, without parameters; empty if it has no valid type."""
     if not declared:
         return ""
     return _essence_of_usual(declared) if len(declared) <= _USUAL_LENGTH else _essence(declared)
 
 
 def is_generic(declared: str | None) -> bool:
-    """Return whether a header says nothing about the type, so that the first bytes must decide."""
-    return essence(declared) in _SAYS_NOTHING
+    """Return whether a header doesn't determine the type, so that the first bytes must."""
+    return essence(declared) in _GENERIC
 
 
 def _essence(declared: str) -> str:
@@ -53,4 +53,4 @@ def _essence(declared: str) -> str:
 
 _USUAL_LENGTH = 100
 _essence_of_usual = lru_cache(1_000)(_essence)
-"""Sites send the same few; what is asked for several times a page is kept, bounded in number and length."""
+"""Cached, because it is called several times a page with the same few values; bounded in number and length."""

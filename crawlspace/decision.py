@@ -1,7 +1,6 @@
-"""The answer to a candidate, with its evidence.
+"""The decision about a URL, with its evidence.
 
-Whether a URL is admitted is read off the decision, and the decision holds the trace of every check made,
-so what `scrapy explain` prints and what the crawl does cannot differ.
+A decision holds the result of every check, and `admitted` is computed from it: `scrapy explain` prints what the crawl does.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Reason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """What the code means, for a person."""
+        """The meaning of the code, for users."""
         return _SENTENCES[self]
 
 
@@ -77,7 +76,7 @@ _SENTENCES = {
 
 
 class RuleRef(NamedTuple):
-    """Where a rule stands; `text` is the rule as written."""
+    """The place of a rule; `text` is the rule as written."""
 
     file: str
     line: int
@@ -89,14 +88,14 @@ class RuleRef(NamedTuple):
 
 class Verdict(StrEnum):
     PASS = "pass"
-    """Nothing against the URL, and no rule spoke for it."""
+    """No rule of this check matched the URL."""
     ALLOW = "allow"
-    """A rule allows it in this check."""
+    """A rule of this check allows the URL."""
     REFUSE = "refuse"
 
 
 class Step(NamedTuple):
-    """One check and what it found."""
+    """One check and its result."""
 
     check: str
     verdict: Verdict
@@ -104,7 +103,7 @@ class Step(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """One action rule that matched a URL: what it changed, in words like `index off`, and what it set to what it was already."""
+    """One action rule that matched a URL: what it changed (such as `index off`), and what it set without changing it."""
 
     rule: RuleRef
     changed: tuple[str, ...]
@@ -113,7 +112,7 @@ class Applied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What action rules say of a URL, and which of them said it. `rule` is the one that decided `accept`, if any did."""
+    """The result of the action rules for a URL. `rule` is the one that set `accept`, if any did."""
 
     accept: bool = True
     index: bool = True
@@ -123,27 +122,27 @@ class Actions:
     label: str = ""
     """The name that `Source` gives the document."""
     fields: tuple[tuple[str, str], ...] = ()
-    """What `AddMeta` adds to the document: name and value, in the order of their names."""
+    """The metadata that `AddMeta` adds to the document: pairs of name and value, sorted by name."""
     applied: tuple[Applied, ...] = ()
-    """All rules that matched, in their order."""
+    """All rules that matched, in file order."""
 
     @property
     def index_rule(self) -> RuleRef | None:
-        """The rule that took the URL out of the index, or let it in; None when none did."""
+        """The last rule that switched `index` off or on; None if none did."""
         for one in reversed(self.applied):
             if any(change.startswith("index ") for change in one.changed):
                 return one.rule
         return None
 
 
-NOTHING_SAID = Actions()
+NO_ACTIONS = Actions()
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Everything known about why a candidate is in the crawl space or not.
+    """The result of all checks of one URL.
 
-    `index`, `follow`, `shift` and what `said` adds are what the rules say of an admitted URL; for a refused one they are without meaning.
+    `index`, `follow`, `shift` and `said` come from the rule actions; they have no meaning for a refused URL.
     """
 
     reason: Reason
@@ -152,7 +151,7 @@ class Decision:
     index: bool = True
     follow: bool = True
     shift: int = 0
-    said: Actions = NOTHING_SAID
+    said: Actions = NO_ACTIONS
 
     @property
     def admitted(self) -> bool:

@@ -6,17 +6,17 @@
       ConfigError                   settings, start URLs or rules of a collection are wrong
         SettingError                one setting: unknown name, wrong type, out of range
         RuleFileError               all mistakes of a rule file, each with file, line, column, caret
-      StoreError                    the state store cannot be used; it was left as it was
-        StoreLocked                 another process crawls this collection
-        StoreFull                   the disk is full (transient: the same call can succeed later)
-        StoreDamaged                the file is not a database or fails its check
-        StoreVersionError           written by another version of crawlspace
-          OwnersUnknown             an index that several collections share is to be settled first (index.owners)
-      ExportError                   an export of the crawl cannot be written
-      IndexUnavailable              a sink does not answer (transient)
-      Stopped                       Ctrl-C, before it was done (exit status 130; upkeep)
+        StoreError                    the state store cannot be used; it was not changed
+          StoreLocked                 another process crawls this collection
+          StoreFull                   the disk is full (transient: the same call can succeed later)
+          StoreAway                   the server cannot be reached (transient)
+          StoreDamaged                the file is not a database or fails its check
+          StoreVersionError           written by another version of crawlspace
+        ExportError                   an export of the crawl cannot be written
+        IndexUnavailable              a sink does not answer (transient)
+        Stopped                       Ctrl-C before a command was done (exit status 130; admin.url_changes)
 
-`transient` says whether trying the same thing again can help.
+`transient`: the same call may succeed later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from crawlspace.printable import excerpt, printable, printable_message
 
 
 class CrawlspaceError(Exception):
-    """Base of all errors shown to users as a sentence, never as a traceback. Without credentials and control characters (printable)."""
+    """Base of all errors shown to users: one sentence, without traceback, credentials and control characters."""
 
     transient = False
     exit_status = 1
@@ -75,7 +75,7 @@ class Mistake:
 
 
 class RuleFileError(ConfigError):
-    """A rule file that does not parse; `mistakes` holds all of them. The first MOST_SHOWN of each file are shown."""
+    """A rule file that cannot be parsed. `mistakes` holds all mistakes; the first MOST_SHOWN of each file are printed."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         self.mistakes = tuple(mistakes)
@@ -86,18 +86,18 @@ class RuleFileError(ConfigError):
 
 
 MOST_SHOWN = 100
-"""Mistakes or findings of a file."""
+"""Mistakes or findings printed for each file."""
 
 
 class InFile(Protocol):
-    """What is wrong at a place of a file; it is shown as its text."""
+    """A mistake or finding in a file; printed with `str`."""
 
     @property
     def file(self) -> str: ...
 
 
 def first_of_each_file(found: Iterable[InFile]) -> Iterator[str]:
-    """Yield the text of what was found, MOST_SHOWN of each file, and behind those how many more there are."""
+    """Yield the text of the first MOST_SHOWN entries of each file, then how many more the file has."""
     numbers: Counter[str] = Counter()
     last = ""
     for one in found:
@@ -116,9 +116,9 @@ def _more(file: str, number: int) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6, is_quoted: bool = True) -> str:
-    """Return a question after the known name that is most like a word, whatever their case; `otherwise` if none is like it.
+    """Return a question with the known name most similar to a word, ignoring case; `otherwise` if none is similar.
 
-    `cutoff` is from 0 (anything is like it) to 1 (nothing but the word itself).
+    `cutoff` is the similarity required: from 0 (any name) to 1 (the word itself).
     """
     by_lower = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), by_lower, 1, cutoff)
@@ -141,7 +141,7 @@ class StoreFull(StoreError):
 
 
 class StoreAway(StoreError):
-    """The server cannot be reached at present."""
+    """The server cannot be reached."""
 
     transient = True
 

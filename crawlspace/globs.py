@@ -1,4 +1,4 @@
-"""Patterns with `*` for any run of characters, compared with a whole text."""
+"""Glob patterns: `*` stands for any characters, and the pattern is compared with the whole text."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 
 class Glob(NamedTuple):
-    """A pattern divided at its stars."""
+    """A pattern split at its stars."""
 
     head: str
     inner: tuple[str, ...]
-    """What stands between two stars."""
+    """The texts between two stars."""
     tail: str | None
-    """None where there is no star."""
+    """None for a pattern without a star."""
 
     def matches(self, text: str) -> bool:
-        """Return whether a text is as the pattern; each part is looked for once, from left to right."""
+        """Return whether the pattern matches a text; each part is searched once, from left to right."""
         head, inner, tail = self
         if tail is None:
             return text == head
@@ -31,6 +31,6 @@ class Glob(NamedTuple):
 
 
 def compile_glob(pattern: str) -> Glob:
-    """Return a pattern in the form in which it is compared."""
+    """Return a pattern in compiled form."""
     head, *rest = pattern.split("*")
     return Glob(head, tuple(filter(None, rest[:-1])), rest[-1] if rest else None)

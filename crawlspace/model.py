@@ -1,4 +1,4 @@
-"""The values that travel between the parts, in the words of the documentation's first page."""
+"""The values that the packages exchange; the documentation's first page explains the terms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawlspace.decision import Reason
 
 
 class Source(IntEnum):
-    """What a URL waits as; the frontier picks among them by weight."""
+    """The queue family of a URL; the frontier chooses among them by weight."""
 
     USER = 0
     REDIR = 1
@@ -27,19 +27,19 @@ class Source(IntEnum):
 
 
 SHIFTS = 5
-LANES = len(Source) * SHIFTS
-"""A lane is the number of a Queue: by source, and in it by shift."""
+QUEUES = len(Source) * SHIFTS
+"""The number of queues of a site: one for each source and shift."""
 
 
 class Queue(NamedTuple):
-    """Where a URL waits within its site: by source, and in it by shift, -2 first."""
+    """The queue of a URL within its site: by source, then by shift, -2 first."""
 
     source: Source
     shift: int = 0
 
     @property
     def queue_index(self) -> int:
-        """The queue as one number below LANES, in the order of queues."""
+        """The queue as one number below QUEUES, in the order in which queues are emptied."""
         return self.source * SHIFTS + max(-2, min(2, self.shift)) + 2
 
     @classmethod
@@ -49,7 +49,7 @@ class Queue(NamedTuple):
 
 
 def source_of(*, index: bool, follow: bool) -> Source:
-    """Return the source that a link waits in, by what the rules say of it."""
+    """Return the source of a link, by the `index` and `follow` that the rules set."""
     if index:
         return Source.INDEX_FOLLOW if follow else Source.INDEX
     return Source.FOLLOW
@@ -66,23 +66,23 @@ PRIORITY_BASE = {
 
 
 def priority(source: Source, shift: int) -> int:
-    """Return Scrapy's `request.priority` for a URL: higher goes first, and a shift never crosses sources."""
+    """Return Scrapy's `request.priority` for a URL: higher goes first. A shift never changes the order of sources."""
     return PRIORITY_BASE[source] - shift
 
 
 class State(IntEnum):
-    """What is known of an admitted URL."""
+    """The state of an admitted URL."""
 
     PENDING = 0
     """Admitted and not yet crawled."""
     DONE = 1
     REDIRECTED = 2
     GONE = 3
-    """Answered with a permanent error."""
+    """The last fetch ended in a permanent error."""
     FAILED = 4
-    """Answered with a temporary error."""
+    """The last fetch ended in a temporary error."""
     EXCLUDED = 5
-    """Fetched or known, and kept out: by robots.txt, noindex, its type, or the rules."""
+    """Not indexed because of robots.txt, noindex, its type, or the rules."""
 
     @property
     def label(self) -> str:
@@ -90,14 +90,14 @@ class State(IntEnum):
 
 
 class Held(IntEnum):
-    """Why the deletion of a document is held back until a person approves it or the page speaks for itself."""
+    """Why a deletion is held: it waits for approval, or for another fetch of the page."""
 
     HOST = 1
-    """The failure may be the host's and not the page's."""
+    """The failure may be the host's, not the page's."""
     MANY = 2
-    """The run has deleted as many as it may."""
+    """The run has reached its deletion limit."""
     RULES = 3
-    """A change of the rules would delete more at once than it may."""
+    """A change of the rules would exceed the deletion limit."""
 
     @property
     def label(self) -> str:
@@ -105,7 +105,7 @@ class Held(IntEnum):
 
     @property
     def sentence(self) -> str:
-        """What it means, for a person."""
+        """The meaning of the value, for users."""
         return _HELD_SENTENCES[self]
 
 
@@ -117,7 +117,7 @@ _HELD_SENTENCES = {
 
 
 class Status(IntEnum):
-    """The crawler's own status codes; HTTP codes stand for themselves."""
+    """The crawler's own status codes, beside those of HTTP."""
 
     READ_ERROR = 611
     CONNECT_ERROR = 612
@@ -140,14 +140,14 @@ class Status(IntEnum):
 
     @property
     def sentence(self) -> str:
-        """What the code means, for a person."""
+        """The meaning of the code, for users."""
         return _STATUS_SENTENCES[self]
 
 
 OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
+"""URLs excluded by the rules; they are crawled again when the rules admit them."""
 UNCOUNTED = OUT_OF_SPACE | {404, 410}
-"""What does not count towards a limit of URLs: what is out of the crawl space or missing."""
-"""What the rules keep out: it comes back when they do."""
+"""URLs that don't count towards a limit of URLs: outside the crawl space, or missing."""
 
 _STATUS_SENTENCES = {
     Status.READ_ERROR: "the answer could not be read",
@@ -172,7 +172,7 @@ _STATUS_SENTENCES = {
 
 
 class Candidate(Struct, frozen=True, gc=False):
-    """A URL just discovered, before any check. `href` is absolute or relative to `base`."""
+    """A discovered URL before any check. `href` is absolute or relative to `base`."""
 
     href: str
     source: Source
@@ -182,11 +182,11 @@ class Candidate(Struct, frozen=True, gc=False):
     redirects: int = 0
     shift: int = 0
     inherited: str | None = None
-    """See NewUrl."""
+    """As in NewUrl."""
 
 
 class NewUrl(Struct, frozen=True, gc=False):
-    """An admitted candidate on its way into the store; `site` is `host:port`."""
+    """An admitted URL to be stored; `site` is `host:port`."""
 
     key: int
     url: str
@@ -197,20 +197,20 @@ class NewUrl(Struct, frozen=True, gc=False):
     redirects: int
     path_length: int
     host_as_written: str | None = None
-    """Only where it differs from the host in the normal form."""
+    """Set only if it differs from the host in normal form."""
     inherited: str | None = None
-    """Fields for documents that the page hands over which leads to it, as a JSON object."""
+    """Metadata inherited from the source page, as a JSON object."""
 
     @property
     def queue(self) -> Queue:
-        """Where it is to wait."""
+        """The queue to insert it into."""
         return Queue(self.source, self.shift)
 
 
 class UrlState(Struct, gc=False):
-    """What is remembered of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
+    """The stored state of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
 
-    The store hands out copies: changing one changes nothing until it is recorded.
+    The store returns copies: a change has no effect until it is recorded.
     """
 
     id: int
@@ -228,40 +228,40 @@ class UrlState(Struct, gc=False):
     discovered_at: int = 0
     fetched_at: int | None = None
     next_fetch: int | None = None
-    """When it is due again. A pending URL is due at once and has None; an excluded one that is never crawled again, too."""
+    """When it is due again. None for a pending URL, which is due at once, and for an excluded one that is never due again."""
     interval_s: int | None = None
     retries: int = 0
-    """Tries in a row within one run that failed for a while; 0 when no retry of this run is outstanding."""
+    """Failed attempts in a row within one run; 0 when no retry of this run is outstanding."""
     errors: int = 0
     """Temporary errors in a row, one for each run or refresh that ended in one."""
     lease_until: int | None = None
     etag: str | None = None
     last_modified: str | None = None
     rules: int = 0
-    """Generation of the rule set at the last fetch; 0 = fetch unconditionally."""
+    """Generation of the rules at the last fetch; 0 = the next fetch is unconditional."""
     checksum: bytes | None = None
-    """16 bytes over the normalised text; not None exactly when the document is wanted in the index."""
+    """16 bytes over the normalised text; not None if and only if the document belongs in the index."""
     canonical: int | None = None
-    """Key of the canonical URL that the page names, when that is another page."""
+    """Key of the canonical URL named by the page, if that is another page."""
     indexed: bool = False
     """The index has the document, or will have it once the outbox is drained."""
     duplicate_of: int | None = None
-    """Id of the URL that stands for the group of equal documents, when it isn't this one."""
+    """Id of the URL that represents the group of equal documents, if it is another one."""
     held: Held | None = None
-    """Its deletion from the index is held, or its being forgotten; what is known of it stays meanwhile."""
+    """Why the deletion of its document, or of the URL itself, is held; the stored state is kept meanwhile."""
     held_mark: int = 0
-    """How often its site had answered normally when a deletion was held for the host's sake; 1 for a document that the rules
-    want out of the index although its URL stays in the crawl space."""
+    """For a deletion held because of the host: the site's count of normal responses at that time. 1 for a document that the rules
+    take out of the index although its URL stays in the crawl space."""
     asked: bool = False
-    """A person asks for it: until its next round is over, it waits in source user."""
+    """Requested by a user: it waits in source USER until its next fetch is complete."""
     inherited: str | None = None
-    """Fields for its document that the page hands over which is heard there, as a JSON object."""
+    """Metadata for its document, inherited from the source page, as a JSON object."""
     fields_mark: int = 0
-    """What its document came with beside its text when it was stored, see `document_hash`; 0: nothing."""
+    """Hash of the metadata that the document was stored with (`document_hash`); 0 = none."""
 
     @property
     def queue(self) -> Queue:
-        """Where it waits, or would wait if it were due."""
+        """The queue it waits in, or will wait in once it is due."""
         if self.state is State.PENDING:
             return Queue(self.source, self.shift)
         if self.asked:
@@ -271,7 +271,7 @@ class UrlState(Struct, gc=False):
 
 @dataclass(slots=True)
 class Document:
-    """What is pushed to the index for one page. `fields` holds what rules or a spider's own parsing add."""
+    """The document sent to the index for one page. `fields` holds metadata from rules or from a spider's own parsing."""
 
     url: str
     title: str = ""
@@ -298,7 +298,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(slots=True)
 class Link:
-    """A link as found in a page: absolute URL text, `nofollow` from its `rel`."""
+    """A link of a page: absolute URL, and whether its `rel` has nofollow."""
 
     href: str
     nofollow: bool = False
@@ -307,42 +307,42 @@ class Link:
 
 @dataclass(slots=True)
 class Outcome:
-    """The single result of one fetch."""
+    """The result of one fetch."""
 
     id: int
     url: str
     kind: OutcomeKind
     status: int
     host_failure: bool = False
-    """The failure may be the host's and not the page's: 5xx, connection errors, no such host."""
+    """The failure may be the host's, not the page's: 5xx, connection error, unknown host."""
     retry_after_s: float | None = None
     reason: Reason | None = None
-    """Why it was excluded."""
+    """Why it is excluded."""
     detail: str = ""
     document: Document | None = None
     index: bool = True
-    """Rules and robots directives want the document in the index."""
+    """Whether rules and robots directives allow the document in the index."""
     links: list[str] | None = None
-    """Links to follow, absolute or relative to `base`; None where the links of the last fetch stay alive (304)."""
+    """Links to follow, absolute or relative to `base`; None if those of the last fetch remain valid (304)."""
     base: str = ""
-    """What the links are relative to, where that isn't the URL."""
+    """Base of relative links, if it isn't the URL."""
     redirect_to: str | None = None
     canonical: str | None = None
-    """As the page names it, absolute or relative to `base`."""
+    """The canonical URL named by the page, absolute or relative to `base`."""
     checksum: bytes | None = None
     added: dict[str, str] = field(default_factory=dict)
-    """The fields of the document that rules have added."""
+    """The metadata added to the document by rules."""
     link_metadata: tuple[tuple[str, str], ...] = ()
-    """Fields that the page hands to those it leads to."""
+    """Metadata that linked pages inherit."""
     etag: str | None = None
     last_modified: str | None = None
     declared_type: str | None = None
-    """The Content-Type header of the document, as sent."""
+    """The Content-Type header as received."""
     conditional: bool = False
     needs_body: bool = False
-    """A 304 whose headers say what only the whole page can answer: it is fetched unconditionally, in the same run."""
+    """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
     sent_ago_s: float = 0.0
-    """How long ago the request was sent, as far as known."""
+    """Seconds since the request was sent, if known."""
     fetched_at: int = 0
 
 
@@ -353,7 +353,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexOrder:
-    """One order to the index. `sequence` grows with every order given; `document` is None for a delete."""
+    """One change of the index. `sequence` grows with every change; `document` is None for a delete."""
 
     sequence: int
     op: Op

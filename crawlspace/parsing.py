@@ -1,4 +1,4 @@
-"""From what a setting holds (Python values, or text from the command line) to a typed value, or one clear sentence."""
+"""Parsing of setting values (Python values, or text from the command line) to typed values. Raises SettingError."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def integer(name: str, value: object, *, low: int | None = None, high: int | Non
 
 
 def optional_integer(name: str, value: object, *, low: int | None = None, high: int | None = None) -> int | None:
-    """As `integer`; None and the text "none" stand for no limit."""
+    """As `integer`; None, "none" and empty text mean no limit."""
     if value is None or (isinstance(value, str) and value.strip().lower() in {"none", ""}):
         return None
     return integer(name, value, low=low, high=high)
 
 
 def seconds(name: str, value: object) -> float:
-    """Return a number of seconds above 0 as Scrapy reads one, without a unit. Raises SettingError."""
+    """Return a number of seconds above 0, without a unit, as in Scrapy's settings. Raises SettingError."""
     try:
         number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else 0.0
     except (ValueError, OverflowError):
@@ -48,9 +48,9 @@ def seconds(name: str, value: object) -> float:
 
 
 def duration(name: str, value: object, *, low: float | None = None, bare: Literal["s", "m"] = "s") -> float:
-    """Return seconds, from a number or from text such as "90s", "30m", "12h", "7d". Raises SettingError.
+    """Return seconds, from a number or text such as "90s", "30m", "12h", "7d". Raises SettingError.
 
-    `bare` is the unit of a number without one.
+    `bare` is the unit of a number without a unit.
     """
     seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -65,7 +65,7 @@ def duration(name: str, value: object, *, low: float | None = None, bare: Litera
 
 
 def table(name: str, value: object, *, example: str) -> Mapping[object, object]:
-    """Return a dict; text is read as JSON, as Scrapy does, and None and the empty text are an empty one. Raises SettingError."""
+    """Return a dict; text is parsed as JSON, as in Scrapy. None and empty text give an empty one. Raises SettingError."""
     if value is None or value == "":
         return {}
     found = value
@@ -80,7 +80,7 @@ def table(name: str, value: object, *, example: str) -> Mapping[object, object]:
 
 
 def boolean(name: str, value: object) -> bool:
-    """Return a truth value, from True/False, 1/0 or their words. Raises SettingError."""
+    """Return a truth value, from a bool, 1 or 0, or text such as "yes". Raises SettingError."""
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower()
@@ -92,21 +92,21 @@ def boolean(name: str, value: object) -> bool:
 
 
 def optional_boolean(name: str, value: object) -> bool | None:
-    """As `boolean`; None and the text "none" stand for not set."""
+    """As `boolean`; None, "none" and empty text mean not set."""
     if value is None or (isinstance(value, str) and value.strip().lower() in {"none", ""}):
         return None
     return boolean(name, value)
 
 
 def text(name: str, value: object) -> str:
-    """Return text that isn't empty. Raises SettingError."""
+    """Return text that isn't blank. Raises SettingError."""
     if not isinstance(value, str) or not value.strip():
         raise SettingError(f"{name} is {quoted(value)}; it must be a text")
     return value
 
 
 def words(name: str, value: object, *, separators: str = ",") -> list[str]:
-    """Return a list of words, from a list or from text separated by one of `separators`. Raises SettingError."""
+    """Return a list of words, from a list or from text split at any of `separators`. Raises SettingError."""
     if isinstance(value, str):
         for separator in separators[1:]:
             value = value.replace(separator, separators[0])
@@ -119,7 +119,7 @@ def words(name: str, value: object, *, separators: str = ",") -> list[str]:
 
 
 def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
-    """Return words that are all among `allowed`, at least one. Raises SettingError."""
+    """Return words in lower case, at least one and all among `allowed`. Raises SettingError."""
     found = [word.lower() for word in words(name, value, separators=", |")]
     wrong = [word for word in found if word not in allowed]
     if wrong or not found:
@@ -128,7 +128,7 @@ def choice_of(name: str, value: object, allowed: Sequence[str]) -> list[str]:
 
 
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
-    """Return a word that is among `allowed`, in small letters. Raises SettingError."""
+    """Return a word in lower case that is among `allowed`. Raises SettingError."""
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in allowed:
         raise SettingError(f"{name} is {quoted(value)}; it must be one of {', '.join(allowed)}")

@@ -1,12 +1,12 @@
-"""Text from outside, made fit to be printed: without credentials, without characters that steer a terminal, and not too long.
+"""Make untrusted text printable: without credentials and terminal control characters, and of limited length.
 
-Arguments, settings, lines of files, pages, servers and the shared store can hold anything. Whatever of it reaches a message, the log or
-the output of a command goes through one of these:
+Arguments, settings, files, pages, servers and the shared store can contain anything. Their text goes into messages, logs and
+command output only through one of these:
 
-* `printable`: one value inside a sentence; `quoted`: the same in quotation marks, other values than text as Python writes them;
-* `printable_message`: a whole sentence, as the last step before it is shown; values that were made printable before stay as they are;
-* `excerpt`: a line of a file with a place in it;
-* `escaped`: only the characters, for output that must be complete, as JSON and the addresses of pages.
+* `printable`: a value inside a sentence; `quoted`: the same with quotation marks (text only; other values as `repr`);
+* `printable_message`: a whole sentence, as the last step before printing; values already made printable don't change;
+* `excerpt`: a line of a file around a position;
+* `escaped`: control characters only, for complete output such as JSON and URLs.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 
 EXCERPT = 200
-"""Characters of a value in a sentence."""
+"""Maximal characters of a value in a sentence."""
 MESSAGE = 2048
-"""Characters of a sentence."""
+"""Maximal characters of a sentence."""
 HIDDEN = "…"
-"""Stands for credentials, and for what was cut off."""
+"""Replaces credentials and cut-off text."""
 
 
 def printable(value: object, *, most: int = EXCERPT) -> str:
-    """Return a value as text for a sentence, of at most `most` characters, in one line."""
+    """Return a value as text for a sentence: one line, at most `most` characters."""
     return cut(escaped(without_credentials(_text(value)[:_READ])), most)
 
 
 def quoted(value: object, *, most: int = EXCERPT) -> str:
-    """Return a value as Python would write it, text in quotation marks, otherwise as `printable` does."""
+    """Return text as `repr` writes it, and other values as `printable` does."""
     if not isinstance(value, str):
         return printable(value, most=most)
     text = repr(cut(without_credentials(value[:_READ]), most))
@@ -37,26 +37,26 @@ def quoted(value: object, *, most: int = EXCERPT) -> str:
 
 
 def printable_message(sentence: str, *, most: int = MESSAGE) -> str:
-    """Return a sentence, or several lines of them, without credentials and control characters, and not too long."""
+    """Return one or more lines of text without credentials and control characters, of limited length."""
     return cut(escaped(without_credentials(sentence[:_READ]), keep_lines=True), most)
 
 
 def escaped(text: str, *, keep_lines: bool = False) -> str:
-    r"""Return the text with control, bidirectional and NUL characters written as `\x1b` or `\u202e`, as in JSON where that has them.
+    r"""Return the text with control, bidirectional and NUL characters as `\x1b` or `\u202e`; as in JSON where that has an escape.
 
-    `keep_lines` leaves tabs and the ends of lines.
+    `keep_lines` keeps tabs and line ends.
     """
     return (_STEERING if keep_lines else _STEERING_OR_BREAKING).sub(_escape, text)
 
 
 def without_credentials(text: str) -> str:
-    """Return the text with the user information of all URLs in it hidden, and passwords in their queries; well-formed or not."""
+    """Return the text with the user information and query passwords of all URLs hidden, also of malformed ones."""
     shown, _ = _hide(text, 0)
     return shown
 
 
 def excerpt(line: str, place: int, *, width: int = 120) -> tuple[str, int]:
-    """Return what a person need see of a line, at most EXCERPT characters, and where in that the place is that counts from 0 in the line."""
+    """Return the part of a line around index `place`, at most EXCERPT characters, and the index in that part."""
     first = max(0, place - _READ // 2)
     line, place = _hide(line[first : first + _READ].replace("\t", " "), place - first)
     start, end = 0, len(line)
@@ -65,7 +65,7 @@ def excerpt(line: str, place: int, *, width: int = 120) -> tuple[str, int]:
         end = start + width
     cells = [escaped(character) for character in line[start:end]]
     room = EXCERPT - 2
-    while sum(map(len, cells)) > room:  # escapes are longer than what they stand for
+    while sum(map(len, cells)) > room:  # escapes are longer than the characters
         if place - start > len(cells) // 2:
             cells.pop(0)
             start += 1
@@ -77,16 +77,16 @@ def excerpt(line: str, place: int, *, width: int = 120) -> tuple[str, int]:
 
 
 def cut(text: str, most: int) -> str:
-    """Return the beginning of a text, with an ellipsis where something is left out."""
+    """Return the beginning of a text, with an ellipsis if something is cut off."""
     return text if len(text) <= most else f"{text[: most - 1]}{HIDDEN}"
 
 
 _READ = 1 << 16
-"""Characters of a text that are looked at: it may be one of megabytes that was sent to stop the crawler."""
+"""Maximal characters examined: hostile text may have megabytes."""
 _UNSEEN = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f"
-"""Marks of direction and order of bytes, and tags."""
+"""Direction marks, byte-order mark, and tag characters."""
 _NO_TEXT = "\u2028\u2029\ud800-\udfff"
-"""Ends of lines and paragraphs, and halves of pairs."""
+"""Line and paragraph separators, and surrogates."""
 _STEERING = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_UNSEEN}{_NO_TEXT}]")
 _STEERING_OR_BREAKING = re.compile(f"[\x00-\x1f\x7f-\x9f{_UNSEEN}{_NO_TEXT}]")
 _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -105,7 +105,7 @@ def _text(value: object) -> str:
 
 
 def _without_secrets(value: object, depth: int = 0) -> object:
-    """A value of a setting, those of names that tell of a secret hidden."""
+    """Return a setting's value, with the values of secret-looking names hidden."""
     if depth > 4:
         return value
     if isinstance(value, Mapping):
@@ -125,7 +125,7 @@ _SECRET = re.compile(r"pass|pwd|secret|token|api.?key|credential|authorization|c
 
 
 def _hide(text: str, place: int) -> tuple[str, int]:
-    """Return the text with its credentials hidden, and where a place of it is then."""
+    """Return the text with credentials hidden, and the new position of `place`."""
     if "@" not in text and "=" not in text:
         return text, place
     parts: list[str] = []
@@ -141,7 +141,7 @@ def _hide(text: str, place: int) -> tuple[str, int]:
 
 
 def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans in their order, those that overlap as one."""
+    """Yield the spans in order, overlapping ones merged."""
     first, last = 0, 0
     for start, end in sorted(spans):
         if start < last:
@@ -164,11 +164,11 @@ _AUTHORITY = re.compile(r"(?::[/\\]+|[/\\]{2,})([^/\\?#\n]*)")
 _WORD = re.compile(r"\S+")
 _BLANK = re.compile(r"\s")
 _NO_PASSWORD = re.compile(r"[^:\[\]]*|(?:[^:]*|\[[^\]]*\]):\d*[^\w]*|\[[^\]]*\]|[^:]*:\d*[\"'),.;>]+.*")
-"""What stands before the path of a URL without user information."""
+"""The authority of a URL without user information."""
 
 
 def _user_information(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where user information stands, as (start, end) without the `@`, whether or not a parser would take it for that."""
+    """Yield the spans (start, end) of user information, without the `@`, also where a parser would not recognise it."""
     ats = [found.start() for found in re.finditer("@", text)]
     if not ats:
         return
@@ -181,7 +181,7 @@ def _user_information(text: str) -> Iterator[tuple[int, int]]:
         authority = found[1]
         word = authority.split(maxsplit=1)[0] if authority[:1].strip() else ""
         at = word.rfind("@")
-        if at < 0 and not _NO_PASSWORD.fullmatch(word):  # user:pass with a blank or slash in the password, and the @ behind that
+        if at < 0 and not _NO_PASSWORD.fullmatch(word):  # user:pass with a blank or slash in the password
             at = authority.rfind("@")
             if at < 0:
                 stop = bisect_left(blanks, end)
@@ -194,7 +194,7 @@ def _user_information(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _without_slashes(text: str) -> Iterator[tuple[int, int]]:
-    """Those of `user:password@host` and `http:user:password@host`."""
+    """Yield the spans of `user:password@host` and `http:user:password@host`."""
     for found in _WORD.finditer(text):
         word, begin = found[0], found.start()
         colon = word.find(":")

@@ -1,6 +1,6 @@
-"""Files and folders that only the user who crawls may read: states, index and logs tell what is on an intranet.
+"""Files and folders with access for the owner only: states, index and logs may reveal the contents of an intranet.
 
-What is there already keeps the mode it has.
+Existing files keep their mode.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder with mode 0700, and those above it that are missing. Raises OSError."""
+    """Create a folder, and missing parents, with mode 0700. Raises OSError."""
     missing = [path]
     while not missing[-1].parent.exists() and missing[-1].parent != missing[-1]:
         missing.append(missing[-1].parent)
@@ -20,6 +20,6 @@ def make_folder(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file with mode 0600 where there is none; what SQLite puts beside it gets its mode. Errors are left to who opens it."""
+    """Create an empty file with mode 0600 if it is missing; SQLite's companion files get its mode. Ignore errors."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))

@@ -1,6 +1,6 @@
-"""The Scrapy project's settings: every default once, with a line on what it does.
+"""The Scrapy project's settings: every default once, each with a line on its effect.
 
-A collection overrides any of them in its own `settings.py`; `-s NAME=VALUE` on the command line wins over both.
+A collection overrides them in its own `settings.py`; `-s NAME=VALUE` on the command line overrides both.
 Durations of CRAWLSPACE_ settings are seconds, or text with a unit: "90s", "30m", "12h", "7d". Scrapy's own are numbers.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def in_project(folder: str) -> str:
-    """Return a folder of the project as seen from the working folder, which may be a subfolder of the project, as Scrapy allows."""
+    """Return a folder of the project, relative to the working folder, which may be a subfolder of the project."""
     here = Path.cwd()
     for up, above in enumerate((here, *here.parents)):
         if (above / "scrapy.cfg").exists():
@@ -32,24 +32,24 @@ TWISTED_DNS_RESOLVER = "crawlspace.runtime.download.resolver.GuardedResolver"
 LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
 STATS_DUMP = False
 
-# --- Scrapy: how a page is asked for ------------------------------------------------------------------------------
+# --- Scrapy: how a page is requested ------------------------------------------------------------------------------
 USER_AGENT = "crawlspace/0.1"
 # robots.txt is obeyed; turning it off also turns off meta robots, unless CRAWLSPACE_META_ROBOTS is set apart.
 ROBOTSTXT_OBEY = True
 # Seconds between two requests to a site (one host and port).
 DOWNLOAD_DELAY = 1
 CONCURRENT_REQUESTS = 32
-# Requests at a time to one site; a site with a delay gets one at a time unless CRAWLSPACE_SITES says otherwise.
+# Concurrent requests to one site; 1 for a site with a delay, unless CRAWLSPACE_SITES sets another number.
 CONCURRENT_REQUESTS_PER_DOMAIN = 8
-# Seconds until a request is given up, body included.
+# Seconds until a request times out, body included.
 DOWNLOAD_TIMEOUT = 60
-# Bytes of a body, as sent and after decompression; more is status 615.
+# Bytes of a body, both as sent and decompressed; a larger one gives status 615.
 DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 DOWNLOAD_FAIL_ON_DATALOSS = True
 DOWNLOAD_VERIFY_CERTIFICATES = True
 DOWNLOAD_DELAY_JITTER = 0
-# Tries after the first one within a run, for failures that may pass.
+# Retries within a run after a temporary failure.
 RETRY_TIMES = 2
 # Redirects in a row that are followed.
 REDIRECT_MAX_TIMES = 10
@@ -59,9 +59,9 @@ DEPTH_LIMIT = 0
 URLLENGTH_LIMIT = 2083
 COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
-# Scrapy would let whoever has its token run Python in the crawler.
+# Scrapy would let anybody with its token run Python in the crawler.
 REMOTE_CONTROL_ENABLED = False
-# A page is one item, so one task for each response is enough; Scrapy starts this many.
+# A page is one item, so one task for each response is enough; Scrapy starts this many for each.
 CONCURRENT_ITEMS = 1
 DOWNLOAD_HANDLERS = {
     "http": "crawlspace.runtime.download.handler.TimingHandler",
@@ -112,7 +112,7 @@ ITEM_PIPELINES = {
     "pipelines.index.DrainIndex": 910,
 }
 EXTENSIONS = {
-    # Two tasks less for each page; the numbers are set at the end by Progress.
+    # Saves two tasks for each page; Progress sets the statistics at the end.
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
@@ -120,7 +120,7 @@ EXTENSIONS = {
     "crawlspace.runtime.progress.Progress": 0,
 }
 
-# --- where collections and their data are -------------------------------------------------------------------------
+# --- folders of collections and their data ------------------------------------------------------------------------
 # Folder that holds a folder for each collection.
 CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
 # Folder that holds a folder for each collection's store and index.
@@ -137,7 +137,7 @@ CRAWLSPACE_SCHEMES = ["http", "https"]
 CRAWLSPACE_FOLLOW_QUERY_STRINGS = True
 # Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none.
 CRAWLSPACE_EXCLUDE_EXTENSIONS = ""
-# Document types that are taken; "text/*" is allowed.
+# Document types that are accepted; "text/*" is allowed.
 CRAWLSPACE_MIME_TYPES = ["text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"]
 # Slashes in the path after the site root; None = no limit.
 CRAWLSPACE_MAX_PATH_DEPTH = None
@@ -145,83 +145,83 @@ CRAWLSPACE_MAX_PATH_DEPTH = None
 CRAWLSPACE_FOLLOW_OFFSITE_LINKS = True
 # Whether only URLs in the folder of a start URL, or below it, are crawled.
 CRAWLSPACE_INDEX_ENTIRE_SITE = False
-# How often a path segment, or a run of them, may come in one path.
+# How often a path segment may occur in one path.
 CRAWLSPACE_MAX_REPEATED_SEGMENTS = 3
-# URLs known of one host; None = no limit.
+# Known URLs of one host; None = no limit.
 CRAWLSPACE_MAX_URLS_PER_HOST = None
-# Whether domain rules compare with the host as it is written in the link.
+# Whether domain rules compare the host as written in the link, with its case.
 CRAWLSPACE_HOST_CASE_SENSITIVE = True
 
 # --- sites --------------------------------------------------------------------------------------------------------
-# What holds for single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}, first match.
+# Settings of single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}; the first match applies.
 CRAWLSPACE_SITES = {}
-# Hosts that get those of DEFAULT_REQUEST_HEADERS that carry credentials, as patterns of domain rules; empty = hosts of the start URLs.
+# Hosts that receive the credentials in DEFAULT_REQUEST_HEADERS, as patterns of domain rules; empty = hosts of the start URLs.
 CRAWLSPACE_CREDENTIAL_HOSTS = []
 # Whether meta robots and X-Robots-Tag are obeyed; None = as ROBOTSTXT_OBEY.
 CRAWLSPACE_META_ROBOTS = None
-# How long a robots.txt is believed.
+# How long a robots.txt is cached.
 CRAWLSPACE_ROBOTS_TTL = "1d"
-# The longest delay between two requests that a robots.txt may ask for (Crawl-delay, Request-rate).
+# The longest delay between two requests that is taken from a robots.txt (Crawl-delay, Request-rate).
 CRAWLSPACE_ROBOTS_DELAY_MAX = "60s"
-# Delays by the time of the week: {"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}; outside them DOWNLOAD_DELAY holds.
+# Delays by time of the week: {"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}; DOWNLOAD_DELAY at other times.
 CRAWLSPACE_VARIABLE_DELAY = {}
-# Time zone of those times, such as "Europe/Berlin"; empty = this machine's.
+# Time zone of CRAWLSPACE_VARIABLE_DELAY, such as "Europe/Berlin"; empty = this machine's.
 CRAWLSPACE_TIMEZONE = ""
-# Sites that are crawled at a time; None = all that there are.
+# Sites crawled at the same time; None = no limit.
 CRAWLSPACE_MAX_SITES = None
-# Whether sites at one address, such as the hosts of one machine, keep the delay among them; what has no delay is not concerned.
+# Whether sites with the same IP address share one delay; sites without a delay are not affected.
 CRAWLSPACE_SHARE_ADDRESS_DELAY = False
-# From the third failure in a row on, a site rests for CRAWLSPACE_RETRY_WAIT, twice as long with each further one, up to this.
+# From the third failure in a row on, a site is paused for CRAWLSPACE_RETRY_WAIT, doubled with each failure, at most this long.
 CRAWLSPACE_BACKOFF_MAX = "60s"
-# Failures in a row after which a site is left alone until the next start, or for an hour where the crawl goes on.
+# Failures in a row after which a site is paused until the next start, or for an hour in a continuous crawl.
 CRAWLSPACE_MAX_SITE_FAILURES = 20
-# A site that has given no answer at all for so long is given up for the run, after three requests or more.
+# A site that has not answered for this long, and to three requests at least, is given up for the run.
 CRAWLSPACE_SITE_GIVE_UP = "60s"
-# How often each source is picked from, in proportion: {"refresh": 10}; 0 pauses a source, what is not named keeps its weight.
+# Relative weights of the sources: {"refresh": 10}; 0 pauses a source, others keep their weight.
 CRAWLSPACE_SOURCE_WEIGHTS = {}
 
 # --- rules.xml ----------------------------------------------------------------------------------------------------
-# What holds for a URL before the first rule of rules.xml: whether it is crawled, indexed, and its links followed.
+# Values before the first rule of rules.xml: whether a URL is crawled, whether it is indexed, and whether its links are followed.
 CRAWLSPACE_DEFAULT_ACCEPT = True
 CRAWLSPACE_DEFAULT_INDEX = True
 CRAWLSPACE_DEFAULT_FOLLOW = True
-# Whether the fields that rules add to a page (AddMeta) are inherited by the pages it links to, one link far.
+# Whether the pages that a page links to inherit the metadata that rules add to it (AddMeta); one link far.
 CRAWLSPACE_METADATA_ALONG_LINKS = True
 
 # --- the life of a URL --------------------------------------------------------------------------------------------
-# Seconds a URL may be out for fetching before it comes back by itself.
+# Seconds until the lease of a URL that is being fetched expires and it becomes available again.
 CRAWLSPACE_LEASE_S = 600
-# Where the states of URLs are kept: empty = a file in the collection's data folder; "redis://host:6379/0" = a Redis server, for several
-# machines together; "redis" = the one that scrapy-redis's settings name (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...); "env:NAME" or
-# "file:PATH" = the URL stands in the environment or a file.
+# Where the states of URLs are stored: empty = a file in the collection's data folder; "redis://host:6379/0" = a Redis server, for
+# several machines; "redis" = the server of scrapy-redis's settings (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...); "env:NAME" or
+# "file:PATH" = the URL is in the environment or a file.
 CRAWLSPACE_STORE_URL = ""
-# On a shared store: a worker that has been silent for so long is dead to the others, who get its sites.
+# On a shared store: a worker that has not reported for this long expires, and other workers get its sites.
 CRAWLSPACE_WORKER_TIMEOUT = "30s"
-# Wait before the first retry; each further one waits twice as long.
+# Wait before the first retry; doubled with each further one.
 CRAWLSPACE_RETRY_WAIT = "5s"
 # Runs in a row that end in a temporary error before a page counts as gone.
 CRAWLSPACE_MAX_TEMPORARY_ERRORS = 5
-# What becomes of errors, by code or class: {"404": "DELETE", "5xx": "DELETE:10, RETRY:3", "ttl": "KEEP"}; empty = the usual.
+# Treatment of errors, by code or class: {"404": "DELETE", "5xx": "DELETE:10, RETRY:3", "ttl": "KEEP"}; empty = defaults.
 CRAWLSPACE_HTTP_ERRORS = {}
-# Pages that are errors although they answer 200: rows of a URL pattern, a title pattern, a text pattern and the code they stand for.
+# Error pages with status 200: rows of URL pattern, title pattern, text pattern, and the status code to use instead.
 CRAWLSPACE_SOFT_ERRORS = []
 # Bounds of the time until a page is fetched again.
 CRAWLSPACE_REFRESH_MIN = "1d"
 CRAWLSPACE_REFRESH_MAX = "30d"
-# Whether a crawl goes on, waiting for what is due next, when nothing is left to do.
+# Whether the crawl waits for the next due URL when nothing is left to do, instead of ending.
 CRAWLSPACE_CONTINUOUS = False
-# Minutes from one cycle, in which everything known is fetched once, to the next; 0 = no cycles, each page at its own time.
+# Minutes between the starts of two cycles, each of which fetches every known URL once; 0 = no cycles, each URL has its own time.
 CRAWLSPACE_REFRESH_CYCLE = 0
 # What the start of a cycle does: "scratch", "append", "prioritized" or "soft".
 CRAWLSPACE_REFRESH_MODE = "append"
 
 # --- deletions ----------------------------------------------------------------------------------------------------
-# Too many deletions at once, of a run or of a change of the rules, are more than both: so many, and that share of the index.
+# The deletion limit, for a run or a change of the rules, is exceeded when both are: this number, and this share of the index.
 CRAWLSPACE_MAX_DELETIONS = 100
 CRAWLSPACE_MAX_DELETIONS_PERCENT = 10
-# A failure that may be the host's deletes a page only while fewer than this share of the site's last fetches failed.
+# A failure that may be the host's deletes a page only while less than this share of the site's last fetches failed.
 CRAWLSPACE_HOST_FAILURES_PERCENT = 50
-# How many fetches of a site are its last ones, from 1 to 60.
+# Number of last fetches that CRAWLSPACE_HOST_FAILURES_PERCENT counts, from 1 to 60.
 CRAWLSPACE_HOST_FETCHES = 20
 
 # --- content ------------------------------------------------------------------------------------------------------
@@ -229,11 +229,11 @@ CRAWLSPACE_HOST_FETCHES = 20
 CRAWLSPACE_LINK_TAGS = ["a", "area", "frame", "iframe", "link", "meta"]
 # Links taken from one page.
 CRAWLSPACE_MAX_LINKS = 10_000
-# Bytes of the normalised text that make the checksum; 0 = all.
+# Bytes of the normalised text that the checksum covers; 0 = all.
 CRAWLSPACE_CHECKSUM_CUT_OFF = 0
-# Whether pages with one text and different titles are different documents.
+# Whether pages with the same text and different titles are different documents.
 CRAWLSPACE_CHECKSUM_TITLE = True
 
 # --- index --------------------------------------------------------------------------------------------------------
-# Orders not yet acknowledged at which the crawl waits for the index.
+# Number of unacknowledged index orders at which the crawl waits for the index.
 CRAWLSPACE_MAX_BACKLOG = 10_000

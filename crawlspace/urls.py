@@ -21,7 +21,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class MalformedUrl(ValueError):
-    """The text is not a URL that can be crawled; the message says why."""
+    """The text is not a URL that can be crawled; the message has the reason."""
 
 
 class UrlWithCredentials(MalformedUrl):
@@ -42,7 +42,7 @@ class Url:
 
     @property
     def site(self) -> str:
-        """Host and port: what politeness is kept for."""
+        """Host and port: the unit of politeness."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -51,7 +51,7 @@ class Url:
 
 
 class UrlParts(Protocol):
-    """What the checks of rules and limits read: a `Url`, or an object that costs less to make where there are a million of them."""
+    """The parts of a URL that rules and limits check: a `Url`, or a cheaper object for bulk checks."""
 
     @property
     def text(self) -> str: ...
@@ -70,7 +70,7 @@ class UrlParts(Protocol):
 
 
 def as_url(parts: UrlParts) -> Url:
-    """Return a `Url` with these parts; a `Url` itself."""
+    """Return a `Url` with these parts, or the argument itself if it is one."""
     if isinstance(parts, Url):
         return parts
     return Url(parts.text, parts.scheme, parts.host, parts.port, parts.path, parts.query, parts.host_as_written)
@@ -79,8 +79,8 @@ def as_url(parts: UrlParts) -> Url:
 def url_key(text: str) -> int:
     """Return the 64-bit signed key of a URL in normal form, the look-up key of the stores.
 
-    Its upper 16 bits come from the folder (CRC-32), the others from the whole URL (blake2b). A page leads mostly to its neighbours,
-    so what is looked up or inserted together lies together in an index. Two URLs may share a key; whoever looks one up compares the text too.
+    The upper 16 bits are the CRC-32 of the folder, the others blake2b of the whole URL. Pages link mostly to their neighbours,
+    so keys that are looked up or inserted together are close in an index. Two URLs may share a key: compare the text, too.
     """
     raw = text.encode()
     query = raw.find(b"?")
@@ -90,7 +90,7 @@ def url_key(text: str) -> int:
 
 
 def document_id(text: str) -> str:
-    """Return the id of a URL's document in every index: 32 hexadecimal digits of blake2b over the URL alone."""
+    """Return the id of a URL's document in every index: 32 hexadecimal digits, blake2b of the URL."""
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -122,19 +122,19 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
         raise UrlWithCredentials("a URL must not carry a user name or password")
     written_path, _, query_text = rest[slash:].partition("?")
     path = _normal_escapes(written_path)
-    if path != written_path and _DOT_SEGMENT.search(path):  # made of escapes in escapes, `%2%45`: to be resolved as any other
+    if path != written_path and _DOT_SEGMENT.search(path):  # from nested escapes such as `%2%45`: resolve it as any other
         return parse(f"{scheme}://{authority}{path}?{query_text}", host_as_written=host_as_written or _written_host(text))
     query = _normal_escapes(query_text) or None
     host, colon, port = authority.rpartition(":")
     if not colon or not port.isdigit():  # the colons of an IPv6 address are inside its brackets
         host, port = authority, ""
-    host = host.removesuffix(".")  # the root of the name space: the same host, and not a way past a rule
+    host = host.removesuffix(".")  # the DNS root: the same host, so the same rules apply
     if not host:
         raise MalformedUrl(f"{quoted(text)} has no host")
-    if ".." in f".{host}.":  # `a.example..` would be looked up as `a.example`, past the rules for that
+    if ".." in f".{host}.":  # DNS resolves `a.example..` as `a.example`, whose rules would not match
         raise MalformedUrl(f"{quoted(text)} has a host with two dots in a row")
     written = host_as_written or _written_host(text) or host
-    if written.lower() != host:  # other spellings (IDNA, 0x7f.1, %41) must not slip past a rule either
+    if written.lower() != host:  # other spellings (IDNA, 0x7f.1, %41) must not bypass a rule
         written = host
     normal = f"{scheme}://{host}:{port}{path}" if port else f"{scheme}://{host}{path}"
     if query is not None:
@@ -145,7 +145,7 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
 _ESCAPE = re.compile(
     "%(2[DdEe]|3[0-9]|4[1-9A-Fa-f]|5[0-9AaFf]|6[1-9A-Fa-f]|7[0-9AaEe]|[0-9A-F][a-f]|[a-f][0-9A-Fa-f])",
 )
-"""Those that are not in normal form: of an unreserved character, or with small letters. Most are, and need no string each."""
+"""Escapes not in normal form: of an unreserved character, or with lower-case digits. Most URLs have none."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _DOT_SEGMENT = re.compile(r"/\.\.?(?:/|$)")
 _AUTHORITY = re.compile(r"\s*(?:https?:)?[/\\]{2,}([^/\\?#]*)", re.IGNORECASE)
@@ -153,13 +153,13 @@ _PORT = re.compile(r":\d*$")
 
 
 def _normal_escapes(part: str) -> str:
-    """RFC 3986 6.2.2: escapes in capitals, escaped unreserved characters as themselves."""
+    """Return the text with escapes in upper case and unreserved characters unescaped (RFC 3986 6.2.2)."""
     if "%" not in part:
         return part
     once = _ESCAPE.sub(_normal_escape, part)
     if once == part or _ESCAPE.sub(_normal_escape, once) == once:
         return once
-    return _ESCAPE.sub(_normal_escape, _opened(once))
+    return _ESCAPE.sub(_normal_escape, _unescaped(once))
 
 
 def _normal_escape(match: re.Match[str]) -> str:
@@ -167,8 +167,8 @@ def _normal_escape(match: re.Match[str]) -> str:
     return chr(code) if code in _UNRESERVED else match[0].upper()
 
 
-def _opened(part: str) -> str:
-    """Without escapes of unreserved characters, those made by others that were opened too (`%%34%31`): once through the text."""
+def _unescaped(part: str) -> str:
+    """Return the text without escapes of unreserved characters, nested ones included (`%%34%31`); in one pass."""
     out: list[str] = []
     for character in part:
         out.append(character)
@@ -181,7 +181,7 @@ def _opened(part: str) -> str:
 
 
 def _written_host(text: str) -> str | None:
-    """The host as it stands in the text, or None for a relative reference."""
+    """Return the host as written in the text; None for a relative reference."""
     match = _AUTHORITY.match(text)
     if not match:
         return None

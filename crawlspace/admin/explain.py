@@ -1,7 +1,7 @@
-"""Why a URL is in the crawl space or not, and what is known of it, without asking the network.
+"""Explain why a URL is in the crawl space or not, and report its stored state, without network requests.
 
-The crawl makes its checks at different moments: at discovery, before a fetch, at connect time, at the headers. Here those that can be made
-with what is given are made one after the other, by the very code that the crawl runs, into one decision with one trace.
+The crawl makes its checks at different times: at discovery, before a fetch, at connect time, and at the headers. Here all checks
+that the given values allow are made one after the other, by the same code, and combined into one decision with one trace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a URL. `page` is the one that the link stands on; `depth` the links from a start URL."""
+    """A URL to explain. `page` is the page with the link; `depth` the number of links from a start URL."""
 
     url: str
     address: str | None = None
@@ -41,9 +41,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The answer. `source` and `shift` say where an admitted URL waits; `unchecked` what could not be checked, and why.
+    """The explanation of a URL. `source` and `shift` are the queue of an admitted URL; `unchecked` are the checks not made, and
+    why.
 
-    `fields` are those that action rules add to its document, what a page has handed to the URL included.
+    `fields` is the metadata that action rules add to its document, inherited metadata included.
     """
 
     asked: str
@@ -56,9 +57,9 @@ class Explanation:
     unchecked: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     looked_up: LookedUp | None = None
-    """The addresses that the host had when it was looked up last."""
+    """The addresses of the host at its last look-up."""
     unreachable: SiteReport | None = None
-    """The site, where it gave no answer in its last runs."""
+    """The site, if it was unreachable in its last runs."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -89,9 +90,9 @@ class Explanation:
 
 
 def explain(question: Question, collection: Collection, *, space: CrawlSpace, store: Store | None, clock: Clock) -> Explanation:
-    """Return the decision for a URL, and what is known of it. `store` is None for a collection that was never crawled.
+    """Return the decision for a URL, and its stored state. `store` is None for a collection that was never crawled.
 
-    Raises UsageError where an address or page that was given is none.
+    Raises UsageError for an invalid address or page.
     """
     page = _page(question.page, store)
     url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
@@ -100,7 +101,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         return Explanation(asked, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
     state = None if store is None else store.get(url.text)
     if state is not None and state.host_as_written and question.url == url.text:
-        # the crawl judges a URL it knows by the host as it stood in the link
+        # the crawl checks a known URL with the host as written in the link
         url = parse(url.text, host_as_written=state.host_as_written)
         decision = space.decide_static(url)
     start = 0 if any(start.url.text == url.text for start in collection.start_urls) else None
@@ -135,7 +136,7 @@ def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport |
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """The page a link stands on; without one, everything is empty."""
+    """The page with the link; all fields are empty without one."""
 
     base: str = ""
     host_as_written: str | None = None
@@ -149,16 +150,16 @@ def _page(text: str | None, store: Store | None) -> _Page:
     try:
         url = parse(text)
     except MalformedUrl as error:
-        raise UsageError(f"{error}; the page a link stands on is given as in --from http://www.example.com/") from error
+        raise UsageError(f"{error}; give the page with the link as in --from http://www.example.com/") from error
     state = None if store is None else store.get(url.text)
     if state is None:
         return _Page(url.text, url.host_as_written)
-    redirected = state.state is State.REDIRECTED  # its target is as near as the page itself
+    redirected = state.state is State.REDIRECTED  # a redirect's target has the depth of the page itself
     return _Page(url.text, state.host_as_written or url.host_as_written, state.depth + (not redirected), redirected)
 
 
 def _queue(url: Url, decision: Decision, collection: Collection, *, state: UrlState | None, page: _Page) -> tuple[Source, int]:
-    """The source that the URL waits in, or would, and its shift there."""
+    """Return the source and shift of the URL's queue, present or future."""
     if state is not None:
         return state.source, state.shift
     for start in collection.start_urls:
@@ -177,11 +178,11 @@ class _Case:
     url: Url
     state: UrlState | None
     leave_out: Callable[[str], None]
-    """Takes note of a check that cannot be made."""
+    """Records a check that cannot be made."""
 
 
 def _check_host_limit(case: _Case) -> Decision | None:
-    """As at its admission: a URL that is unknown, or known and excluded, is one too many."""
+    """Check the limit as at admission: it applies to an unknown URL, or a known and excluded one."""
     url = case.url
     most = case.collection.sites.of(url.host, url.port).limits.max_urls_per_host
     if most is None:
@@ -194,7 +195,7 @@ def _check_host_limit(case: _Case) -> Decision | None:
 
 
 def _check_robots(case: _Case) -> Decision | None:
-    """By the robots.txt read last, however long ago, because it can't be read again here."""
+    """Check the robots.txt read last, of whatever age, because it is not read again here."""
     if not case.collection.robots_obey:
         return None
     answer = Answer.UNKNOWN
@@ -210,7 +211,7 @@ def _check_robots(case: _Case) -> Decision | None:
 def _check_address(case: _Case) -> Decision | None:
     address = case.question.address
     known = last_look_up(case.store, case.url.host) if address is None and case.store is not None else None
-    if known is not None:  # one that is allowed is enough
+    if known is not None:  # one allowed address is enough
         decisions = [case.space.at_connect(case.url.host, case.url.port, one) for one in known.addresses]
         return next((decision for decision in decisions if decision.admitted), decisions[0])
     if address is None and not is_address(case.url.host):
@@ -234,7 +235,7 @@ def _single(reason: Reason, *, refused: bool) -> Decision:
 
 
 def _then(first: Decision, second: Decision | None) -> Decision:
-    """Both decisions as one: the first refusal is the reason."""
+    """Combine two decisions: the first refusal is the reason."""
     if second is None:
         return first
     trace = (*first.trace, *second.trace)

@@ -1,4 +1,4 @@
-"""Everything that is wrong or doubtful in a collection's files, all of it at once, without stopping at the first mistake."""
+"""All errors and warnings about a collection's files, without stopping at the first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from crawlspace.state.store import Store
 from crawlspace.urls import parse
 
 MOST_URLS = 100_000
-"""Known URLs up to which it is looked for rules that decided none of them; more would take minutes."""
+"""Maximal known URLs for finding rules that decided none of them; more would take minutes."""
 
 T = TypeVar("T")
 
@@ -47,10 +47,9 @@ def review(
     store: Store | None,
     proxy: bool,
 ) -> tuple[list[Finding], Collection | None]:
-    """Return the findings of a collection by file and line, and its configuration where that can be used.
+    """Return the findings of a collection by file and line, and its configuration if that is valid.
 
-    `settings` are as they are for the collection, `defaults` what they are where nobody sets them; `proxy` says that requests go through
-    one.
+    `settings` are the collection's, `defaults` the values of unset ones; `proxy`: requests go through a proxy.
     """
     errors: list[ConfigError] = []
 
@@ -89,7 +88,7 @@ def review(
 
 
 def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
-    """Yield what a ConfigError tells, with the places it tells of."""
+    """Yield the findings of a ConfigError, with their places."""
     if isinstance(error, RuleFileError):
         for mistake in error.mistakes:
             yield Finding(mistake.file, mistake.line, mistake.column, "error", "syntax", mistake.message)
@@ -104,11 +103,11 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
 
 
 def where_set(folder: Path, name: str) -> tuple[int, int]:
-    """Return line and column where a collection's settings.py sets a setting; zeros where it is set elsewhere."""
+    """Return line and column where a collection's settings.py sets a setting; zeros if it is set elsewhere."""
     path = folder / "settings.py"
     try:
         text = read_bytes(path).decode("utf-8", "replace") if is_there(path) else ""
-    except ConfigError:  # which is told where the settings are read
+    except ConfigError:  # reported when the settings are read
         return 0, 0
     for number, line in enumerate(text.splitlines(), 1):
         if re.match(rf"\s*{name}\b", line):
@@ -145,22 +144,22 @@ def _too_long_to_inherit(rules: ActionRuleSet) -> Iterator[Finding]:
             if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
                 message = (
                     f"the field {quoted(action.name)} is not inherited along links: it has {len(action.value):,} characters, and all that a page "
-                    f"hands has {MOST_HANDED:,} at most"
+                    f"passes on has {MOST_HANDED:,} at most"
                 )
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
 
 
 def _global_warnings(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:
-    """What else is said of domain rules does not hold here: a list without a final `forbid` ends in one anyway."""
+    """Yield the findings that apply to global rules; a list without a final `forbid` ends in one anyway."""
     for finding in lint_rules(rules, collection.limits, host_case_sensitive=collection.host_case_sensitive):
         if finding.code in {"never-applies", "capitals-in-host"}:
             yield finding
 
 
 def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
-    """Allow rules that let in none of the URLs found so far, and action rules that change nothing for them.
+    """Yield allow rules that admitted none of the known URLs, and action rules without effect on them.
 
-    Only once everything found is crawled, for before that it says nothing.
+    Only when nothing is pending, because before that it means nothing.
     """
     by_state = store.counts().by_state
     total = sum(by_state.values())
@@ -184,5 +183,5 @@ def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
     if usage is not None:
         yield from usage.findings()
     for ref, rule in unused.items():
-        message = f"{quoted(ref.text)} has let in none of the {total:,} known URLs"
+        message = f"{quoted(ref.text)} has admitted none of the {total:,} known URLs"
         yield Finding(ref.file, ref.line, rule.column, "warning", "no-known-url", message)

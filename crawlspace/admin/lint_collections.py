@@ -1,10 +1,10 @@
-"""What is doubtful between collections: hosts that two of them crawl, hosts of the global crawl space that none does, hosts that are
-crawled and not in it, and copies of its rules that differ.
+"""Warnings across collections: hosts that two of them crawl, hosts of the global crawl space that none crawls, hosts crawled
+outside it, and differing copies of its rules.
 
-A collection crawls a host when its domain rules admit it, and either one of them names it (`*` alone names none) or the collection has
-it among its start URLs or in its store. So an `allow domain *` does not make every host of all others a doubt.
+A collection crawls a host if its domain rules admit it, and one of them names it (`*` alone names none), or a start URL or a URL
+in the store has it. So `allow domain *` gives no warning for every host of the other collections.
 
-Files of global rules that have the same rules are one global crawl space, whatever their comments and blank lines.
+Files of global rules with the same rules are one global crawl space, whatever their comments and blank lines.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from crawlspace.state.store import Store
 from crawlspace.urls import DEFAULT_PORTS
 
 MOST_LEFT = 100_000
-"""URLs with status 761 that are looked at for hosts that a collection has given up."""
+"""Maximal URLs with status 761 read for hosts that a collection has given up."""
 SHOWN = 3
-"""Hosts that a finding names; the others are counted."""
+"""Hosts named in a finding; the others are counted."""
 
 Host = tuple[str, int]
 """Host and port."""
@@ -38,7 +38,7 @@ Host = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Crawled:
-    """A collection, with the hosts that its store knows: those of URLs that wait or are due, and those given up (761)."""
+    """A collection with the hosts in its store: those of pending or due URLs, and those given up (761)."""
 
     collection: Collection
     hosts: frozenset[Host] = frozenset()
@@ -46,7 +46,7 @@ class Crawled:
 
 
 def crawled(collection: Collection, store: Store | None) -> Crawled:
-    """Read a collection's hosts from its store, which is not changed; it takes time by sites and not by URLs, but for those with 761."""
+    """Read a collection's hosts from its store; the time depends on the number of sites, and of URLs with 761."""
     if store is None:
         return Crawled(collection)
     hosts = {_host(site.site) for site in store.sites() if site.pending or site.due}
@@ -57,14 +57,14 @@ def crawled(collection: Collection, store: Store | None) -> Crawled:
 
 
 def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Finding]:
-    """Yield what is doubtful between collections; files are named with their collection.
+    """Yield the warnings across collections; files are named with their collection.
 
-    `complete` says that no collection is missing: without all of them it is not told which hosts none crawls.
+    `complete`: no collection is missing, so hosts that none crawls can be reported.
     """
     spaces = [_Space(one) for one in found]
     ports = _ports(spaces)
-    twice, told = _crawled_twice(spaces, ports)
-    yield from _start_urls_twice(found, told)
+    twice, reported = _crawled_twice(spaces, ports)
+    yield from _start_urls_twice(found, reported)
     yield from twice
     yield from _differing_copies(spaces)
     yield from _shared_indexes(spaces)
@@ -74,7 +74,7 @@ def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Findi
 
 
 def with_collection(finding: Finding, folder: Path, global_file: Path | None) -> Finding:
-    """Return a finding with its collection before its file, as findings of many collections are shown."""
+    """Return a finding with its collection before its file."""
     if finding.file == folder.name:
         return finding
     if global_file is not None and finding.file == global_file.name:
@@ -83,7 +83,7 @@ def with_collection(finding: Finding, folder: Path, global_file: Path | None) ->
 
 
 class _Place(NamedTuple):
-    """Where something stands; line 0 where only the collection is known."""
+    """A place in a file; line 0 if only the collection is known."""
 
     file: str
     line: int = 0
@@ -94,7 +94,7 @@ class _Place(NamedTuple):
 
 
 class _Space:
-    """Which hosts a collection crawls."""
+    """The hosts that a collection crawls."""
 
     def __init__(self, found: Crawled) -> None:
         collection = found.collection
@@ -122,7 +122,7 @@ class _Space:
         return (rule is not None and not rule.catch_all) or host in self.starts or host in self.found.hosts
 
     def lets_in(self, host: Host) -> _Place:
-        """The rule that names a host it crawls, or else its start URL."""
+        """Return the place of the rule that names a host it crawls, or else of its start URL."""
         rule = self._matcher.match(*host)
         start = self.starts.get(host)
         if start is not None and (rule is None or rule.catch_all):
@@ -132,20 +132,20 @@ class _Space:
         return _Place(self.name)
 
     def shares_with(self, other: _Space) -> bool:
-        """Their documents are in one index, or they divide one global crawl space."""
+        """Return whether the documents of both are in one index, or both share a global crawl space."""
         return self.index == other.index or self.in_global_space_of(other)
 
     def in_global_space_of(self, other: _Space) -> bool:
         return self.global_space is not None and self.global_space == other.global_space
 
     def global_place(self, rule: DomainRule | None) -> _Place:
-        """Where a rule of its global space stands; the file alone for None."""
+        """Return the place of a rule of its global space; the file alone for None."""
         file = _shown(self.global_file or Path(GLOBAL_RULES), self.found.collection.folder)
         return _Place(file) if rule is None else _Place(file, rule.ref.line, rule.column)
 
 
 def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
-    """The hosts that the collections name or know, each with its ports; a rule without one means the usual two."""
+    """Return the hosts that the collections name or know, each with its ports; without a port, a rule means both default ones."""
     ports: defaultdict[str, set[int]] = defaultdict(set)
     for space in spaces:
         for host, port in (*space.starts, *space.found.hosts):
@@ -156,33 +156,33 @@ def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
 
 
 def _crawled_twice(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> tuple[list[Finding], set[tuple[str, str, str]]]:
-    """Hosts that two collections crawl; beside the findings (first collection, second one, host) of each."""
+    """Return findings for hosts that two collections crawl, and (first collection, second one, host) for each."""
     hosts: defaultdict[tuple[str, _Place, _Place], list[str]] = defaultdict(list)
-    told: set[tuple[str, str, str]] = set()
+    reported: set[tuple[str, str, str]] = set()
     for host in sorted((name, port) for name, of_host in ports.items() for port in of_host):
         crawling = [space for space in spaces if space.crawls(host)]
         for number, second in enumerate(crawling):
             first = next((space for space in crawling[:number] if space.shares_with(second)), None)
-            if first is not None and (first.name, second.name, host[0]) not in told:
-                told.add((first.name, second.name, host[0]))
+            if first is not None and (first.name, second.name, host[0]) not in reported:
+                reported.add((first.name, second.name, host[0]))
                 hosts[first.name, first.lets_in(host), second.lets_in(host)].append(_written(host))
     findings = []
     for (first_name, let_in, place), names in hosts.items():
         message = (
-            f"{_listed(names)}: crawled by {first_name} too ({let_in}), so that each refreshes and deletes what the other has; "
+            f"{_listed(names)}: crawled by {first_name} too ({let_in}), so that each refreshes and deletes documents of the other; "
             "forbid the host in one of the two"
         )
         findings.append(Finding(place.file, place.line, place.column, "warning", "crawled-twice", message))
-    return sorted(findings, key=lambda one: (one.file, one.line, one.message)), told
+    return sorted(findings, key=lambda one: (one.file, one.line, one.message)), reported
 
 
-def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]]) -> Iterator[Finding]:
+def _start_urls_twice(found: Sequence[Crawled], reported: set[tuple[str, str, str]]) -> Iterator[Finding]:
     first: dict[str, tuple[str, _Place]] = {}
     for collection in (one.collection for one in found):
         for start in collection.start_urls:
             place = _place_of(collection.name, start)
             name, there = first.setdefault(start.url.text, (collection.name, place))
-            if name != collection.name and (name, collection.name, start.url.host) not in told:
+            if name != collection.name and (name, collection.name, start.url.host) not in reported:
                 message = (
                     f"{printable(start.url.text)} is a start URL of another collection too ({there}), so it is crawled twice"
                 )
@@ -190,12 +190,12 @@ def _start_urls_twice(found: Sequence[Crawled], told: set[tuple[str, str, str]])
 
 
 def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
-    """Copies of global.rules in the collections' folders, or beside these, with other rules than the first one."""
+    """Yield copies of global.rules in the collections' folders, or beside these, whose rules differ from the first one's."""
     copies: dict[Path, _Space] = {}
     for space in spaces:
         if space.global_file is not None and _is_copy(space.found.collection):
             copies.setdefault(space.global_file, space)
-    # the one beside the collections is what the others were copied from
+    # the one beside the collections is the original
     ordered = sorted(copies.values(), key=lambda one: "/" in one.global_place(None).file)
     for space in ordered[1:]:
         first = ordered[0]
@@ -213,7 +213,7 @@ def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
 
 
 def _is_copy(collection: Collection) -> bool:
-    """Whether its global rules were found by their name, in its folder or beside it."""
+    """Return whether its global rules were found by the file's name, in its folder or beside it."""
     file, folder = collection.global_file, collection.folder.resolve()
     return file is not None and file.name == GLOBAL_RULES and file.parent.resolve() in {folder, folder.parent}
 
@@ -227,7 +227,7 @@ def _rule_or_end(rule: DomainRule | None) -> str:
 
 
 def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
-    """Collections that share an index and not the rules that say which hosts the others have."""
+    """Yield collections that share an index but not the global rules that assign hosts to them."""
     first: dict[Path, _Space] = {}
     for space in spaces:
         other, collection = first.setdefault(space.index, space), space.found.collection
@@ -235,7 +235,7 @@ def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
             continue
         line, column = where_set(collection.folder, "CRAWLSPACE_INDEX_FILE")
         message = (
-            f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host given "
+            f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host moved "
             "from one to the other loses its documents; put one global.rules into the folder of the collections"
         )
         file = f"{collection.name}/settings.py" if line else collection.name
@@ -243,7 +243,7 @@ def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
 
 
 def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
-    """What a global crawl space allows and no collection crawls: hosts that its rules name, and hosts that were crawled once."""
+    """Yield hosts that a global crawl space allows and no collection crawls: those its rules name, and those crawled earlier."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for space in spaces:
         rules = space.global_rules
@@ -258,7 +258,7 @@ def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator
             rule = matcher.match(*host)
             if rule is None or rule.action is Action.FORBID or any(one.crawls(host) for one in spaces):
                 continue
-            # Where a rule names no port, a collection that crawls the host on another port has it.
+            # For a rule without a port, a collection that crawls the host on another port is enough.
             if (
                 host in named
                 and host not in known
@@ -270,13 +270,13 @@ def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator
         for rule, names in sorted(hosts.items(), key=lambda one: one[0].ref.line):
             message = (
                 f"{_listed(names)}: allowed by {quoted(rule.ref.text)} and crawled by no collection, so that documents would stay in the "
-                "index unrefreshed; have a collection crawl the host, or forbid it here"
+                "index unrefreshed; let a collection crawl the host, or forbid it here"
             )
             yield Finding(space.global_place(None).file, rule.ref.line, rule.column, "warning", "global-uncrawled", message)
 
 
 def _outside_global_space(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
-    """Hosts that a collection names, starts at or knows and crawls, and that its global crawl space does not allow."""
+    """Yield hosts that a collection crawls (by a rule, start URL or known URL) and its global crawl space does not allow."""
     for space in spaces:
         if space.global_rules is None:
             continue
@@ -288,7 +288,7 @@ def _outside_global_space(spaces: Sequence[_Space], ports: dict[str, set[int]]) 
         for place, names in sorted(hosts.items()):
             message = (
                 f"{_listed(names)}: crawled by {space.name} and not allowed by {space.global_place(None).file}, so that documents would leave "
-                "the index if the host were given to another collection; allow the host there, or forbid it here"
+                "the index if the host were moved to another collection; allow the host there, or forbid it here"
             )
             yield Finding(place.file, place.line, place.column, "warning", "outside-global", message)
 
@@ -307,7 +307,7 @@ def _crawled_outside(space: _Space, rules: Sequence[DomainRule], ports: dict[str
     for rule in _naming(space.domain):
         if rule.port is not None:
             hosts.add((rule.host, rule.port))
-        # Where a rule names no port, it is enough that the global crawl space has the host on any.
+        # For a rule without a port, it is enough that the global crawl space allows the host on any port.
         elif not any(is_allowed((rule.host, port)) for port in _others((rule.host, 0), ports) | global_ports[rule.host]):
             hosts.update((rule.host, port) for port in _ports_of(rule))
     return {host for host in hosts if space.crawls(host) and not is_allowed(host)}
@@ -318,7 +318,7 @@ def _others(host: Host, ports: dict[str, set[int]]) -> set[int]:
 
 
 def _naming(rules: Iterable[DomainRule]) -> Iterator[DomainRule]:
-    """The rules that allow one host."""
+    """Return the rules that allow one host."""
     return (rule for rule in rules if rule.action is Action.ALLOW and "*" not in rule.host)
 
 
@@ -346,6 +346,6 @@ def _place_of(name: str, start: StartUrl) -> _Place:
 
 
 def _shown(global_file: Path, folder: Path) -> str:
-    """The name of a global.rules: with its collection if it is that one's own, alone if it lies beside the collections."""
+    """Return the name of a global.rules: with its collection if it belongs to one, alone if it is beside the collections."""
     base, where = folder.parent.resolve(), global_file.parent.resolve() / global_file.name
     return where.relative_to(base).as_posix() if where.is_relative_to(base) else str(global_file)

@@ -1,4 +1,4 @@
-"""What a collection has come to: its numbers, and what is known of each URL, as people and programs read them."""
+"""The state of a collection and of each URL, for users and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
 
 LEASED = "leased"
-"""Shown in place of the state of a URL that is out for fetching."""
+"""Shown instead of the state of a URL that is leased for fetching."""
 STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if state is not State.PENDING))
 
 
@@ -44,18 +44,18 @@ class ReadableStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One URL as it is remembered; `duplicate_of` is the URL that stands for it in the index, where that is another one."""
+    """The stored state of one URL; `duplicate_of` is the URL that represents it in the index, if that is another one."""
 
     state: UrlState
     duplicate_of: str | None
     site: SiteReport | None = None
-    """Where its site cannot be reached."""
+    """The report of its site, if that is unreachable."""
     left_to_others: bool = False
-    """It has no document, and the index has one of it all the same: left there for another collection."""
+    """It has no document of its own, but the index has one of it, left there for another collection."""
 
     @property
     def status(self) -> int | None:
-        """The status code; of a pending URL that of its site, where that is why it waits."""
+        """The status code; for a pending URL of an unreachable site, that of the site."""
         if self.state.state is State.PENDING and self.site is not None:
             return self.site.row.status
         return self.state.status
@@ -87,12 +87,12 @@ class Known:
 
 
 def label_of(state: UrlState) -> str:
-    """The state, or `leased`: one of STATE_LABELS."""
+    """Return the state or `leased`: one of STATE_LABELS."""
     return state.state.label if state.lease_until is None else LEASED
 
 
 def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> Known:
-    """Return what is remembered of a URL, with the URL that stands for it. `sites` are those that cannot be reached."""
+    """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones."""
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
     left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
     return Known(state, None if winner is None else winner.url, sites.get(state.site), left)
@@ -107,12 +107,12 @@ def known_urls(
     held: bool = False,
     sites: Sequence[SiteReport] = (),
 ) -> Iterator[Known]:
-    """Yield what is known of the URLs that were asked for, in order of discovery, without holding them in memory.
+    """Yield the reports of the selected URLs, in order of discovery, without holding them in memory.
 
-    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may carry a port; `held` wants those in the index
-    whose deletion is held. `sites` are those that cannot be reached.
+    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index
+    whose deletion is held. `sites` are the unreachable ones.
     """
-    dead = {one.row.site: one for one in sites}
+    unreachable = {one.row.site: one for one in sites}
     of_pending = {one.row.status for one in sites}
     site = host if host is not None and host.rpartition(":")[2].isdigit() else None
     states = store.urls(
@@ -124,7 +124,7 @@ def known_urls(
     )
     for state in states:
         if label in (None, label_of(state)) and site in (None, state.site):
-            one = known(state, store, dead)
+            one = known(state, store, unreachable)
             if (statuses is None or (one.status is not None and one.status in statuses)) and (
                 not held or ((state.indexed or one.left_to_others) and one.held is not None)
             ):
@@ -133,11 +133,11 @@ def known_urls(
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The numbers of a collection. `crawling` is the process that crawls it now, `since` when it began."""
+    """The counts of a collection. `crawling` is the process that crawls it now, `since` its start."""
 
     collection: str
     urls: Mapping[str, int]
-    """By label; every label is there."""
+    """By label, with all labels."""
     status: Mapping[int, int]
     refused: Mapping[str, int]
     """Refused candidates by reason, over all runs."""
@@ -148,12 +148,12 @@ class Report:
     crawling: int | None = None
     since: int | None = None
     held: Mapping[Held, int] = field(default_factory=dict)
-    """Documents in the index whose deletion is held, by the reason."""
+    """Documents in the index whose deletion is held, by reason."""
     workers: Sequence[Crawler] | None = None
-    """Who crawls it now, where several may."""
+    """The processes that crawl it now, if several may."""
     unreachable: Sequence[SiteReport] = ()
     left_to_others: int = 0
-    """Documents in the index that were left there for another collection; they are not among `documents`."""
+    """Documents in the index left there for another collection; not included in `documents`."""
 
     @property
     def known(self) -> int:
@@ -189,7 +189,7 @@ def report(
     is_shared: bool = False,
     sites: Sequence[SiteReport] = (),
 ) -> Report:
-    """Return the numbers of a collection; all are 0 where it has no store yet. Of those who crawl it, the first began first."""
+    """Return the counts of a collection; all are 0 without a store. `crawlers` are sorted by start."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
     return Report(
         collection=collection,
@@ -211,7 +211,7 @@ def report(
 
 def _worker_as_json(crawler: Crawler) -> dict[str, object]:
     share = crawler.share
-    assert share is not None  # all that share a collection have one
+    assert share is not None  # present on every shared store
     return {
         "host": share.host,
         "process": crawler.process,
@@ -227,7 +227,7 @@ def _worker_as_json(crawler: Crawler) -> dict[str, object]:
 
 
 def status_sentence(code: int) -> str:
-    """What a status code means, whether it is HTTP's or the crawler's own; empty for one that nobody has defined."""
+    """Return the meaning of a status code of HTTP or of the crawler; empty for an undefined one."""
     try:
         return Status(code).sentence
     except ValueError:
@@ -239,5 +239,5 @@ def status_sentence(code: int) -> str:
 
 
 def iso(seconds: int) -> str:
-    """A time as in 2025-06-15T14:26:40Z."""
+    """Return a time such as 2025-06-15T14:26:40Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

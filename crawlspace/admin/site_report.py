@@ -1,4 +1,4 @@
-"""Sites that gave no answer in their last runs, as people and programs read them: since when, why, and how many documents depend on each."""
+"""Sites that were unreachable in their last runs: since when, why, and how many documents depend on each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class HeldStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SiteReport:
-    """One site that cannot be reached. `documents` are those of the index; where `held`, they leave by approval only."""
+    """One unreachable site. `documents` counts those in the index; if `held`, they are deleted only by approval."""
 
     row: UnreachableSite
     documents: int
@@ -36,7 +36,7 @@ class SiteReport:
 
     @property
     def since(self) -> str:
-        """In the time of this machine."""
+        """In the local time of this machine."""
         return f"{datetime.fromtimestamp(self.row.since).astimezone():%Y-%m-%d %H:%M}"
 
     @property
@@ -61,7 +61,7 @@ class SiteReport:
 
 
 def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
-    """Return the sites that cannot be reached, those with the most documents first; `only` is the one asked for."""
+    """Return the unreachable sites, those with the most documents first; `only` selects one."""
     rows = [row for row in store.unreachable() if only in (None, row.site)]
     documents = store.documents([row.site for row in rows])
     found = [SiteReport(row, documents[row.site], row.is_held(max_temporary_errors)) for row in rows]
@@ -69,12 +69,12 @@ def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str 
 
 
 def held_sites(sites: Iterable[SiteReport]) -> dict[str, SiteReport]:
-    """Return those of the sites whose documents are held, by name."""
+    """Return the sites whose documents are held, by name."""
     return {one.row.site: one for one in sites if one.held and one.documents}
 
 
 def held_by_reason(store: HeldStore, sites: Sequence[SiteReport] = ()) -> Mapping[Held, int]:
-    """Return how many documents are in the index whose deletion is held, for each reason that there is."""
+    """Return the number of documents in the index whose deletion is held, by reason."""
     whole = held_sites(sites)
     found = Counter(state.held for state in store.urls(held=True) if state.held is not None and state.site not in whole)
     if whole:

@@ -1,7 +1,7 @@
-"""What a person changes by command: deletions that are held, what is due, what is known at all. A crawl may be running beside it.
+"""Changes of stored URLs by command: held deletions, due times, forgetting URLs. A crawl may run at the same time.
 
-Ids are gathered first and then changed a thousand at a time, so that a crawl beside never waits for long; it notices what was done by
-the store's version. A URL that is being fetched at that moment is left alone, because its outcome decides, unless it is to be forgotten.
+Ids are collected first and then changed a thousand at a time, so that a crawl never waits for long; it notices the changes by the
+store's version. A URL that is being fetched is not changed, because its outcome decides, unless it is to be forgotten.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _ERRORS = (State.GONE, State.FAILED)
 
 
 class Left(StrEnum):
-    """Why a URL was left as it is; the value says it of a number of them."""
+    """Why a URL was not changed; the value is a message for several of them."""
 
-    FETCHED_NOW = "are being fetched at this moment, which decides; run it again afterwards"
-    OUTSIDE = "are outside the crawl space, and are left as they are"
-    PENDING = "wait to be fetched for the first time, in source user, and are due anyhow"
+    FETCHED_NOW = "are being fetched at this moment, and their outcome decides; run it again afterwards"
+    OUTSIDE = "are outside the crawl space, and are not changed"
+    PENDING = "wait to be fetched for the first time, in source user, and are due already"
 
 
 @dataclass(slots=True)
 class Made:
-    """What was done, in numbers of URLs."""
+    """What was done, as numbers of URLs."""
 
     changed: int = 0
     renewed: int = 0
-    """Those among them that are pending again, as if they had just been found."""
+    """Those among them that are pending again, as if newly discovered."""
     left: Counter[Left] = field(default_factory=Counter)
 
     def count(self, outcome: Change | Left | None) -> None:
-        """Take in what became of one URL."""
+        """Count the outcome for one URL."""
         if isinstance(outcome, Left):
             self.left[outcome] += 1
         elif outcome is not None:
@@ -68,25 +68,25 @@ class Made:
             self.renewed += outcome.state.state is State.PENDING and not outcome.forget
 
     def add(self, other: Made) -> None:
-        """Take in what was done besides."""
+        """Add the counts of another change."""
         self.changed += other.changed
         self.renewed += other.renewed
         self.left += other.left
 
     def of_the_rest(self) -> Iterator[str]:
-        """Yield what is to be said of the URLs that were left as they are."""
+        """Yield messages about the URLs that were not changed."""
         yield from (f"{count:,} {why.value}" for why, count in self.left.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Known URLs that fit all that is given. `prefix` is in normal form, `host` may carry a port."""
+    """A selection of known URLs by all given criteria. `prefix` is in normal form, `host` may have a port."""
 
     prefix: str | None = None
     host: str | None = None
     statuses: range | None = None
     errors: bool = False
-    """Their last fetch ended in an error."""
+    """Only URLs whose last fetch ended in an error."""
 
     def fits(self, known: KnownUrl) -> bool:
         return (
@@ -98,7 +98,7 @@ class Selection:
 
 
 class Changeable(Protocol):
-    """As much of a store as a command changes."""
+    """The part of the store that commands change."""
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
@@ -109,21 +109,23 @@ class Changeable(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-def _nobody(number: int) -> None:
-    """Told of how many URLs have been dealt with."""
+def _no_progress(number: int) -> None:
+    """Ignore the number of URLs processed."""
 
 
 class UrlChanges:
-    """Changes the URLs of one collection. `crawled` says that a crawl runs beside; `told` hears how many have been dealt with."""
+    """Changes URLs of one collection. `crawled`: a crawl is running; `progress` is called with the number of URLs processed."""
 
-    def __init__(self, store: Changeable, *, clock: Clock, crawled: bool = False, told: Callable[[int], None] = _nobody) -> None:
+    def __init__(
+        self, store: Changeable, *, clock: Clock, crawled: bool = False, progress: Callable[[int], None] = _no_progress
+    ) -> None:
         self._store = store
         self._now = int(clock.now())
         self._crawled = crawled
-        self._told = told
+        self._progress = progress
 
     def approve(self, reason: Held | None = None) -> Made:
-        """Send the held deletions, all or those held for one reason. Where a duplicate takes the place of a page and is held too, it goes with it."""
+        """Send the held deletions, all or those with one reason, and those of duplicates that replace them and are held, too."""
 
         def sent(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
@@ -141,22 +143,22 @@ class UrlChanges:
         return made
 
     def discard(self, reason: Held | None = None) -> Made:
-        """Drop the held deletions, all or those held for one reason.
+        """Drop the held deletions, all or those with one reason.
 
-        Those that the rules ask for are held again by the next start, unless the rules are corrected: it judges all URLs anew.
+        Those demanded by the rules are held again at the next start, which checks all URLs again, unless the rules are corrected.
         """
 
         def dropped(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
                 return None
-            return Change(discarded(state).state, keep_in_index=True)  # also where it was left there for another collection
+            return Change(discarded(state).state, keep_in_index=True)  # also if it was left there for another collection
 
         if reason in (None, Held.RULES) and self._held(Held.RULES):
-            self._store.set_meta(RULES_HASH, "")  # first: killed half-way, the next start judges anew, too
+            self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start checks all URLs, too
         return self._revise(self._held(reason), dropped)
 
     def approve_site(self, site: str) -> Made:
-        """Delete the documents of a site that cannot be reached, and forget their URLs; a link brings them back."""
+        """Delete the documents of an unreachable site, and forget their URLs; a link to one discovers it again."""
         made = Made()
         while ids := array(
             "q", (state.id for state in self._store.urls(host=_host(site)) if state.site == site and state.indexed)
@@ -169,13 +171,13 @@ class UrlChanges:
         return made
 
     def discard_site(self, site: str) -> Made:
-        """Keep the documents of a site that cannot be reached: its runs without an answer count from none again."""
+        """Keep the documents of an unreachable site: its count of runs without an answer begins again."""
         made = Made(changed=self._store.documents([site])[site])
         self._store.set_unreachable(site, None)
         return made
 
     def recrawl(self, ids: Sequence[int]) -> Made:
-        """Have URLs be due now, in source user, and fetched whole. What is outside the crawl space is left alone."""
+        """Make URLs due now, in source user, with an unconditional GET. URLs outside the crawl space are not changed."""
 
         def due(state: UrlState) -> Change | Left:
             if is_outside(state):
@@ -187,15 +189,15 @@ class UrlChanges:
         return self._revise(ids, due)
 
     def forget(self, ids: Sequence[int]) -> Made:
-        """Remove URLs from what is known, and their documents from the index."""
+        """Remove URLs from the store, and their documents from the index."""
         return self._revise(ids, _forgotten, even_fetched=True)
 
     def clear_errors(self) -> Made:
-        """Have what ended in an error be as if it had not: pending where it has no document, else due now with no errors."""
+        """Reset URLs whose last fetch ended in an error: pending if there is no document, else due now without errors."""
 
         def cleared(state: UrlState) -> Change | Left | None:
             if state.state not in _ERRORS:
-                return None  # another process was faster
+                return None  # another process changed it
             if is_outside(state):
                 return Left.OUTSIDE
             if state.checksum is None:
@@ -209,7 +211,7 @@ class UrlChanges:
         return self._revise(self.select(Selection(errors=True)), cleared)
 
     def enter(self, url: Url, admission: Admission) -> str | None:
-        """Enter an unknown URL as one that a person submits; return why not, where the rules or a limit refuse it."""
+        """Insert an unknown URL in source user; return why not, if the rules or a limit refuse it."""
         candidate = Candidate(url.text, Source.USER, base_host_as_written=url.host_as_written)
         new, refused = admission.candidates([candidate])
         if refused:
@@ -220,14 +222,14 @@ class UrlChanges:
         return None
 
     def select(self, selection: Selection) -> array[int]:
-        """Return the ids of the known URLs that fit, in order of discovery."""
+        """Return the ids of the selected URLs, in order of discovery."""
         ids = array("q")
         last = seen = 0
         while page := self._store.scan(last, _PAGE):
             ids.extend(known.id for known in page if selection.fits(known))
             last = page[-1].id
             seen += len(page)
-            self._told(seen)
+            self._progress(seen)
         return ids
 
     def _held(self, reason: Held | None) -> array[int]:
@@ -239,11 +241,11 @@ class UrlChanges:
         made = Made()
         for first in range(0, len(ids), _BATCH):
             outcomes: dict[int, Change | Left | None] = {}
-            ask = partial(self._outcome, change, even_fetched, outcomes)
-            self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
+            change_one = partial(self._outcome, change, even_fetched, outcomes)
+            self._store.revise(ids[first : first + _BATCH], change_one, now=self._now)
             for outcome in outcomes.values():
                 made.count(outcome)
-            self._told(min(first + _BATCH, len(ids)))
+            self._progress(min(first + _BATCH, len(ids)))
         return made
 
     def _outcome(
@@ -253,28 +255,28 @@ class UrlChanges:
         outcomes: dict[int, Change | Left | None],
         state: UrlState,
     ) -> Change | None:
-        """Note what becomes of a URL. A store that finds one changed meanwhile asks again, and the last answer holds."""
+        """Record the outcome of a URL. A store may call it again for a URL that changed meanwhile; the last outcome counts."""
         is_fetched = self._crawled and state.lease_until is not None and not even_fetched
         outcome = outcomes[state.id] = Left.FETCHED_NOW if is_fetched else change(state)
         return None if isinstance(outcome, Left) else outcome
 
 
 def is_outside(state: UrlState) -> bool:
-    """Whether a known URL is outside the crawl space, its deletion held or discarded perhaps: then nothing but a start brings it back."""
+    """Return whether a known URL is outside the crawl space, also if its deletion is held; only a start can readmit it."""
     never_due = state.state is not State.PENDING and state.next_fetch is None
     return never_due or state.held is Held.RULES or state.status in OUT_OF_SPACE
 
 
 def read_url(text: str) -> Url:
-    """Read a URL as a person gives it. Raises UsageError."""
+    """Parse a URL argument. Raises UsageError."""
     try:
         return parse(text)
     except MalformedUrl as error:
-        raise UsageError(f"{quoted(text)} is no URL to work with: {error}") from error
+        raise UsageError(f"{quoted(text)} is not a valid URL: {error}") from error
 
 
 def read_prefix(text: str) -> str:
-    """Return what URLs begin with, scheme and host in normal form. Raises UsageError."""
+    """Return a URL prefix with scheme and host in normal form. Raises UsageError."""
     scheme, mark, rest = text.partition("://")
     if not mark or scheme.lower() not in DEFAULT_PORTS:
         raise UsageError(f"--prefix is {quoted(text)}; write what the URLs begin with, as in http://www.example.com/archive/")
@@ -285,20 +287,20 @@ def read_prefix(text: str) -> str:
 
 
 class Stopped(CrawlspaceError):
-    """A person has stopped a command with Ctrl-C before it was done."""
+    """Ctrl-C stopped a command before it was done."""
 
     exit_status = 130
 
 
-CRAWL_TELLS = "the crawl that runs at this moment tells the index"
+CRAWL_TELLS = "the crawl that is running updates the index"
 Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
-"""Opens a time in which nobody else sends the index anything, or raises StoreLocked; what it gives is called to go on having it."""
+"""Opens a context in which nobody else writes to the index, or raises StoreLocked; the function it yields renews the lock."""
 
 
 def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, alone: Alone) -> str:
-    """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits.
+    """Send waiting orders to the index, unless a crawl does; return a message, empty if nothing waits.
 
-    Of two that send, one could overtake the other.
+    Two senders at once could change the order.
     """
     waiting = store.backlog(SINK)
     if not waiting:
@@ -316,12 +318,12 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
             go_on()
     left = store.backlog(SINK)
     return (
-        f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index has followed"
+        f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index is up to date"
     )
 
 
 class LiveCount:
-    """Shows how far a long change has come, from its third second on: a line that changes on a terminal, now and then a line elsewhere."""
+    """Shows the progress of a long change: one changing line on a terminal, otherwise a line every ten seconds."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._stream = stream
@@ -334,12 +336,12 @@ class LiveCount:
         if now < self._next:
             return
         self._next = now + (0.25 if self._on_terminal else 10.0)
-        # The line is erased first, and what comes next is written over it.
+        # The line is erased first; later output overwrites it.
         self._stream.write(f"\r\x1b[K{counted(number, 'URL')} \r" if self._on_terminal else f"{counted(number, 'URL')} so far\n")
         self._stream.flush()
 
     def erase(self) -> None:
-        """Leave nothing of it on a terminal, where what comes next may be shorter."""
+        """Erase the line on a terminal, where later output may be shorter."""
         if self._on_terminal:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -1,6 +1,6 @@
-"""`scrapy clear-errors`: what ended in an error begins anew.
+"""`scrapy clear-errors`: reset URLs that ended in an error.
 
-Scrapy calls a command by the name of its module, dash included.
+Scrapy names a command after its module, dash included.
 """
 # ruff: noqa: N999
 
@@ -17,19 +17,19 @@ from crawlspace.runtime.command import CollectionCommand, exactly_one
 
 
 class Command(CollectionCommand):
-    """URLs whose last fetch ended in an error, as if it had not."""
+    """Reset the URLs whose last fetch ended in an error."""
 
     def syntax(self) -> str:
         return "[options] <collection>"
 
     def short_desc(self) -> str:
-        return "Have URLs with errors begin anew"
+        return "Reset URLs with errors"
 
     def long_desc(self) -> str:
         return (
-            "Clear the errors of all URLs whose last fetch ended in one (states gone and failed): those without a document are pending again, as if "
-            "they had just been found; those with one are due now, their errors count from none, and a deletion held for them is dropped. A crawl that "
-            "runs fetches them, or else the next one. Works while the collection is crawled. "
+            "Clear the errors of all URLs whose last fetch ended in one (states gone and failed): those without a document are pending again, as if newly "
+            "discovered; those with one are due now, their count of errors is reset, and a deletion held for them is dropped. A running crawl fetches them, "
+            "or else the next one. Works while the collection is crawled. "
             "Exit status: 0 done, also when there were none; 1 the store has a fault; 2 wrong use."
         )
 
@@ -40,7 +40,9 @@ class Command(CollectionCommand):
         with place.store.changing() as opened:
             if opened is not None:
                 crawled = bool(opened.crawlers())
-                made = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock)).clear_errors()
+                made = UrlChanges(
+                    opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock)
+                ).clear_errors()
         print(
             f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"
         )

@@ -1,4 +1,4 @@
-"""`scrapy crawl <collection>`: Scrapy's command, with errors as sentences, a summary at the end and an exit status that tells."""
+"""`scrapy crawl <collection>`: Scrapy's command, with errors as sentences, a summary at the end, and a meaningful exit status."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SITES_SHOWN = 3
 class Command(ScrapyCrawl):
     """Crawl a collection until nothing is left to do."""
 
-    default_settings = {"LOG_LEVEL": "INFO"}  # noqa: RUF012 - Scrapy's own way
+    default_settings = {"LOG_LEVEL": "INFO"}  # noqa: RUF012 - as Scrapy's commands do
 
     def syntax(self) -> str:
         return "[options] <collection>"
@@ -47,7 +47,7 @@ class Command(ScrapyCrawl):
     def long_desc(self) -> str:
         return (
             "Crawl a collection until nothing in it is pending, leased or due (with CRAWLSPACE_CONTINUOUS, until it is stopped). What the rules now "
-            "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests under way are finished and "
+            "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests in flight are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
             "-o items.jsonl adds them to those of earlier runs. "
             "Exit status: 0 done or stopped by Ctrl-C; 1 the collection, the disk or an export has a fault, no start site could be reached, nothing could "
@@ -57,17 +57,15 @@ class Command(ScrapyCrawl):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Open the collection before Scrapy sets anything up, so that a mistake costs a sentence and nothing else."""
+        """Open the collection before Scrapy sets anything up, so that a mistake gives one sentence and no side effects."""
         refuse_unreadable(opts.set)
         super().process_options(args, opts)
         self._quiet = opts.loglevel is None
-        if self._quiet:  # its level is set anew when the process is made; a filter stays
+        if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
             logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
         unknown = [arg for arg in args if arg.startswith("-")]
         if unknown:
-            raise ScrapyUsageError(
-                f"there is no option {unknown[0]}; scrapy crawl --help shows those there are", print_help=False
-            )
+            raise ScrapyUsageError(f"there is no option {unknown[0]}; scrapy crawl --help lists the options", print_help=False)
         if len(args) != 1:
             raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
         assert self.settings is not None
@@ -85,7 +83,7 @@ class Command(ScrapyCrawl):
             sys.stderr.write(f"{error}\n")
             sys.exit(error.exit_status)
         except KeyboardInterrupt:
-            sys.stderr.write("stopped before anything was fetched; the next start goes on from here\n")
+            sys.stderr.write("stopped before anything was fetched; the next start continues from here\n")
             sys.exit(Stopped.exit_status)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -93,7 +91,7 @@ class Command(ScrapyCrawl):
             quiet_scrapy()
         session = self._session
         _close_unless_used(self._first_loop)
-        _collect_garbage_seldom()
+        _reduce_garbage_collection()
         assert self.crawler_process is not None
         try:
             session.log_warnings()
@@ -121,7 +119,7 @@ class Command(ScrapyCrawl):
 
 
 def _is_quiet(settings: BaseSettings | None) -> bool:
-    """Whether the command line or a settings file asks for errors alone, or for nothing (--nolog)."""
+    """Return whether the log level is above WARNING, or logging is off (--nolog)."""
     if settings is None or not settings.getbool("LOG_ENABLED"):
         return True
     level = settings["LOG_LEVEL"]
@@ -130,33 +128,34 @@ def _is_quiet(settings: BaseSettings | None) -> bool:
 
 
 def quiet_scrapy() -> None:
-    """Leave out what Scrapy and Twisted tell about themselves; `-L INFO` brings it back."""
+    """Suppress log messages of Scrapy and Twisted about themselves; `-L INFO` shows them."""
     for name in ("scrapy", "twisted", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # A certificate that is not valid is an outcome (614) like any other, and needs no traceback, let alone two.
+    # An invalid certificate is an outcome (614) like any other, without the two tracebacks.
     globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
     logging.getLogger("twisted").addFilter(lambda record: not record.getMessage().startswith("while verifying certificate"))
     logging.getLogger("scrapy.core.downloader.tls").setLevel(
         logging.ERROR
-    )  # warns for each connection where certificates may be wrong
-    stopping = logging.getLogger("scrapy.crawler")  # but for its answer to Ctrl-C
+    )  # warns for each connection without verification of certificates
+    stopping = logging.getLogger("scrapy.crawler")  # except for its message after Ctrl-C
     stopping.setLevel(logging.INFO)
     stopping.addFilter(lambda record: record.levelno >= logging.WARNING or str(record.msg).startswith("Received"))
 
 
 def _close_unless_used(loop: asyncio.AbstractEventLoop) -> None:
-    """Close the event loop that Scrapy finds and leaves for the one of ASYNCIO_EVENT_LOOP; else it ends in a traceback some time later."""
+    """Close the event loop created for Scrapy if Scrapy uses that of ASYNCIO_EVENT_LOOP; left open, it ends in a traceback
+    later."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
     if getattr(reactor, "_asyncioEventloop", None) is not loop:
         loop.close()
 
 
-def _collect_garbage_seldom() -> None:
-    """Leave what start-up made out of all later collections, and look at the rest less often.
+def _reduce_garbage_collection() -> None:
+    """Exclude the objects of start-up from later garbage collections, and collect less often.
 
-    What a crawl remembers is many small objects that live long. Going through them again and again took a quarter of the time of a
-    polite crawl (`python -m benchmarks.politeness`: 16 s of CPU became 12), in pauses during which no site was asked.
+    The state of a crawl is many small, long-lived objects. Scanning them took a quarter of the time of a polite crawl
+    (`python -m benchmarks.politeness`: 16 s of CPU became 12), in pauses without requests.
     """
     gc.collect()
     gc.freeze()
@@ -168,7 +167,7 @@ def _is_warning(record: logging.LogRecord) -> bool:
 
 
 def summary(session: Session) -> str:
-    """What this run did and what is left, in a few lines."""
+    """Return a summary of this run and of what is left, in a few lines."""
     progress = session.engine.progress
     counts = session.final_counts
     how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
@@ -195,7 +194,7 @@ def summary(session: Session) -> str:
 
 
 def _left(session: Session, counts: Counts) -> list[str]:
-    """What is left to do, and for whom."""
+    """Return lines on what is left to do, and for whom."""
     lines = []
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or counts.outbox:
@@ -211,7 +210,7 @@ def _left(session: Session, counts: Counts) -> list[str]:
 
 
 def _sites(session: Session) -> list[str]:
-    """The sites that could not be reached, and those that were given up although they answered."""
+    """Return lines on unreachable sites, and on those given up although they responded."""
     lines = [f"  unreachable: {site.row.site}: {site.sentence}" for site in session.final_sites[:SITES_SHOWN]]
     if len(session.final_sites) > SITES_SHOWN:
         more = len(session.final_sites) - SITES_SHOWN

@@ -1,4 +1,4 @@
-"""`scrapy deletions`: deletions that are held, and what a person decides about them."""
+"""`scrapy deletions`: list held deletions, and approve or discard them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly
 
 
 class Command(CollectionCommand):
-    """List held deletions, send them or drop them."""
+    """List, approve or discard held deletions."""
 
     def syntax(self) -> str:
         return "[options] <collection>"
@@ -31,8 +31,8 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         reasons = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)
         return (
-            f"List the documents that stay in the index although their URLs call for deletion, with the reason why that is held ({reasons}). "
-            "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held anew by the next start, "
+            f"List the documents that stay in the index although they should be deleted, with the reason why the deletion is held ({reasons}). "
+            "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held again by the next start, "
             "also when it was discarded, unless the rules are corrected. Works while the collection is crawled. "
             "Exit status: 0 listed, also when nothing is held, or done; 1 there was nothing to approve or discard, or the store or index has a fault; "
             "2 wrong use."
@@ -46,7 +46,7 @@ class Command(CollectionCommand):
             "--reason",
             choices=[reason.label for reason in Held],
             metavar="REASON",
-            help="only those held for it: host, many or rules",
+            help="only those with this reason: host, many or rules",
         )
         parser.add_argument("--json", action="store_true", help="print one object a line for a program")
 
@@ -93,7 +93,9 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
         if opened is None or not (found if reason is None else found.get(reason)):
             print(_nothing(place, reason), file=sys.stderr)
             return 1
-        url_changes = UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers()), told=LiveCount(sys.stderr, clock))
+        url_changes = UrlChanges(
+            opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=LiveCount(sys.stderr, clock)
+        )
         made = url_changes.approve(reason) if approve else url_changes.discard(reason)
         for site in held_sites(sites) if reason in (None, Held.HOST) else ():
             made.add(url_changes.approve_site(site) if approve else url_changes.discard_site(site))
@@ -111,9 +113,9 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
                 file=sys.stderr,
             )
         if approve:
-            followed = opened.deliver(place.index_file, clock)
-            if followed:
-                print(followed, file=sys.stderr)
+            message = opened.deliver(place.index_file, clock)
+            if message:
+                print(message, file=sys.stderr)
     return 0
 
 

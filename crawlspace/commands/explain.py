@@ -1,4 +1,4 @@
-"""`scrapy explain`: why a URL is in the crawl space or not."""
+"""`scrapy explain`: explain why a URL is in the crawl space or not."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_j
 
 
 class Command(CollectionCommand):
-    """The decision for a URL, with every check, the deciding rule and what is known of it."""
+    """Print the decision for a URL, with every check, the deciding rule and the stored state."""
 
     def syntax(self) -> str:
         return "[options] <collection> <url>"
 
     def short_desc(self) -> str:
-        return "Say why a URL is crawled or not"
+        return "Explain why a URL is crawled or not"
 
     def long_desc(self) -> str:
         return (
-            "Say whether a URL belongs to a collection: each check in order with what it found, the rule that decided and the line it stands "
-            "in, where the URL waits, and what is known of it. Asks nothing of the network: an address, a document type or a link depth that "
-            "are to be judged must be given, and robots.txt is taken as it was read last. The rules are read anew, so that a change can be "
-            "tried before the next start. Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
+            "Explain whether a URL belongs to a collection: each check in order with its result, the rule that decided with its line, the queue that "
+            "the URL waits in, and its stored state. Makes no network requests: an address, a document type or a link depth to be checked must be "
+            "given, and robots.txt is used as read last. The rules are read from disk, so that a change can be tried before the next start. "
+            "Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--address", metavar="IP", help="judge a connection to this address of the host, too")
-        parser.add_argument("--mime", metavar="TYPE", help="judge this Content-Type of the document, too, as in application/pdf")
-        parser.add_argument("--depth", metavar="N", type=_depth, help="judge it as N links away from a start URL")
+        parser.add_argument("--address", metavar="IP", help="also check a connection to this address of the host")
+        parser.add_argument("--mime", metavar="TYPE", help="also check this Content-Type of the document, as in application/pdf")
+        parser.add_argument("--depth", metavar="N", type=_depth, help="check it as N links away from a start URL")
         parser.add_argument(
-            "--from", dest="page", metavar="URL", help="the page the link stands on, for a relative URL and for the link depth"
+            "--from", dest="page", metavar="URL", help="the page with the link, for a relative URL and for the link depth"
         )
         parser.add_argument("--json", action="store_true", help="print the answer for a program")
 
@@ -70,7 +70,7 @@ def _lines(answer: Explanation) -> Iterator[str]:
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
     if decision.reason is Reason.MALFORMED and "//" not in answer.asked:
-        yield _row("hint", "write it with http:// or https://, or name the page it stands on with --from")
+        yield _row("hint", "write it with http:// or https://, or give the page with the link with --from")
     if decision.admitted:
         yield _row("then", _follows(answer))
     for number, line in enumerate(_actions(answer)):
@@ -116,10 +116,10 @@ def _step(step: Step) -> str:
 
 
 def _actions(answer: Explanation) -> Iterator[str]:
-    """A line for each action rule that matched: what it changed, and what it set to what it was already."""
+    """Yield a line for each action rule that matched: what it changed, and what it set without changing it."""
     for one in answer.decision.said.applied:
-        told = [*one.changed, *(f"{words} (as before)" for words in one.without_effect)]
-        yield shortened(f"{one.rule}: {', '.join(told) or 'nothing'}", WIDTH - 13)
+        effects = [*one.changed, *(f"{words} (as before)" for words in one.without_effect)]
+        yield shortened(f"{one.rule}: {', '.join(effects) or 'nothing'}", WIDTH - 13)
 
 
 def _known(known: Known) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`scrapy forget`: remove URLs from what is known."""
+"""`scrapy forget`: remove URLs from the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crawlspace.runtime.command import CollectionCommand
 
 
 class Command(CollectionCommand):
-    """URLs as if they had never been found."""
+    """Forget URLs and delete their documents."""
 
     def syntax(self) -> str:
         return "[options] <collection> [<url> ...]"
@@ -26,15 +26,17 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Remove URLs from what is known of the collection, and their documents from the index: those named, and the known ones that fit all options "
-            "given. A link or start URL that leads to one brings it back, unless the rules forbid it. Nothing of this is held for approval. "
+            "Remove URLs from the store, and their documents from the index: those named, and the known ones that match all options "
+            "given. A link or start URL that leads to one discovers it again, unless the rules forbid it. These deletions are not held for approval. "
             "Works while the collection is crawled. "
-            "Exit status: 0 done, also when no known URL fits the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
+            "Exit status: 0 done, also when no known URL matches the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--prefix", metavar="PREFIX", help="known URLs that begin so, as in http://www.example.com/archive/")
+        parser.add_argument(
+            "--prefix", metavar="PREFIX", help="known URLs with this beginning, as in http://www.example.com/archive/"
+        )
         parser.add_argument(
             "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
         )
@@ -59,16 +61,16 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock))
             named = {url: opened.store.get(url) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))
             print(
                 f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
             )
-            followed = opened.deliver(place.index_file, clock) if made.changed else ""
-            if followed:
-                print(followed, file=sys.stderr)
+            message = opened.deliver(place.index_file, clock) if made.changed else ""
+            if message:
+                print(message, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]
         for url in unknown:
             print(f"{printable(url)} is not known", file=sys.stderr)

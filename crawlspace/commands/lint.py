@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 
 class Command(CollectionCommand):
-    """What is wrong in rules, settings and start URLs, and what loads but is hardly meant."""
+    """Report errors in rules, settings and start URLs, and valid settings that are probably mistakes."""
 
     def syntax(self) -> str:
         return "[options] <collection> | --all"
 
     def short_desc(self) -> str:
-        return "Find mistakes in rules and settings, and what is suspicious"
+        return "Find errors and probable mistakes in rules and settings"
 
     def long_desc(self) -> str:
         return (
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
-            "what is suspicious (warning): a rule that can never apply, a list that forbids nothing in the end, a start URL that the rules refuse, "
-            "and, when everything found has been crawled, a rule that let nothing in. --all also finds hosts that two collections crawl, that the global "
+            "what is suspicious (warning): a rule that can never apply, a list that does not end in a forbid rule, a start URL that the rules refuse, "
+            "and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
             "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
-            "Changes nothing and asks nothing of the network. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
+            "Changes nothing and makes no network requests. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--all", action="store_true", help="look at every collection, and at what they have in common")
+        parser.add_argument("--all", action="store_true", help="check every collection, and what they have in common")
         parser.add_argument("--json", action="store_true", help="print the findings for a program, as a list")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -67,7 +67,7 @@ class Command(CollectionCommand):
             if collection is not None:
                 collections.append(collection)
         findings += across(collections, complete=len(collections) == len(names))
-        return list(dict.fromkeys(findings))  # collections that share a global.rules share what is wrong with it
+        return list(dict.fromkeys(findings))  # collections that share a global.rules share its findings
 
     def _one(self, name: str) -> tuple[list[Finding], Crawled | None]:
         folder: Path = collection_folder(name, self.project_settings())
@@ -81,14 +81,14 @@ class Command(CollectionCommand):
             with place_of(name, folder, settings).store.reading() as opened:
                 store = None if opened is None else opened.store
                 return _reviewed(folder, settings, store=store, proxy=proxy, found=found)
-        except StoreError:  # which is not the rules' fault
+        except StoreError:  # not a fault of the rules
             pass
-        except ConfigError as error:  # the other settings are reviewed all the same
+        except ConfigError as error:  # the other settings are still checked
             found += findings_of(error, folder)
         return _reviewed(folder, settings, store=None, proxy=proxy, found=found)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:
-        """A collection's folder and its global.rules, even if neither can be read."""
+        """Return a collection's folder and its global.rules, even if neither can be read."""
         folder = collection_folder(name, self.project_settings())
         try:
             return folder, global_rules_file(folder, collection_settings(self.project_settings(), name))

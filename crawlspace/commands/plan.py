@@ -1,4 +1,4 @@
-"""`scrapy plan`: what the rules as they are now would change at the next start."""
+"""`scrapy plan`: show what the present rules would change at the next start."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _KINDS = {
     DELETIONS: "leave the index",
 }
 _FIELDS = (
-    "The fields that rules.xml adds to documents have changed: each page is asked for whole at its next fetch, and so is what it leads to "
-    "where it hands on other fields. `scrapy recrawl` hastens it."
+    "The fields that rules.xml adds to documents have changed: each page is fetched with an unconditional GET next time, and so are the pages it links to "
+    "that inherit other fields. `scrapy recrawl` makes them due now."
 )
 _ROWS = 20
 _NAME = 40
-"""Columns for a rule or a host."""
+"""Width of the column for a rule or a host."""
 
 
 class Command(CollectionCommand):
-    """What a start would make of the known URLs, told beforehand."""
+    """Show what the next start would change for the known URLs."""
 
     def syntax(self) -> str:
         return "[options] <collection>"
@@ -47,7 +47,7 @@ class Command(CollectionCommand):
         return (
             "Show what the next start would change because rules, limits or the global crawl space are not as they were at the last one: which known "
             "URLs leave the crawl space, which come back, which documents leave the index, by rule and by host, with examples; and whether the "
-            "deletions are so many that they would be held. Changes nothing and asks nothing of the network. "
+            "deletions are so many that they would be held. Changes nothing and makes no network requests. "
             "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
         )
 
@@ -73,7 +73,7 @@ class Command(CollectionCommand):
 
 
 def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int]:
-    """Return what changes, whether fields do, the hosts of which the addresses are unknown, and the documents left to others (761)."""
+    """Return what changes, whether metadata does, the hosts without a known address, and the documents left to others (761)."""
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     with place.store.reading() as opened:
@@ -125,7 +125,7 @@ def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:
 
 
 def _texts(collection: Collection) -> dict[str, str]:
-    """The text of each rule, by its place."""
+    """Return the text of each rule by its place."""
     listed = [collection.rules, *([collection.global_rules] if collection.global_rules is not None else [])]
     refs: list[RuleRef] = []
     for rules in listed:
@@ -140,7 +140,7 @@ def _texts(collection: Collection) -> dict[str, str]:
 
 
 def _table(title: str, rows: Mapping[str, Mapping[str, int]], texts: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
-    """A line for each name, with a column for each kind that there is, and a line with its text."""
+    """Yield a line for each name, with a column for each kind that occurs, and a line with its text."""
     kinds = [kind for kind in _KINDS if any(kind in numbers for numbers in rows.values())]
     yield ""
     yield f"{title:<{_NAME + 2}}" + "".join(f"{kind:>12}" for kind in kinds)
@@ -152,7 +152,7 @@ def _table(title: str, rows: Mapping[str, Mapping[str, int]], texts: Mapping[str
 
 
 def _largest(rules: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]]:
-    """The first rules, those with the most URLs; the others as one."""
+    """Return the rules with the most URLs; the others are added up as one."""
     shown = dict(list(rules.items())[:_ROWS])
     for numbers in list(rules.values())[_ROWS:]:
         others = dict(shown.get(OTHERS, {}))

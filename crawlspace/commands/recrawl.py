@@ -1,4 +1,4 @@
-"""`scrapy recrawl`: have URLs fetched again before their time."""
+"""`scrapy recrawl`: make URLs due before their time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crawlspace.urls import Url
 
 
 class Command(CollectionCommand):
-    """URLs that are due now, whatever their interval says."""
+    """Make URLs due now, whatever their interval."""
 
     def syntax(self) -> str:
         return "[options] <collection> [<url> ...]"
@@ -32,10 +32,10 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Have URLs be due now and fetched whole, also when their pages have not changed: those named, which are entered if they are new and the rules "
-            "admit them, and the known ones that fit all options given. A crawl that runs fetches them, or else the next one. URLs outside the crawl "
+            "Make URLs due now, with an unconditional GET: those named, which are inserted if they are new and the rules "
+            "admit them, and the known ones that match all options given. A running crawl fetches them, or else the next one. URLs outside the crawl "
             "space are refused. Works while the collection is crawled. "
-            "Exit status: 0 done, also when no known URL fits the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
+            "Exit status: 0 done, also when no known URL matches the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,9 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--errors", action="store_true", help="known URLs whose last fetch ended in an error (states gone and failed)"
         )
-        parser.add_argument("--prefix", metavar="PREFIX", help="known URLs that begin so, as in http://www.example.com/archive/")
+        parser.add_argument(
+            "--prefix", metavar="PREFIX", help="known URLs with this beginning, as in http://www.example.com/archive/"
+        )
         parser.add_argument(
             "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
         )
@@ -63,7 +65,7 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, told=LiveCount(sys.stderr, clock))
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock))
             named = _Named(place, opened.store, url_changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
             ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]
@@ -80,7 +82,7 @@ class Command(CollectionCommand):
 
 
 class _Named:
-    """The URLs on the command line: the known ones by id, the unknown ones entered."""
+    """The URLs on the command line: ids of known ones, and a count of unknown ones inserted."""
 
     def __init__(self, place: Place, store: Store, url_changes: UrlChanges) -> None:
         collection = load_collection(place.name, place.settings)
@@ -92,7 +94,7 @@ class _Named:
         self.entered = 0
 
     def refusals(self, urls: Iterable[Url]) -> Iterator[str]:
-        """Deal with each URL; yield a sentence for each that is outside the crawl space."""
+        """Process each URL; yield a sentence for each that is outside the crawl space."""
         for url in urls:
             state = self._store.get(url.text)
             if state is None:
@@ -106,12 +108,11 @@ class _Named:
                 yield f"outside the crawl space: {why}"
 
     def _why_not(self, state: UrlState) -> str | None:
-        """Say why a known URL is not fetched again: the rules on disk refuse it, or those applied last did. None where it is."""
+        """Return why a known URL is not fetched again: the present rules refuse it, or those applied last did. None if it is
+        fetched."""
         decision = self._discovery.recheck(state)
         if not decision.admitted:
             return describe_refusal(Refused("", state.url, decision))
         if is_outside(state):
-            return (
-                f"{state.url} was kept out when the rules were applied last; if they admit it now, the next start brings it back"
-            )
+            return f"{state.url} was refused when the rules were applied last; if they admit it now, the next start readmits it"
         return None

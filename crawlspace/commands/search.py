@@ -1,4 +1,4 @@
-"""`scrapy search`: look words up in the embedded index."""
+"""`scrapy search`: search the embedded index."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from crawlspace.index.embedded import EmbeddedIndex, Hit, SearchResult
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import WIDTH, CollectionCommand, EscapingOutput, Place, print_json, shortened
 
-# Put around the words found; private-use characters, so that a page's own control characters can be taken out before the bold is put in.
+# Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _BOLD, _NORMAL = "\x1b[1m", "\x1b[0m"
 
 
 class Command(CollectionCommand):
-    """Search in what the collection has indexed."""
+    """Search the documents of a collection."""
 
     def syntax(self) -> str:
         return "[options] <collection> <words>"
@@ -29,8 +29,8 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Search in the collection's full-text index, best matches first. All words must occur. In one quoted argument, more can be said: "
-            "'\"annual leave\"' for words that stand together, 'holi*' for beginnings, 'holiday -public' for a word that must not occur. "
+            "Search in the collection's full-text index, best matches first. All words must occur. More is possible in one quoted argument: "
+            "'\"annual leave\"' for adjacent words, 'holi*' for prefixes, 'holiday -public' for a word that must not occur. "
             "Exit status: 0 searched, also without a hit; 1 the index has a fault; 2 wrong use."
         )
 
@@ -41,7 +41,7 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) < 2:
-            raise UsageError("name a collection and what to look for, as in: scrapy search demo holiday request")
+            raise UsageError("give a collection and search words, as in: scrapy search demo holiday request")
         if opts.limit < 1:
             raise UsageError(f"--limit is {opts.limit}; it must be at least 1")
         place = self.place(args[0])
@@ -63,7 +63,7 @@ class Command(CollectionCommand):
 
 
 def _refuse_missing(place: Place) -> None:
-    """Raise StoreError where the collection has been crawled and its index is not here, with where it is as far as known."""
+    """Raise StoreError if the collection has been crawled and its index is not here; with its place, if known."""
     if place.index_file.exists():
         return
     if not place.store.is_shared:
@@ -116,7 +116,7 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """Text of a page on one line."""
+    """Return text of a page on one line."""
     return escaped(" ".join(text.split()))
 
 

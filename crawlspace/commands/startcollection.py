@@ -1,4 +1,4 @@
-"""`scrapy startcollection`: the folder of a new collection, with rules to begin with."""
+"""`scrapy startcollection`: create the folder of a new collection, with example rules."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 
 class Command(CollectionCommand):
-    """A new collection: start_urls.txt, crawl.rules, rules.xml and settings.py, each with comments that say what can stand there."""
+    """Create start_urls.txt, crawl.rules, rules.xml and settings.py of a new collection, with comments."""
 
     def syntax(self) -> str:
         return "[options] <collection> <url> [<url> ...]"
 
     def short_desc(self) -> str:
-        return "Make the folder of a new collection"
+        return "Create the folder of a new collection"
 
     def long_desc(self) -> str:
         return (
-            "Make a folder for a new collection that crawls the hosts of the given start URLs, each in full and nothing beside them: "
+            "Create a folder for a new collection that crawls the hosts of the given start URLs, completely and no others: "
             "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. The name may have letters, digits, - and _. "
-            "Exit status: 0 made, 1 the folder cannot be written, 2 wrong use or the collection exists."
+            "Exit status: 0 created, 1 the folder cannot be written, 2 wrong use or the collection exists."
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -69,7 +69,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         for name, content in files.items():
             (folder / name).write_text(content, encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{folder} cannot be made: {error.strerror}; it must be in a folder that can be written") from error
+        raise ConfigError(f"{folder} cannot be created: {error.strerror}; it must be in a folder that can be written") from error
 
 
 def _starts(urls: Sequence[Url]) -> str:

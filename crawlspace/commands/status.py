@@ -1,4 +1,4 @@
-"""`scrapy status`: the numbers of a collection."""
+"""`scrapy status`: show the state of a collection in numbers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 
 SITES_SHOWN = 20
-_SILENT_S = 5
-"""A worker speaks about every other second."""
+_UNSEEN_S = 5
+"""Workers report about every other second."""
 
 
 class Command(CollectionCommand):
-    """How many URLs are known, in which state; what was refused; what the index has."""
+    """Show how many URLs are known, in which state; what was refused; what the index has."""
 
     def syntax(self) -> str:
         return "[options] <collection>"
 
     def short_desc(self) -> str:
-        return "Show a collection's numbers"
+        return "Show a collection's state in numbers"
 
     def long_desc(self) -> str:
         return (
@@ -120,7 +120,7 @@ def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:
     for worker, share in shares:
         who = shortened(f"{printable(share.host)}, process {worker.process}", 39)
         yield f"  {who:<40}{_local(worker.since):<16}{_numbers(share)}"
-        if share.unseen_s >= _SILENT_S:
+        if share.unseen_s >= _UNSEEN_S:
             yield f"    no report for {share.unseen_s:.0f} s"
     if len(shares) > 1:
         together = Share(
@@ -143,7 +143,7 @@ def _local(seconds: int) -> str:
 
 
 def _of_the_rules(place: Place, store: Store) -> str:
-    """What is to be said where the rules on disk are not those that the known URLs were judged by; they may not even load."""
+    """Return a warning if the known URLs were not checked by the rules on disk; empty otherwise, or if those can't be loaded."""
     applied = store.get_meta(RULES_HASH)
     if applied is None:
         return ""
@@ -154,17 +154,17 @@ def _of_the_rules(place: Place, store: Store) -> str:
     except CrawlspaceError:
         return ""
     if not applied:
-        return f"the next start judges the known URLs anew: scrapy plan {place.name} shows what that does"
+        return f"the next start checks all known URLs again: scrapy plan {place.name} shows what that does"
     return f"the rules have changed since the last start: scrapy plan {place.name} shows what that does"
 
 
 def _of_the_index(place: Place, store: Store) -> str:
-    """What is to be said where the index does not have the documents that it should have."""
+    """Return a warning if the index lacks documents that it should have; empty otherwise."""
     documents = store.counts().indexed
     if not place.index_file.exists():
         if place.store.is_shared or not documents or store.backlog(SINK):
-            return ""  # it is on another machine, or nothing has been sent to it
-        return f"there is no index at {place.index_file}: the next crawl makes it anew"
+            return ""  # it is on another machine, or nothing was sent to it
+        return f"there is no index at {place.index_file}: the next crawl creates it again"
     try:
         with closing(EmbeddedIndex(place.index_file, read_only=True, owner=place.name)) as index:
             resending = Resending(store, index, owner=place.name, now=int(time.time()))

@@ -1,4 +1,4 @@
-"""`scrapy urls`: what is known of each URL."""
+"""`scrapy urls`: list the state of each URL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawlspace.runtime.command import CollectionCommand, exactly_one
 
 
 class Command(CollectionCommand):
-    """The URLs behind the numbers of `scrapy status`."""
+    """List the URLs counted by `scrapy status`."""
 
     def syntax(self) -> str:
         return "[options] <collection>"
@@ -23,8 +23,8 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "List the known URLs in the order in which they were found, all of them or those asked for: state, status code, links from a start "
-            "URL, URL. With --format jsonl one JSON object a line, with all that is remembered. Works on any number of URLs. "
+            "List the known URLs in the order of discovery, all of them or those selected: state, status code, links from a start "
+            "URL, URL. With --format jsonl one JSON object a line, with all stored values. Works on any number of URLs. "
             "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
         )
 
@@ -70,7 +70,7 @@ def _json(known: Known) -> str:
 
 
 def status_codes(text: str) -> range:
-    """Read a status code, or a class of them such as 4xx, from the command line."""
+    """Parse a status code, or a class such as 4xx."""
     if text[-2:].lower() == "xx" and text[:-2].isdigit():
         first = int(text[:-2]) * 100
         return range(first, first + 100)

@@ -1,7 +1,7 @@
-"""The only reader of settings and collection files: one frozen, typed, validated value a collection.
+"""Read settings and collection files into one frozen, typed and validated value for each collection.
 
-Scrapy gives `None` for an unknown setting, so a slip of the pen would go unnoticed; here an unknown `CRAWLSPACE_` name and a value
-out of range are errors that say what was meant.
+Scrapy returns `None` for an unknown setting, so a misspelt name would go unnoticed; here an unknown `CRAWLSPACE_` name, or a
+value out of range, is an error that names the expected one.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class RefreshMode(StrEnum):
     """What the start of a cycle does (CRAWLSPACE_REFRESH_CYCLE)."""
 
     SCRATCH = "scratch"
-    """Pending URLs are forgotten, and everything known is fetched anew, from the start URLs on."""
+    """Pending URLs are forgotten, and every known URL is fetched again, beginning with the start URLs."""
     APPEND = "append"
-    """Everything known is due, behind what is still pending."""
+    """Every known URL becomes due, after those still pending."""
     PRIORITIZED = "prioritized"
-    """As append, the start URLs first."""
+    """As append, start URLs first."""
     SOFT = "soft"
-    """As append, but not before the last cycle is worked off."""
+    """As append, but not before the last cycle is complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class ContentSettings:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Everything that is configured for one collection. Durations are seconds, sizes bytes."""
+    """The configuration of one collection. Durations are in seconds, sizes in bytes."""
 
     name: str
     folder: Path
@@ -88,10 +88,10 @@ class Collection:
     rules: CrawlRules
     rules_file: Path | None
     global_rules: CrawlRules | None
-    """The global crawl space: domain rules only. None where there is no such file, which is not the same as one without rules."""
+    """The global crawl space: domain rules only. None without a file, which differs from a file without rules."""
     global_file: Path | None
     action_rules: CompiledActions | None
-    """Those of rules.xml; None where there are none and every URL is accepted, indexed and followed."""
+    """The rules of rules.xml; None if there are none and every URL is accepted, indexed and followed."""
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
@@ -100,24 +100,24 @@ class Collection:
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     continuous: bool
-    """The crawl goes on when nothing is left to do."""
+    """The crawl waits for due URLs instead of ending."""
     refresh_cycle_s: int
-    """0: no cycles; each page has an interval of its own."""
+    """0: no cycles; each page has its own interval."""
     refresh_mode: RefreshMode
     max_deletions: int
     max_deletions_percent: int
-    """Deletions at once are too many when they are more than this share of the indexed documents, and more than `max_deletions`."""
+    """The deletion limit is exceeded by more than this share of the indexed documents and more than `max_deletions`."""
     robots_obey: bool
     robots_ttl_s: float
     user_agent: str
     robots_agent: str
-    """The name robots.txt is asked with."""
+    """The name matched with the groups of robots.txt."""
     lease_s: int
     max_redirects: int
     max_backlog: int
     weights: Mapping[Source, int]
     timetable: Timetable | None
-    """Delays by the time of the week."""
+    """Delays by time of the week."""
     max_sites: int | None
     share_address_delay: bool
     robots_delay_max_s: float
@@ -125,7 +125,7 @@ class Collection:
     giving_up: GivingUp
     metadata_along_links: bool
     store_url: str
-    """Empty: a file in the data folder."""
+    """Empty for a file in the data folder."""
     worker_timeout_s: float
 
     @property
@@ -134,7 +134,7 @@ class Collection:
 
     @property
     def content_hash(self) -> str:
-        """Hexadecimal; another value means that a page which has not changed may yield another document, other links or another status."""
+        """Hexadecimal; changes whenever an unchanged page may yield another document, other links or another status."""
         content = self.content
         fields = (
             sorted(content.link_tags),
@@ -150,9 +150,9 @@ class Collection:
 
 
 def collection_names(folder: str | Path) -> list[str]:
-    """The collections, sorted: the folders below CRAWLSPACE_COLLECTIONS_DIR whose names don't begin with "." or "_".
+    """Return the collections, sorted: the folders in CRAWLSPACE_COLLECTIONS_DIR whose names don't begin with "." or "_".
 
-    Raises ConfigError when it cannot be read.
+    Raises ConfigError if the folder cannot be read.
     """
     try:
         with os.scandir(folder) as entries:
@@ -164,7 +164,7 @@ def collection_names(folder: str | Path) -> list[str]:
 
 
 def collection_folder(name: str, settings: Mapping[str, object]) -> Path:
-    """Return the folder of a collection. Raises UnknownCollection with the names there are."""
+    """Return the folder of a collection. Raises UnknownCollection, which lists the existing ones."""
     base = Path(str(settings["CRAWLSPACE_COLLECTIONS_DIR"]))
     folder = base / name
     known = collection_names(base)
@@ -180,7 +180,7 @@ def read_settings_file(folder: Path) -> dict[str, object]:
     path = folder / "settings.py"
     if not is_there(path):
         return {}
-    read_bytes(path)  # what hinders this is told better here than where Python opens it
+    read_bytes(path)  # its error messages are clearer than those of runpy
     try:
         names = runpy.run_path(str(path))
     except SyntaxError as error:
@@ -195,9 +195,9 @@ def read_settings_file(folder: Path) -> dict[str, object]:
 
 
 def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
-    """Read and check everything a collection is configured with.
+    """Read and validate the configuration of a collection.
 
-    `settings` are the project's, already overlaid with the collection's settings.py and the command line.
+    `settings` are the project's, overridden by the collection's settings.py and the command line.
     Raises UnknownCollection, SettingError, ConfigError, RuleFileError.
     """
     folder = collection_folder(name, settings)
@@ -206,7 +206,7 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
 
 
 def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:
-    """Return the collection of a folder whose rules and start URLs have been read. Raises SettingError, ConfigError."""
+    """Return the collection for rules and start URLs already read. Raises SettingError, ConfigError."""
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
     limits = read_limits(settings)
@@ -280,12 +280,12 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
 
 
 def known_names() -> list[str]:
-    """Every setting of ours, as `crawlspace/settings.py` has them."""
+    """Return the names of all our settings, those in `crawlspace/settings.py` and CRAWLSPACE_START_URLS."""
     return sorted([*(name for name in vars(defaults) if name.startswith(PREFIX)), "CRAWLSPACE_START_URLS"])
 
 
 def refuse_unknown_names(names: Iterable[str]) -> None:
-    """Raise SettingError for a CRAWLSPACE_ name that doesn't exist, with the nearest one that does."""
+    """Raise SettingError for an unknown CRAWLSPACE_ name, with the most similar known one."""
     known = known_names()
     for name in names:
         if name.startswith(PREFIX) and name not in known:

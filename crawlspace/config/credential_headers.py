@@ -1,4 +1,4 @@
-"""Which hosts get those of DEFAULT_REQUEST_HEADERS that carry credentials: links and redirects lead anywhere."""
+"""The hosts that receive the credentials in DEFAULT_REQUEST_HEADERS; links and redirects may lead to any host."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from crawlspace.urls import MalformedUrl, Url, parse
 NAME = "CRAWLSPACE_CREDENTIAL_HOSTS"
 HEADERS = "DEFAULT_REQUEST_HEADERS"
 SHOWN = 3
-"""Hosts that a warning names."""
+"""Maximal hosts named in a warning."""
 _CREDENTIAL = re.compile(r"auth|cookie|token|secret|passw|key|credential|session|jwt|signature", re.IGNORECASE)
 
 
 def is_credential(header: str) -> bool:
-    """Whether a header of that name is taken for one that carries credentials, such as Authorization, Cookie or X-Api-Key."""
+    """Return whether the name of a header looks like credentials, such as Authorization, Cookie or X-Api-Key."""
     return _CREDENTIAL.search(header) is not None
 
 
 class CredentialHosts:
-    """The hosts of the start URLs, or those that patterns of domain rules name instead."""
+    """The hosts of the start URLs, or those that match the configured domain patterns."""
 
     def __init__(self, patterns: Sequence[str], start_urls: Sequence[Url]) -> None:
-        """Raises RuleFileError for a pattern that is no host pattern."""
+        """Raises RuleFileError for an invalid host pattern."""
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._patterns = tuple(patterns)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False) if patterns else None
@@ -36,7 +36,7 @@ class CredentialHosts:
         self._start_hosts_in_plain_text = frozenset(url.host for url in start_urls if url.scheme == "http")
 
     def allow(self, address: str) -> bool:
-        """Whether credentials may be sent with a request to that URL.
+        """Return whether credentials may be sent with a request to a URL.
 
         A host whose start URLs are all https gets none over http.
         """
@@ -49,7 +49,7 @@ class CredentialHosts:
         return url.host in (self._start_hosts if url.scheme == "https" else self._start_hosts_in_plain_text)
 
     def warning(self, headers: Sequence[str]) -> str | None:
-        """Return what to know about those of the headers that carry credentials; None where there is nothing to know."""
+        """Return a warning about the credentials among the headers; None if there is nothing to warn about."""
         names = " and ".join(name for name in headers if is_credential(name))
         if not names:
             return None
@@ -58,7 +58,7 @@ class CredentialHosts:
             listed = ", ".join(hosts[:SHOWN]) + (f" and {len(hosts) - SHOWN:,} more" if len(hosts) > SHOWN else "")
             return (
                 f"{HEADERS} has {names}: sent to the hosts of the start URLs only ({listed}), on all their ports,"
-                f" and not along redirects to others; {NAME} names the hosts that are to get it"
+                f" and not after redirects to others; {NAME} sets the hosts that receive it"
             )
         if set(self._patterns) & {"*", "*.*"}:
             return f"{HEADERS} has {names}, and {NAME} lets every host have it; name the hosts it is for"

@@ -1,4 +1,4 @@
-"""All faulty settings at once: a faulty one is replaced by its default, and the settings are read again."""
+"""Report all invalid settings at once: replace an invalid one by its default, and read the settings again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def setting_named(error: SettingError) -> str:
-    """Return the name of the setting that an error is about; empty if it names none."""
+    """Return the name of the setting in an error message; empty if there is none."""
     found = _NAME.search(str(error))
     return found[0] if found is not None else ""
 
@@ -22,9 +22,9 @@ def setting_named(error: SettingError) -> str:
 def read_with_defaults(
     read: Callable[[Mapping[str, object]], T], settings: Mapping[str, object], defaults: Mapping[str, object]
 ) -> tuple[T | None, list[SettingError]]:
-    """Return what `read` makes of the settings, with the defaults in place of the faulty ones, and the error of each of these.
+    """Return the result of `read` with defaults in place of invalid settings, and the error of each of these.
 
-    None where that cannot be read either: a setting without a default is faulty, or an error names none.
+    None if that fails, too: an invalid setting has no default, or an error message has no name.
     """
     known = dict(settings)
     errors: list[SettingError] = []

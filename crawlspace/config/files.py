@@ -1,4 +1,4 @@
-"""The files of a collection but for its settings: start URLs, crawl.rules, rules.xml and global.rules, each with all its mistakes at once."""
+"""The files of a collection except settings.py: start URLs, crawl.rules, rules.xml and global.rules."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
 
 MAX_FILE = 200 * 1024 * 1024
-"""Bytes of a file of rules or start URLs."""
+"""Maximal bytes of a file of rules or start URLs."""
 MAX_START_URLS = 250_000
-"""Start URLs of a collection: each is checked, and entered, at every start."""
+"""Maximal start URLs of a collection: each is checked and inserted at every start."""
 _OTHER_MARKS = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),  # begins like the next one
+    (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark it begins with
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
 )
 _FIRST = re.compile(r"\s*(\S)")
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
-"""What `surrogateescape` makes of bytes that are no UTF-8."""
+"""The characters to which `surrogateescape` decodes bytes that are not UTF-8."""
 _KINDS_OF_FILES = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a pipe"),
@@ -47,7 +47,7 @@ Rules = TypeVar("Rules")
 
 @dataclass(frozen=True, slots=True)
 class StartUrl:
-    """A start URL with its place in the files, and its shift (-2 first … 2 last)."""
+    """A start URL with its shift (-2 first … 2 last) and its place in the files."""
 
     url: Url
     shift: int
@@ -55,7 +55,7 @@ class StartUrl:
 
 
 class AllRules(NamedTuple):
-    """The rules of a collection and those of its global crawl space; None where there is no file."""
+    """The rules of a collection and of its global crawl space; None for a missing file."""
 
     rules: CrawlRules
     rules_file: Path | None
@@ -65,7 +65,7 @@ class AllRules(NamedTuple):
 
 
 def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
-    """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with every mistake of all, and what reading one of them raises."""
+    """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with the mistakes of all, and ConfigError."""
     mistakes: list[Mistake] = []
     rules: tuple[CrawlRules, Path | None, ActionRuleSet | None] = (CrawlRules(), None, None)
     global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
@@ -83,7 +83,7 @@ def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
 
 
 def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
-    """Read crawl.rules and rules.xml. Raises RuleFileError with every mistake of both, and what reading one of them raises."""
+    """Read crawl.rules and rules.xml. Raises RuleFileError with the mistakes of both, and ConfigError."""
     mistakes: list[Mistake] = []
     rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
     action_rules: ActionRuleSet | None = None
@@ -101,7 +101,7 @@ def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet
 
 
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
-    """Read crawl.rules; a collection without one has no rules. Raises RuleFileError, ConfigError."""
+    """Read crawl.rules; without the file there are no rules. Raises RuleFileError, ConfigError."""
     path = folder / "crawl.rules"
     if not is_there(path):
         return CrawlRules(), None
@@ -109,7 +109,7 @@ def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
 
 
 def read_action_rules(folder: Path) -> ActionRuleSet | None:
-    """Read rules.xml; None where there is none. Raises RuleFileError, ConfigError."""
+    """Read rules.xml; None without the file. Raises RuleFileError, ConfigError."""
     path = folder / RULES_XML
     if not is_there(path):
         return None
@@ -118,7 +118,7 @@ def read_action_rules(folder: Path) -> ActionRuleSet | None:
 
 
 def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules | None, Path | None]:
-    """Read global.rules; without one there is no global crawl space, and one without rules allows nothing. Raises RuleFileError, ConfigError."""
+    """Read global.rules; None without the file, while a file without rules allows nothing. Raises RuleFileError, ConfigError."""
     path = global_rules_file(folder, settings)
     if path is None:
         return None, None
@@ -126,9 +126,9 @@ def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[Cra
 
 
 def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:
-    """Return where the global crawl space of a collection is written: CRAWLSPACE_GLOBAL_RULES, else its own file, else the shared one.
+    """Return the file of the global crawl space: CRAWLSPACE_GLOBAL_RULES, else the collection's own file, else the shared one.
 
-    Raises SettingError when the setting names a file that isn't there.
+    Raises SettingError if the setting names a missing file.
     """
     named = settings["CRAWLSPACE_GLOBAL_RULES"]
     if named:
@@ -145,9 +145,9 @@ def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | No
 
 
 def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[StartUrl, ...]:
-    """Read start_urls.txt (one a line, `#` comments, `shift=-2` … `shift=2` behind) and CRAWLSPACE_START_URLS.
+    """Read start_urls.txt (one URL a line, `#` comments, optional `shift=-2` … `shift=2`) and CRAWLSPACE_START_URLS.
 
-    Raises RuleFileError with every line that is wrong, ConfigError when there is none at all.
+    Raises RuleFileError with every wrong line, ConfigError if there is no start URL.
     """
     found: list[StartUrl] = []
     mistakes: list[Mistake] = []
@@ -214,7 +214,7 @@ def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mi
 
 
 def is_there(path: Path) -> bool:
-    """Also for a link that leads nowhere, and where one may not look: reading says what is wrong. Only a file that isn't there has no rules."""
+    """Return False only for a missing file. A broken link or an unreadable folder counts as present; reading it raises."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -225,7 +225,7 @@ def is_there(path: Path) -> bool:
 
 
 def read_bytes(path: Path, *, most: int = -1) -> bytes:
-    """Return what is in a regular file, `most` bytes of it at most. Raises ConfigError; opening a pipe would wait for ever."""
+    """Return at most `most` bytes of a regular file. Raises ConfigError, also for a pipe, which would block."""
     _size(path)
     try:
         with path.open("rb") as file:
@@ -235,7 +235,7 @@ def read_bytes(path: Path, *, most: int = -1) -> bytes:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a regular file. Raises ConfigError."""
+    """Return the size of a regular file in bytes. Raises ConfigError."""
     try:
         status = path.stat()
     except OSError as error:
@@ -251,7 +251,7 @@ def _unreadable(path: Path, error: OSError) -> ConfigError:
 
 
 def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
-    """Return the rules of a file. Raises RuleFileError with every mistake, that of its encoding too, and ConfigError."""
+    """Return the rules of a file. Raises RuleFileError with every mistake, including a wrong encoding, and ConfigError."""
     mistakes: list[Mistake] = []
     text = _read_text(path, mistakes)
     try:
@@ -265,10 +265,10 @@ def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
 
 
 def _read_text(path: Path, mistakes: list[Mistake]) -> str:
-    """Return the text of a file in UTF-8, its lines ended by `\\n`. Raises ConfigError.
+    """Return the text of a UTF-8 file, with line ends as `\\n`. Raises ConfigError.
 
-    The first place that is in another encoding is added to the mistakes. The lines with such places are left empty, so that what is
-    wrong with the others is found.
+    The first place with another encoding is added to the mistakes. Lines with such places are returned empty, so that the
+    mistakes of the other lines are found, too.
     """
     size = _size(path)
     if size > MAX_FILE:
@@ -291,7 +291,7 @@ def _read_text(path: Path, mistakes: list[Mistake]) -> str:
         return text
     number, start = wrong[0]
     shown = _NO_UTF_8.sub("\ufffd", lines[number])
-    message = "what stands here is not UTF-8; save the file as UTF-8"
+    message = "this is not UTF-8; save the file as UTF-8"
     mistakes.append(Mistake(path.name, number + 1, start + 1, message, shown))
     for number, _ in wrong:
         lines[number] = ""

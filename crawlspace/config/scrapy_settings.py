@@ -1,4 +1,4 @@
-"""Settings of Scrapy's own that a crawl depends on, checked before Scrapy reads them."""
+"""Checks of those of Scrapy's own settings that a crawl depends on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NEEDED = (
     ("ITEM_PIPELINES", "pipelines.index.DrainIndex"),
     ("SPIDER_MIDDLEWARES", "middlewares.outcome.OneOutcome"),
 )
-"""(setting, component) without which a crawl would never end."""
+"""(setting, component) without which a crawl would not end."""
 
 
 def check_scrapys_settings(settings: Mapping[str, object]) -> None:
-    """Raise SettingError for the first of Scrapy's own settings that is wrong: Scrapy reads them itself, and would end in a traceback."""
+    """Raise SettingError for the first wrong one of Scrapy's own settings, for which Scrapy would end in a traceback."""
     for setting, component in NEEDED:
         there = settings[setting]
         named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}

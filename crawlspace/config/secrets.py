@@ -1,4 +1,4 @@
-"""Settings with a secret in them, which may stand outside of settings.py: `env:NAME` is in the environment, `file:PATH` in a file."""
+"""Settings that may refer to a secret outside settings.py: `env:NAME` in the environment, `file:PATH` in a file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from crawlspace.errors import SettingError
 from crawlspace.printable import printable
 
 MOST_BYTES = 65_536
-"""Of a file with one secret in it."""
+"""Maximal size of a secret's file."""
 
 
 def is_elsewhere(value: str) -> bool:
-    """Return whether a value names the place of a secret."""
+    """Return whether a value refers to the environment or to a file."""
     return value.startswith(("env:", "file:"))
 
 
 def read_secret(setting: str, value: str) -> str:
-    """Return the value of a setting, from where it stands. Raises SettingError."""
+    """Return a setting's value, read from the environment or the file that it refers to. Raises SettingError."""
     kind, _, name = value.partition(":")
     if not is_elsewhere(value):
         return value
@@ -37,12 +37,12 @@ def _from_environment(setting: str, name: str) -> str:
 
 
 def _from_file(setting: str, name: str) -> str:
-    """The text of a regular file, its end of line left off; opening a pipe would wait for ever."""
+    """Return the stripped text of a regular file. Raises SettingError, also for a pipe, which would block."""
     path = Path(name).expanduser()
     where = f"{setting} is file:{printable(name)}"
     try:
         if not path.is_file():
-            path.stat()  # tells that there is none
+            path.stat()  # raises if it is missing
             raise SettingError(f"{where}, which is not a file; name one that holds the value and nothing else")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)

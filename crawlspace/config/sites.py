@@ -1,4 +1,4 @@
-"""What holds for single sites: the CRAWLSPACE_SITES setting, looked up by host and port."""
+"""The settings of single sites: CRAWLSPACE_SITES, looked up by host and port."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_q
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """How one site is asked, and the limits that hold for its URLs."""
+    """The delay, concurrency and URL limits of a site."""
 
     delay_s: float
     concurrency: int
     limits: Limits
     own_delay: bool = False
-    """The delay is this site's own, not the collection's."""
+    """Whether the delay is set for this site, not for the collection."""
 
 
 class SiteTable:
-    """The first pattern that matches a host decides; where none does, the collection's own settings hold."""
+    """Site settings by host pattern: the first match applies, and the collection's settings if none matches."""
 
     def __init__(self, default: SiteSettings, patterns: Mapping[str, SiteSettings]) -> None:
-        """Raises RuleFileError for a pattern that is no host pattern."""
+        """Raises RuleFileError for an invalid host pattern."""
         self.default = default
         self.settings = list(patterns.values())
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
@@ -50,7 +50,7 @@ class SiteTable:
 
 
 class SiteLimitTable:
-    """The limits of a SiteTable, as the crawl space asks for them."""
+    """The limits of a SiteTable, with the interface that the crawl space needs."""
 
     def __init__(self, table: SiteTable) -> None:
         self._table = table
@@ -64,7 +64,7 @@ class SiteLimitTable:
 
 
 def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
-    """Read CRAWLSPACE_SITES over what holds for the whole collection. Raises SettingError."""
+    """Read CRAWLSPACE_SITES, with the collection's settings as defaults. Raises SettingError."""
     delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
     most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
     default = SiteSettings(delay, 1 if delay else most, limits)

@@ -1,4 +1,4 @@
-"""Where the states of a collection's URLs are kept, as its settings say."""
+"""Parsing of CRAWLSPACE_STORE_URL: where the states of URLs are stored."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _SERVERS = ("redis", "rediss", "unix", "sentinel")
 
 
 def is_server(url: str) -> bool:
-    """Whether a URL names a server; `redis` alone is the one that scrapy-redis's settings name."""
+    """Return whether a URL names a server; `redis` alone is the server of scrapy-redis's settings."""
     kind, colon, _ = url.partition("://")
     return url == "redis" or bool(colon and kind in _SERVERS)
 
 
 def shown(url: str) -> str:
-    """Return the URL of a server as it is shown: without user and password, which may also stand in its query."""
+    """Return a server's URL for messages: without user, password and query, which may have a password, too."""
     return without_credentials(url).partition("?")[0]
 
 
 def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
-    """Return the URL of a shared store, also where it stands elsewhere; empty where the store is a file. Raises SettingError."""
+    """Return the URL of a shared store, resolved if it is in the environment or a file; empty for a file. Raises SettingError."""
     written = str(value or "").strip()
     url = read_secret(NAME, written)
     if url and not is_server(url):
@@ -32,7 +32,7 @@ def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
         )
     if url and share_address_delay:
         raise SettingError(
-            "CRAWLSPACE_SHARE_ADDRESS_DELAY is on, but workers on a shared store (CRAWLSPACE_STORE_URL) do not know at which addresses"
-            " the others are asking; turn it off, or crawl with one process and a file"
+            "CRAWLSPACE_SHARE_ADDRESS_DELAY is on, but workers on a shared store (CRAWLSPACE_STORE_URL) do not know the addresses of"
+            " each other's requests; turn it off, or crawl with one process and a file"
         )
     return url

@@ -1,7 +1,7 @@
-"""When two documents are the same: a checksum over their normalised text.
+"""A checksum over the normalised text, equal for documents that count as the same.
 
-Normalised means: runs of white space are one space, none at the ends, Unicode in form C. Case and punctuation count.
-Markup, scripts and everything else that `html.extract` leaves out of the text does not.
+Normalisation: each run of white space becomes one space, none at the ends, Unicode in form C. Case and punctuation are kept.
+Markup, scripts and whatever else `html.extract` removes from the text don't count.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from unicodedata import normalize
 def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool = False) -> bytes:
     """Return 16 bytes of blake2b over the normalised text.
 
-    A title that is not None counts too. `cut_off` > 0 takes only that many bytes from the start of the text (UTF-8), the title apart.
-    `collapsed` says that the white space is normalised already, as `Page.text` and `Page.title` are: it takes a third to a fifth of the time.
+    A title other than None is included. `cut_off` > 0 limits the text to its first bytes in UTF-8, title not included.
+    `collapsed`: white space is already normalised, as in `Page.text` and `Page.title`; this takes a third to a fifth of the time.
     """
     digest = blake2b(digest_size=16)
     if title is not None:
@@ -24,7 +24,7 @@ def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool 
 
 
 def checksum_of_bytes(body: bytes) -> bytes:
-    """Return 16 bytes of blake2b over a body, for a document without text; never that of any text."""
+    """Return 16 bytes of blake2b over a body, for a document without text; different from the checksum of any text."""
     return blake2b(body, digest_size=16, person=b"bytes").digest()
 
 

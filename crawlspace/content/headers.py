@@ -1,8 +1,8 @@
-"""What the headers of a page say beside its body: type, robots directives, canonical page, validators.
+"""The headers of a page that concern its document: type, robots directives, canonical URL, validators.
 
-A 304 brings headers too, and they hold for the page that is kept (RFC 9111, 3.2 and 4.3.4). What they change mostly needs the body, so
-such a page is fetched whole; and a page whose headers restrict it, or name another page as canonical, is never asked for
-conditionally, because a later 304 without them could not be told from one that leaves them out.
+The headers of a 304 apply to the stored page, too (RFC 9111, 3.2 and 4.3.4). A change of them mostly needs the body, so such a
+page is fetched again with an unconditional GET. A page whose headers restrict it, or name a canonical page, is never requested
+conditionally: a later 304 without these headers may mean that they are gone, or only that the server left them out.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from crawlspace.urls import MalformedUrl, join, parse
 _LINK = re.compile(r"""<([^<>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")
 _PARAMETER = re.compile(r""";\s*([^\s;,="]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]+)))?""")
 _LONGEST_LINKS = 16_384
-"""Characters of Link headers that are looked at."""
+"""Maximal characters of Link headers that are parsed."""
 
 _LONGEST_VALIDATOR = 1_024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class PageHeaders(NamedTuple):
-    """`content_type` is the Content-Type as sent, several joined by commas; None where there is none."""
+    """`content_type` is the Content-Type as sent, several values joined by commas; None without one."""
 
     content_type: str | None = None
     robots: RobotsDirectives = NO_LIMITS
     canonical: str | None = None
-    """Absolute; None where the headers name no page, or the page itself."""
+    """Absolute; None if the headers name no canonical page, or the page itself."""
     etag: str | None = None
     last_modified: str | None = None
 
     @property
     def concern_the_document(self) -> bool:
-        """Whether they say something that decides about the document or its links."""
+        """Whether the headers affect the document or its links."""
         return self.robots != NO_LIMITS or self.canonical is not None
 
 
 def read_headers(
     values: Callable[[str], Sequence[str]], *, url: str, agent_names: Collection[str] = (), obey_robots: bool = True
 ) -> PageHeaders:
-    """Return what the headers of the page at `url` say; `values` gives all values of a header, `agent_names` are our own."""
+    """Return the parsed headers of a page; `values` returns all values of a header, `agent_names` are our names for robots."""
     directives = values("X-Robots-Tag") if obey_robots else ()
     links = values("Link")
     etag, last_modified = values("ETag"), values("Last-Modified")
@@ -57,14 +57,14 @@ def read_headers(
 
 
 def kept_validator(value: str | None) -> str | None:
-    """Return an ETag or a Last-Modified as it is kept and sent back; None for one that is too long or has control characters."""
+    """Return an ETag or Last-Modified for storing and sending back; None if it is too long or has control characters."""
     if value is None or len(value) > _LONGEST_VALIDATOR or _CONTROL.search(value):
         return None
     return value
 
 
 def canonical_link(values: Sequence[str], *, url: str) -> str | None:
-    """Return the other page that Link headers name as canonical (RFC 8288, RFC 6596), absolute; None where there is none."""
+    """Return the canonical URL of Link headers (RFC 8288, RFC 6596), absolute; None if there is none or it is the page itself."""
     for target, parameters in _LINK.findall(", ".join(values)[:_LONGEST_LINKS]):
         relations = (quoted or plain for name, quoted, plain in _PARAMETER.findall(parameters) if name.lower() == "rel")
         if "canonical" not in next(relations, "").lower().split():

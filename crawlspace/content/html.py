@@ -1,12 +1,12 @@
-"""What a crawler takes from a page: links, robots directives, canonical, language and the text, in one pass over its tags.
+"""Extract links, robots directives, canonical, language and text from a page in one pass over its tags.
 
 Choices that the standards leave open:
 
-* A URL that is linked twice is one link, at its first place; it is nofollow only if every link to it is.
-* Links in `template` are none (they are not part of the page); links in `noscript` are, because a crawler runs no scripts.
-  The text of `noscript` is left out: it mostly says that scripts are needed.
-* Elements that run along in a line (`b`, `span` …) do not end a word; every other one does, unknown ones too. So `th<b>re</b>e` is
-  `three`, and neighbouring `<td>`, `<br>` and `<my-card>` stay apart.
+* A URL that is linked twice is one link, at its first position; it is nofollow only if every link to it is.
+* Links in `template` are ignored (they are not part of the page); links in `noscript` count, because a crawler runs no scripts.
+  The text of `noscript` is ignored: it mostly says that scripts are needed.
+* Inline elements (`b`, `span` …) do not separate words; all others do, unknown ones too. So `th<b>re</b>e` is `three`, and
+  neighbouring `<td>`, `<br>` and `<my-card>` separate words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
-"""Elements whose links are taken by default; `meta` is its refresh."""
+"""Elements whose links are extracted by default; `meta` is for its refresh."""
 
 MAX_TITLE = 1_000
 MAX_DESCRIPTION = 5_000
@@ -38,7 +38,7 @@ _NOT_SHOWN = (
     " /noscript ! !script"
 )
 _ALONG = frozenset(["", *_NOT_SHOWN.split(), *_INLINE_NAMES.split(), *(f"/{name}" for name in _INLINE_NAMES.split())])
-"""Tags that end no word."""
+"""Tags that don't separate words."""
 
 _LINK_RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})
 _NO_PAGES = (
@@ -53,8 +53,8 @@ _USUAL = rf"""[{_SPACE}]++(?!href=|rel=)[a-z-]++="[^"\0]*+\""""
 _USUAL_HREFS = re.compile(
     rf"""\0(?:(?:{_USUAL})*+[{_SPACE}]++href="((?:https?:)?[!#-9;-~]++)"(?=\0|(?:{_USUAL})*+[{_SPACE}]*+(?=\0|\Z)))?"""
 )
-"""The `href` of each anchor whose attributes, between NULs, are as in most pages: what can only be a page's address or begin
-with `#`, nothing to strip, no `rel`; empty for any other."""
+"""The `href` of each anchor with attributes as in most pages, joined by NULs: a page's URL or a `#…` reference, nothing to strip,
+no `rel`; empty for any other anchor."""
 
 _REFRESH = re.compile(r"\s*(\d+(?:\.[\d.]*)?|\.\d[\d.]*)\s*[;,\s]\s*(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
@@ -71,10 +71,10 @@ def extract(
     agent_names: Collection[str] = (),
     xhtml: bool = False,
 ) -> Page:
-    """Return what a page holds. Never raises, whatever the body is; costs time in proportion to its length.
+    """Return the contents of a page. Never raises, whatever the body; the time is proportional to its length.
 
-    `charset` is the one of the Content-Type header. `max_links` counts different links, `max_text` characters; what is beyond is left
-    out and counted. `agent_names` are names of meta elements that speak to us beside `robots`. `xhtml` is for application/xhtml+xml.
+    `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; what is left out is
+    counted. `agent_names` are names of meta elements to obey besides `robots`. `xhtml` is for application/xhtml+xml.
     """
     html, codec = decode(body, charset)
     if "\0" in html:
@@ -106,9 +106,9 @@ _IN_TEMPLATE, _IN_NOSCRIPT = 1, 2
 
 
 class _Reader:
-    """What has been found so far; a method for each tag that means something.
+    """The state of extraction, with a method for each tag that has a meaning.
 
-    `parts` are the texts and, after each, what its tag puts there: nothing or a line end. Text that doesn't count is taken out.
+    `parts` has the texts and, after each, the separator of its tag: empty or a line end. Ignored text is replaced by "".
     """
 
     def __init__(self, texts: list[str], names: list[str], *, link_tags: Collection[str], agent_names: Collection[str]) -> None:
@@ -134,7 +134,7 @@ class _Reader:
         self._heading_at: int | None = None
 
     def read(self, names: list[str], attributes: list[str]) -> None:
-        """Take what all the tags mean. Usual links are most of it: their `href` are found for all of them at once."""
+        """Process all tags. Most are links of the usual form: their `href` are found by one pattern for all of them."""
         links, nofollow = self.links, self.nofollow
         places = [at for at, name in enumerate(names) if name in _HANDLERS]
         anchors = [attributes[at] for at in places if names[at] == "a"]
@@ -198,7 +198,7 @@ class _Reader:
         elif not nofollow:
             self.nofollow.discard(href)
 
-    # what the page says of itself
+    # the page's metadata
     def html(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         self.language = self.language or _language(attributes.get("lang") or attributes.get("xml:lang") or "")
@@ -264,7 +264,7 @@ class _Reader:
         self._heading_at = at
 
     def heading_end(self, _: str, at: int) -> None:
-        """Close an open heading; headings do not nest."""
+        """End an open heading; headings do not nest."""
         if self._heading_at is not None:
             if self._hidden:
                 self._hide_until(at)
@@ -305,7 +305,7 @@ class _Reader:
         self._hidden &= ~why
 
     def _hide_until(self, at: int) -> None:
-        """Take out the text since the hidden part began; the words before and after it stay as far apart as its tags make them."""
+        """Remove the text since the hidden part began; the tags in it still separate words."""
         self.parts[2 * self._hidden_at + 2 : 2 * at + 1 : 2] = [""] * (at - self._hidden_at)
         self._hidden_at = at
 
@@ -335,11 +335,11 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     **dict.fromkeys(("h1", "h2", "h3"), _Reader.heading_start),
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }
-"""What to do at a tag: gets its attributes as written, and its place among all tags."""
+"""The method for each tag; its arguments are the attributes as written and the index of the tag."""
 
 
 def _as_browsers_read(href: str) -> str:
-    """Control characters and spaces off both ends, tabs and line ends out of the middle (URL standard, 4.4)."""
+    """Return a URL without control characters and spaces at both ends, and without tabs and line ends (URL standard, 4.4)."""
     href = href.strip(_CONTROL_OR_SPACE)
     if href.isprintable():
         return href
@@ -347,7 +347,7 @@ def _as_browsers_read(href: str) -> str:
 
 
 def _language(written: str) -> str:
-    """A language tag in its usual spelling (RFC 5646, 2.1.1), or empty."""
+    """Return a language tag in its usual spelling (RFC 5646, 2.1.1); empty if invalid."""
     match = _LANGUAGE.fullmatch(written.strip().replace("_", "-"))
     if match is None:
         return ""
@@ -356,7 +356,7 @@ def _language(written: str) -> str:
 
 
 def _base(url: str, href: str | None) -> str:
-    """The page's base URL: its own, unless a base element names another that pages can be under."""
+    """Return the base URL of a page: its own, unless a base element names another http or https URL."""
     if href:
         try:
             base = join(url, href)

@@ -1,18 +1,18 @@
-"""HTML as a flat run of tags with the text before each: linear in time, without a tree.
+"""Parse HTML into a sequence of tags with the text before each: in linear time, without a tree.
 
-A tree is more than a crawler needs, and it can be turned against it. Measured on two shared cores (`python -m benchmarks.extract`
-prints the first line afresh):
+A crawler needs no tree, and hostile pages can make a tree expensive. Measured on two shared cores (`python -m benchmarks.extract`
+prints the first line again):
 
     what                                 8 KB page   1 MB of nested <div>   13 KB of unclosed <b n=…><p>
     this module and `html`               0.20 ms     0.08 s                 1 ms
     selectolax (lexbor), unwrapped       0.22 ms     104 s                  1.2 s and 400 MB
     lxml (libxml2), XPath and XSLT       0.23 ms     stops at depth 2048 and loses the rest of the page
 
-Links, metas and the text with its word breaks follow from the tags alone, so the tokenizer of the HTML standard is enough.
-Every pattern here is possessive: no input makes it go back over what it has read.
+Links, metas and text with word breaks follow from the tags alone, so the tokenizer of the HTML standard is enough.
+All patterns are possessive: they never backtrack.
 
-There are two readings. `tokens` steps through any page as the standard does. Nearly all pages are plain enough to be cut at their
-tags by one `split`, a third of the work: `plain_tags` does that, and gives up wherever the two could differ.
+There are two tokenizers. `tokens` follows the standard for any page. Nearly all pages are simple enough to be split at their tags
+by one `split`, in a third of the time: `plain_tags` does that, and returns None wherever the two could differ.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from html import unescape
 from html.entities import html5 as _references
 
 RAW_TEXT = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"})
-"""Elements whose content is text up to their end tag, whatever it looks like."""
+"""Elements whose content is text up to their end tag."""
 
 _SPACE = r"\t\n\f\r "
 _VALUE = rf"""=[{_SPACE}]*+(?:"[^"]*+"?|'[^']*+'?|[^{_SPACE}>"'][^{_SPACE}>]*+)?"""
@@ -32,7 +32,7 @@ _COMMENT = r"!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>)?)"
 _BOGUS = r"(?:[!?]|/(?![a-zA-Z]))[^>]*+>?"
 _CDATA = r"!\[CDATA\[([^\]]*+(?:\](?!\]>)[^\]]*+)*+)(?:\]\]>)?"
 _DOCTYPE = r"!DOCTYPE[^\[>]*+\[[^\]]*+\]?[^>]*+>?"
-_LONE = r"(?=[^a-zA-Z/!?]|/?\Z)"  # a `<` that begins nothing
+_LONE = r"(?=[^a-zA-Z/!?]|/?\Z)"  # a `<` that begins no tag
 _TEXT = f"([^<]*+(?:<{_LONE}[^<]*+)*+)"
 _HTML = re.compile(rf"{_TEXT}(?:<(?:{_TAG}|{_COMMENT}|{_BOGUS})|\Z)")
 _XML = re.compile(rf"{_TEXT}(?:<(?:{_TAG}|{_CDATA}|{_COMMENT}|{_DOCTYPE}|{_BOGUS})|\Z)")
@@ -55,9 +55,9 @@ _BACK_TO_HTML = frozenset(
     "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta nobr ol p pre ruby s small"
     " span strong strike sub sup table tt u ul var".split()
 )
-"""Tags that end SVG and MathML content that was left open (HTML standard, 13.2.6.5)."""
+"""Tags that end unclosed SVG and MathML content (HTML standard, 13.2.6.5)."""
 
-# What needs no more than a look: no `<` but at the begin of a tag, and quotes closed. `_TAG` matches the same there.
+# Plain markup: `<` only at the beginning of tags, and closed quotes. `_TAG` matches the same there.
 _PLAIN_VALUE = rf"""=(?:"[^"<]*+"|[{_SPACE}]*+(?:"[^"<]*+"|'[^'<]*+'|[^{_SPACE}<>"'][^{_SPACE}<>]*+|(?=>)))"""
 _PLAIN_ATTRIBUTES = rf"[^=<>]*+(?:{_PLAIN_VALUE}[^=<>]*+)*+"
 _PLAIN_TAG = re.compile(rf"<(/?[a-zA-Z][^{_SPACE}/<>]*+|!(?:script)?(?=>))((?=>)|{_PLAIN_ATTRIBUTES})>")
@@ -67,22 +67,22 @@ _SET_APART = re.compile(
     rf"(?i:cript){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!!--|/(?i:script){_END})[^<]*+)*+|"
     rf"(?i:tyle){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!/(?i:style){_END})[^<]*+)*+)(<!--|))"
 )
-"""A comment, or a script or style without its end tag; the group is None at a comment, not empty where an end tag may be hidden."""
+"""A comment, or a script or style without its end tag; the group is None at a comment, not empty if an end tag may be hidden."""
 MAX_PLAIN = 1_000_000
-"""Characters of a page up to which all its tags are cut out at once: as many strings, three a tag, are in memory together."""
+"""Maximal characters of a page for splitting it at once: three strings a tag are in memory together."""
 
 Token = tuple[str, str, str]
-"""Text before the tag, with its character references; the tag's name in lower case, `/p` for an end tag, `!` for a comment,
-empty at the end; its attributes as written."""
+"""The text before the tag, with character references; the tag's name in lower case, `/p` for an end tag, `!` for a comment, empty
+at the end; its attributes as written."""
 
 Tags = tuple[list[str], list[str], list[str]]
-"""Tokens by columns: texts, names, attributes."""
+"""Tokens as columns: texts, names, attributes."""
 
 
 def tags(html: str, *, xml: bool = False) -> Tags:
-    """Return what `tokens` yields, quickly if nothing about the page is out of the ordinary.
+    """Return the tokens of a page, fast if the page is plain.
 
-    A `script` or `style` may then be `!script` up to its end tag, without its content.
+    A `script` or `style` may then be returned as `!script` without content.
     """
     plain = plain_tags(html) if not xml and len(html) <= MAX_PLAIN else None
     if plain is not None:
@@ -91,16 +91,16 @@ def tags(html: str, *, xml: bool = False) -> Tags:
     known: dict[str, str] = {}
     for text, name, written in tokens(html, xml=xml):
         texts.append(text)
-        names.append(known.setdefault(name, name))  # one string a name, however many tags
+        names.append(known.setdefault(name, name))  # one string object for each name
         attributes.append(written)
     return texts, names, attributes
 
 
 def plain_tags(html: str) -> Tags | None:
-    """All tags at once, or None for a page that only `tokens` reads rightly.
+    """Return all tags at once; None for a page that needs `tokens`.
 
-    Comments, scripts and styles shrink to a `<!…>` first. Were one of them inside an attribute or a title, that tag is not plain any
-    more: each `<` must begin a plain tag, or the page is given up.
+    Comments, scripts and styles are replaced by `<!…>` first. If one of them was inside an attribute or a title, that tag is no
+    longer plain: if any `<` does not begin a plain tag, the result is None.
     """
     pieces: list[str | None] = list(_SET_APART.split(html))
     marks = pieces[1::2]
@@ -117,7 +117,7 @@ def plain_tags(html: str) -> Tags | None:
         distinct = set(names)
     special = distinct & _SPECIAL
     for name in special & RAW_TEXT:
-        if name == "plaintext" or not _empty_of_tags(names, name):
+        if name == "plaintext" or not _has_no_tags_inside(names, name):
             return None
     if any(_raw_text_in(foreign, names, attributes) for foreign in special & _FOREIGN):
         return None
@@ -126,8 +126,8 @@ def plain_tags(html: str) -> Tags | None:
     return texts, names, attributes
 
 
-def _empty_of_tags(names: list[str], name: str) -> bool:
-    """Whether the end tag follows wherever an element of this name begins."""
+def _has_no_tags_inside(names: list[str], name: str) -> bool:
+    """Return whether every element of this name is directly followed by its end tag."""
     at = -1
     for _ in range(names.count(name)):
         at = names.index(name, at + 1)
@@ -137,7 +137,7 @@ def _empty_of_tags(names: list[str], name: str) -> bool:
 
 
 def _raw_text_in(foreign: str, names: list[str], attributes: list[str]) -> bool:
-    """Whether an `svg` or `math` holds what would be raw text outside of it; a title empty of tags is read alike in both."""
+    """Return whether an `svg` or `math` contains an element that is raw text in HTML, except a title without tags."""
     end = 0
     for start in [at for at, name in enumerate(names) if name == foreign]:
         depth = 0
@@ -156,10 +156,10 @@ def _raw_text_in(foreign: str, names: list[str], attributes: list[str]) -> bool:
 
 
 def tokens(html: str, *, xml: bool = False) -> Iterator[Token]:
-    """Yield the page's tags, each with the text before it, as the tokenizer of the HTML standard finds them.
+    """Yield the page's tags, each with the text before it, as the tokenizer of the HTML standard does.
 
-    The content of a raw text element comes as the text before its end tag, and that end tag always comes. A tag cut off by
-    the end of the page is dropped. `xml` is for XHTML: CDATA sections are text, and there is no raw text, as in SVG.
+    The content of a raw text element is the text before its end tag, which is always generated. A tag cut off by the end of the
+    page is dropped. `xml` is for XHTML: CDATA sections are text, and there is no raw text, as in SVG.
     """
     pattern = _XML if xml else _HTML
     outer = foreign = 1 if xml else 0
@@ -182,7 +182,7 @@ def tokens(html: str, *, xml: bool = False) -> Iterator[Token]:
                     foreign = outer
                 continue
             if name in RAW_TEXT:
-                if foreign:  # no raw text there, but elements that are closed in themselves, unlike HTML's own
+                if foreign:  # no raw text there, and self-closing tags, unlike in HTML
                     if attributes.endswith("/"):
                         yield "", "/" + name, ""
                     continue
@@ -199,7 +199,7 @@ def tokens(html: str, *, xml: bool = False) -> Iterator[Token]:
 
 
 def xml_tokens(text: str) -> Iterator[Token]:
-    """Yield the tags of an XML document that is not XHTML: no element's content is raw text there."""
+    """Yield the tags of an XML document other than XHTML: no element has raw text."""
     for match in _XML.finditer(text):
         yield match[1], (match[2] or "").lower(), match[3] or ""
         if match[5]:
@@ -207,7 +207,7 @@ def xml_tokens(text: str) -> Iterator[Token]:
 
 
 def _raw_end(html: str, name: str, start: int) -> int:
-    """Where the end tag of a raw text element begins, or the end of the page."""
+    """Return the index of the end tag of a raw text element, or the end of the page."""
     if name == "plaintext":
         return len(html)
     match = _RAW_END[name].search(html, start)
@@ -219,7 +219,7 @@ def _raw_end(html: str, name: str, start: int) -> int:
 
 
 def _escaped_script_end(html: str, start: int) -> int:
-    """The end of a script that holds `<!--`: from there on `<script>` hides the next `</script>`, until `-->`."""
+    """Return the end of a script with `<!--`: after it `<script>` hides the next `</script>`, until `-->`."""
     escaped = double = False
     for match in _SCRIPT_MARK.finditer(html, start):
         mark = match[0]
@@ -237,7 +237,7 @@ def _escaped_script_end(html: str, start: int) -> int:
 
 
 def attributes_of(written: str) -> dict[str, str]:
-    """Return a tag's attributes by name in lower case, the first of each name; references are not yet resolved."""
+    """Return a tag's attributes by name in lower case, the first of each name; references are not resolved."""
     found = _ATTRIBUTE.findall(written)
     found.reverse()
     return {name.lower(): double or single or bare for name, double, single, bare in found}
@@ -246,7 +246,7 @@ def attributes_of(written: str) -> dict[str, str]:
 def resolved_attribute(value: str) -> str:
     """Return an attribute's value with character references resolved by the rules for attributes.
 
-    `&copy=1` and `&region=x` stay as they are there: a name without a semicolon counts only where nothing follows it.
+    `&copy=1` and `&region=x` are not references there: a name without a semicolon counts only if no `=` or letter follows.
     """
     if "&" not in value:
         return value
@@ -260,15 +260,15 @@ def resolved_text(text: str) -> str:
     """Return text with character references resolved."""
     if "&" not in text:
         return text
-    if "&#" in text:  # Python refuses to read numbers of more than 4,300 digits
+    if "&#" in text:  # Python refuses numbers of more than 4,300 digits
         text = _LONG_NUMBER.sub("\ufffd", _ZEROS.sub("&#0", text))
     return unescape(text)
 
 
 def collapsed(text: str) -> str:
-    """Return the words of a text apart by single spaces, as `" ".join(text.split())` does, without making a string of each word.
+    """Return the words of a text separated by single spaces, as `" ".join(text.split())`, without a string for each word.
 
-    Of most lines only the ends need stripping.
+    Most lines need stripping only at the ends.
     """
     lines = [line for line in map(str.strip, text.replace("\xa0", " ").split("\n")) if line]
     text = " ".join(lines)
@@ -278,12 +278,12 @@ def collapsed(text: str) -> str:
 
 
 def one_spaced(text: str) -> str:
-    """Return the same; quicker for a short text."""
+    """As `collapsed`; faster for a short text."""
     return " ".join(text.split())
 
 
 _OTHER_SPACES = "\t\r\v\f\x1c\x1d\x1e\x1f\x85\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
-"""White space to `str.split`, beside the space, the line end and the no-break space."""
+"""White space for `str.split`, besides space, line end and no-break space."""
 
 _REFERENCE = re.compile(r"&(?:#[0-9]++;?|#[xX][0-9a-fA-F]++;?|[a-zA-Z][a-zA-Z0-9]*+;?)=?")
 _ZEROS = re.compile(r"&#0{8,}+")

@@ -1,8 +1,8 @@
-"""What type a body has, when the header and the bytes disagree.
+"""Determine the type of a body from its Content-Type header and its first bytes.
 
-The header decides, except where it is missing or generic, or says text while the first bytes say binary: then the bytes decide,
-by the tables of the WHATWG MIME Sniffing standard (xtractmime). Zip files are told apart by their first entry, because half
-the office formats are zip files and servers often know none of them.
+The header decides, unless it is missing or generic, or says text while the first bytes are binary: then the bytes decide, by the
+tables of the WHATWG MIME Sniffing standard (xtractmime). Zip files are distinguished by their first entry, because half the
+office formats are zip files and servers often know none of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import xtractmime
 from crawlspace.content_type import essence, is_generic
 
 SNIFFED_BYTES = 1445
-"""How many of the first bytes are looked at (MIME Sniffing, section 5.2)."""
+"""Number of first bytes that are examined (MIME Sniffing, section 5.2)."""
 
 _UNKNOWN = "application/octet-stream"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
@@ -43,24 +43,24 @@ def sniff(declared: str | None, body_start: bytes) -> str:
         return kind
     found = _by_bytes(start)
     if found == _UNKNOWN and kind == "text/html":
-        return kind  # a stray control character in a page; browsers show it, and no known format begins like this
+        return kind  # a control character in a page; browsers show it, and no known format begins so
     return found
 
 
 def _by_bytes(start: bytes) -> str:
-    if start[:1] in _SPACES:  # the library compares what stands behind spaces, and reads beyond the end where that is short
-        start = b"\n" + start.lstrip(_SPACE) + b"." * 16  # which ends no tag and begins no format
+    if start[:1] in _SPACES:  # the library skips spaces and reads beyond the end of a short text
+        start = b"\n" + start.lstrip(_SPACE) + b"." * 16  # padding that ends no tag and begins no format
     found = xtractmime.extract_mime(start, content_types=None)
     kind = found.decode("ascii") if found else _UNKNOWN
     return _zip_type(start) if kind == "application/zip" else kind
 
 
 def _zip_type(start: bytes) -> str:
-    """OpenDocument and EPUB name their type in a first, uncompressed entry `mimetype`; Office formats by their folders."""
+    """Return the type of a zip file: from the first entry `mimetype` (OpenDocument, EPUB), or from its folders (Office)."""
     if start[30:38] == b"mimetype":
         match = _ENTRY_TYPE.match(start, 38)
         if match:
-            # The entry's length stands before it; without that the next entry's signature would be taken along.
+            # Cut at the entry's length, or the next entry's signature would be included.
             length = int.from_bytes(start[22:26], "little")
             return match[0][: length or None].decode("ascii")
     for folder, kind in _OFFICE_FOLDERS:

@@ -1,7 +1,7 @@
-"""What a page asks of robots, in its markup (`meta name=robots`) and in its headers (`X-Robots-Tag`).
+"""Robots directives of a page, in its markup (`meta name=robots`) and its headers (`X-Robots-Tag`).
 
-Whatever is asked anywhere holds: directives are combined to the most restrictive. `unavailable_after` and the directives
-about previews say nothing about fetching or indexing now, and are passed over: a page whose time is over answers 404 or 410.
+All directives are combined to the most restrictive. `unavailable_after` and the directives about previews don't concern fetching
+or indexing now, and are ignored: an expired page returns 404 or 410.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NO_LIMITS = RobotsDirectives()
 
 
 def parse_robots(content: str) -> RobotsDirectives:
-    """Return what the content of a robots meta element asks: `noindex`, `nofollow`, `none`; anything else asks nothing."""
+    """Return the directives of a robots meta element: `noindex`, `nofollow`, `none`; anything else is ignored."""
     index = follow = True
     for word in _WORDS.findall(content.lower()):
         if word == "none":
@@ -42,22 +42,22 @@ def parse_robots(content: str) -> RobotsDirectives:
 
 
 def parse_robots_headers(values: Iterable[str], agent_names: Collection[str] = ()) -> RobotsDirectives:
-    """Return what the `X-Robots-Tag` headers ask of us.
+    """Return the directives of `X-Robots-Tag` headers.
 
-    `googlebot: noindex, nofollow` speaks to that agent only, up to the next agent or the end of the header; it concerns us when
-    the agent is among `agent_names` (compared without case) or `*`.
+    `googlebot: noindex, nofollow` is for that agent only, up to the next agent or the end of the header; it applies if the agent
+    is `*` or among `agent_names` (compared without case).
     """
     ours = {name.lower() for name in agent_names} | {"*"}
-    asked = NO_LIMITS
+    directives = NO_LIMITS
     for value in values:
-        concerns_us = True
+        applies = True
         for part in value.lower().split(","):
             head, colon, directive = part.rpartition(":")
             if colon:
                 agent = head.split(":")[0].strip()
-                if agent in _VALUED or " " in agent:  # the rest of a date, behind its comma
+                if agent in _VALUED or " " in agent:  # the rest of a date, after its comma
                     continue
-                concerns_us = agent in ours
-            if concerns_us:
-                asked &= parse_robots(directive)
-    return asked
+                applies = agent in ours
+            if applies:
+                directives &= parse_robots(directive)
+    return directives

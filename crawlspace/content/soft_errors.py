@@ -1,6 +1,6 @@
-"""Pages that say "not found" with status 200: they are known by their URL, title and text, and taken for the error that they are.
+"""Soft errors: error pages with status 200, recognised by URL, title and text, and treated as the error.
 
-CRAWLSPACE_SOFT_ERRORS holds rows of a URL pattern, a title pattern, a text pattern and the code, of which the first that matches counts:
+CRAWLSPACE_SOFT_ERRORS has rows of URL pattern, title pattern, text pattern and status code; the first matching row applies:
 
     ("http://www.example.com/hr/*", "Sorry, the page*", "*", 404)
 """
@@ -20,22 +20,22 @@ Row = tuple[str, str, str, int]
 
 
 class SoftErrors:
-    """Compiled once, never changed. False where there are no rows."""
+    """Immutable after compilation. False if there are no rows."""
 
     __slots__ = ("_rows", "content_hash")
 
     def __init__(self, rows: Sequence[Row] = ()) -> None:
         self._rows = [(_glob(url.strip()), _glob(_folded(title)), _glob(_folded(text)), code) for url, title, text, code in rows]
         self.content_hash = blake2b(repr([tuple(row) for row in rows]).encode(), digest_size=16).hexdigest() if rows else ""
-        """Differs where answers could."""
+        """Changes whenever a result may change."""
 
     def __bool__(self) -> bool:
         return bool(self._rows)
 
     def status_of(self, url: str, *, title: str, text: str) -> int | None:
-        """Return the code that a page answered with 200 is to have instead, or None.
+        """Return the status code to use instead of 200 for a page; None if no row matches.
 
-        `url` is in normal form and compared with its capitals. Case and runs of white space count for nothing in title and text.
+        `url` is in normal form and compared with case. Title and text are compared without case and runs of white space.
         """
         found_title = found_text = None
         for of_url, of_title, of_text, code in self._rows:
@@ -54,7 +54,7 @@ class SoftErrors:
 
 
 def read_soft_errors(value: object) -> SoftErrors:
-    """Read the setting. Raises SettingError that names the first row that is wrong by its number."""
+    """Read the setting. Raises SettingError with the number of the first wrong row."""
     if value is None or value == "":
         return SoftErrors()
     if not isinstance(value, list | tuple):
@@ -63,7 +63,7 @@ def read_soft_errors(value: object) -> SoftErrors:
 
 
 def _glob(pattern: str) -> Glob | None:
-    """Return a pattern compiled; None where it matches everything."""
+    """Return a compiled pattern; None if it matches everything."""
     return compile_glob(pattern) if pattern.strip("*") else None
 
 
@@ -90,6 +90,6 @@ def _row(where: str, row: object) -> Row:
         raise SettingError(f"{where}: the code is {quoted(code)}; it must be an error from 400 to 599, as 404")
     if not any(pattern.replace("*", "").strip() for pattern in (url, title, text)):
         raise SettingError(
-            f"{where} is {quoted(row)} and would make an error of every page; say in one of the patterns which are meant"
+            f"{where} is {quoted(row)} and would turn every page into an error; restrict it with one of the patterns"
         )
     return url, title, text, number

@@ -1,4 +1,4 @@
-"""The text of documents that are text already: plain text and XML without a reader of its own."""
+"""Text extraction for plain text and generic XML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def extract_text_document(
 ) -> Page:
     """Return a text or XML document as a page without links; its title is the last segment of the URL's path. Never raises.
 
-    `content_type` is the type without or with parameters; `charset` the one of the Content-Type header.
+    `content_type` may have parameters; `charset` is that of the Content-Type header.
     """
     text, codec = decode(body, charset)
     if is_xml(content_type):
@@ -32,7 +32,7 @@ def extract_text_document(
 
 
 def is_xml(content_type: str) -> bool:
-    """Whether a type is XML by its name."""
+    """Return whether a type is XML by its name."""
     kind = essence(content_type)
     return kind.endswith("+xml") or kind in ("text/xml", "application/xml")
 

@@ -1,4 +1,4 @@
-"""Sites that share an address: those with a delay ask it one after the other, and keep the delay among them."""
+"""Sites with the same address: those with a delay share it and are requested one after the other."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ _LEFT = 10_000
 
 
 class AddressGroups:
-    """The machines of all sites that share one. A site without a delay has nothing to share."""
+    """The groups of sites with the same address. Sites without a delay are not affected."""
 
     def __init__(self) -> None:
         self._by_address: dict[str, AddressGroup] = {}
         self._left: Recent[str, AddressGroup] = Recent(_LEFT)
-        """Those whose sites have all been dropped: another one may have the longer delay."""
+        """Groups without sites, kept because their last delay may be longer than that of a later site."""
 
-    def join(self, turns: SiteQueue, address: str) -> None:
-        """Have the site share the delay of all others that have joined at that address."""
+    def join(self, site_queue: SiteQueue, address: str) -> None:
+        """Let a site share the delay of all others at that address."""
         address_group = self._by_address.get(address)
         if address_group is None:
             address_group = self._by_address[address] = self._left.get(address) or AddressGroup(address)
         address_group.sites += 1
-        turns.address_group = address_group
+        site_queue.address_group = address_group
 
-    def leave(self, turns: SiteQueue) -> None:
-        """Drop a site whose last delay is over."""
-        address_group = turns.address_group
+    def leave(self, site_queue: SiteQueue) -> None:
+        """Remove a site from its group after its last delay."""
+        address_group = site_queue.address_group
         if address_group is not None:
             address_group.sites -= 1
             if not address_group.sites:
                 del self._by_address[address_group.address]
                 self._left.put(address_group.address, address_group)
 
-    def may_ask_at(self, turns: SiteQueue) -> float | None:
-        """When a site that could be asked by itself may be; None when it must wait for the turns of others, for which it stands in a line."""
-        address_group = turns.address_group
-        if address_group is None or not turns.pace.delay_s:
+    def may_ask_at(self, site_queue: SiteQueue) -> float | None:
+        """Return when a site that is ready by itself may be requested; None if it must wait in line for its group's turn."""
+        address_group = site_queue.address_group
+        if address_group is None or not site_queue.pace.delay_s:
             return -inf
         if address_group.turn is None:
-            address_group.turn = turns
-        elif address_group.turn is not turns:
-            if not turns.waits_for_group:
-                turns.waits_for_group = True
-                address_group.line.append(turns)
+            address_group.turn = site_queue
+        elif address_group.turn is not site_queue:
+            if not site_queue.waits_for_group:
+                site_queue.waits_for_group = True
+                address_group.line.append(site_queue)
             return None
-        return address_group.next_turn(turns)
+        return address_group.next_turn(site_queue)
 
-    def has_turn(self, turns: SiteQueue) -> bool:
-        """Whether nothing else stands against asking the site now that it is lined up."""
-        address_group = turns.address_group
-        if address_group is None or not turns.pace.delay_s:
+    def has_turn(self, site_queue: SiteQueue) -> bool:
+        """Return whether its group allows a request to the site now."""
+        address_group = site_queue.address_group
+        if address_group is None or not site_queue.pace.delay_s:
             return True
-        return address_group.turn is turns and not (turns.in_flight and address_group.line)
+        return address_group.turn is site_queue and not (site_queue.in_flight and address_group.line)
 
-    def pass_on(self, turns: SiteQueue) -> SiteQueue | None:
-        """End the turn of a site, if it has it and is not asking; return the site whose turn it is now."""
-        address_group = turns.address_group
-        if address_group is None or address_group.turn is not turns or turns.in_flight:
+    def pass_on(self, site_queue: SiteQueue) -> SiteQueue | None:
+        """End the turn of a site, if it has it and no request is in flight; return the next site."""
+        address_group = site_queue.address_group
+        if address_group is None or address_group.turn is not site_queue or site_queue.in_flight:
             return None
-        if turns.asked_at > address_group.asked_at:
-            address_group.asked_at, address_group.delay_s = turns.asked_at, turns.pace.delay_s
+        if site_queue.asked_at > address_group.asked_at:
+            address_group.asked_at, address_group.delay_s = site_queue.asked_at, site_queue.pace.delay_s
         address_group.turn = address_group.line.popleft() if address_group.line else None
         if address_group.turn is not None:
             address_group.turn.waits_for_group = False

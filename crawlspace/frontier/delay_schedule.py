@@ -1,8 +1,8 @@
-"""When a site may be asked how fast: CRAWLSPACE_VARIABLE_DELAY, a table of slots of the week with the delay that holds in each.
+"""Delays by time of the week: CRAWLSPACE_VARIABLE_DELAY, a table from slots of the week to delays.
 
     {"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}
 
-FAST's own form of a slot is read as well: "Wed:09.00-Wed:17.00", "Fri:18.00-Mon:06.00".
+FAST's form of a slot is accepted, too: "Wed:09.00-Wed:17.00", "Fri:18.00-Mon:06.00".
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ DAY = 24 * 60
 WEEK = 7 * DAY
 """Minutes; a week begins on Monday at 00:00."""
 QUARTER_S = 900
-"""Clocks are set to daylight saving and back at full quarters of an hour of UTC, so an answer is never given for longer."""
+"""Daylight saving changes at full quarters of an hour of UTC, so a result is never valid for longer."""
 SUSPEND = "suspend"
 _EXAMPLE = '{"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}'
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What holds at a moment, and until when at least; it may be asked again then."""
+    """The delay at a time, and until when it is valid; look it up again then."""
 
     delay_s: float | None
-    """Seconds between requests in place of the site's own; None: the site's own delay holds, or there are no requests at all."""
+    """Seconds between requests instead of the site's own delay; None: the site's own delay applies, or requests are suspended."""
     suspended: bool
     until: float
-    """Seconds since 1970, after the moment that was asked for."""
+    """Seconds since 1970, later than the requested time."""
 
 
 class Timetable:
-    """Compiled once, never changed. The slots follow the wall clock of a time zone."""
+    """Immutable after compilation. The slots follow the wall clock of a time zone."""
 
     __slots__ = ("_pieces", "_starts", "_zone")
 
@@ -52,7 +52,7 @@ class Timetable:
         self._zone = zone
 
     def at(self, now: float) -> Slot:
-        """Return what holds at a time, in seconds since 1970: to the next boundary of a slot, a quarter of an hour at most."""
+        """Return the slot at a time in seconds since 1970, valid to the next boundary of a slot, a quarter of an hour at most."""
         second = floor(now)  # boundaries are at full seconds
         local = datetime.fromtimestamp(second, UTC).astimezone(self._zone)
         minute = local.weekday() * DAY + local.hour * 60 + local.minute
@@ -70,9 +70,9 @@ class Timetable:
 
 
 def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetable | None:
-    """Read the table; `zone` None is this machine's local time. None where there are no slots.
+    """Parse the table; `zone` None is this machine's local time. Returns None without slots.
 
-    Raises SettingError for the first slot that is wrong, and for two slots that overlap.
+    Raises SettingError for the first invalid slot, and for two slots that overlap.
     """
     pieces: list[_Piece] = []
     slots = table(name, value, example=_EXAMPLE)
@@ -89,7 +89,7 @@ def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetabl
 
 
 def read_zone(name: str, value: object) -> tzinfo | None:
-    """Read the name of a time zone, such as Europe/Berlin. None for "": this machine's local time. Raises SettingError."""
+    """Parse the name of a time zone, such as Europe/Berlin. None for "": this machine's local time. Raises SettingError."""
     if value is None or value == "":
         return None
     if not isinstance(value, str):
@@ -101,7 +101,7 @@ def read_zone(name: str, value: object) -> tzinfo | None:
         return UTC  # known without data
     try:
         return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):  # unknown; no possible name; a folder of zones
+    except (KeyError, ValueError, OSError):  # unknown; invalid name; a folder of zones
         known = {one.lower(): one for one in sorted(available_timezones())}
     if not known:
         raise SettingError(
@@ -117,14 +117,14 @@ def read_zone(name: str, value: object) -> tzinfo | None:
 
 
 class _Piece(NamedTuple):
-    """A stretch of one week, in minutes; the end is not in it."""
+    """An interval of one week, in minutes; the end is exclusive."""
 
     start: int
     end: int
     delay_s: float | None
     """None: suspended."""
     slot: str
-    """As the administrator wrote it."""
+    """As written in the setting."""
 
 
 _TIME = r"\d{1,2}(?:[.:]\d\d)?"
@@ -133,7 +133,7 @@ _FROM_DAY_TO_DAY = re.compile(rf"([^\W\d_]+)\s*:\s*({_TIME})\s*-\s*([^\W\d_]+)\s
 
 
 def _spans(where: str, key: object) -> list[tuple[int, int]]:
-    """Return the stretches a slot stands for, each with its end after its start; the end may lie in the next week."""
+    """Return the intervals of a slot, each with its end after its start; the end may be in the next week."""
     text = key.strip() if isinstance(key, str) else ""
     if match := _FROM_DAY_TO_DAY.fullmatch(text):
         first, last = _day(where, match[1]), _day(where, match[3])
@@ -187,7 +187,7 @@ def _minute(where: str, text: str, *, is_end: bool = False) -> int:
 
 
 def _pieces(start: int, end: int, *, delay_s: float | None, slot: str) -> list[_Piece]:
-    """Cut a stretch at the end of the week."""
+    """Split an interval at the end of the week."""
     if end <= WEEK:
         return [_Piece(start, end, delay_s, slot)]
     return [_Piece(start, WEEK, delay_s, slot), _Piece(0, end - WEEK, delay_s, slot)]
@@ -203,10 +203,12 @@ def _delay(where: str, asked: object) -> float | None:
 
 
 def _refuse_overlaps(name: str, pieces: list[_Piece], slots: list[str]) -> None:
-    """Raise SettingError for the first two that overlap. `pieces` are in order of their starts, `slots` as they were written."""
+    """Raise SettingError for the first two that overlap. `pieces` are sorted by start, `slots` in the order of the setting."""
     for before, after in pairwise(pieces):
         if after.start < before.end:
             one, other = sorted((before.slot, after.slot), key=slots.index)
             day, minute = divmod(after.start, DAY)
             moment = f"{DAYS[day][:3].title()} {minute // 60:02}:{minute % 60:02}"
-            raise SettingError(f"{name}: the slots {one!r} and {other!r} overlap, at {moment} for one; only one of them can hold")
+            raise SettingError(
+                f"{name}: the slots {one!r} and {other!r} overlap, for example at {moment}; only one of them can apply"
+            )

@@ -1,7 +1,7 @@
-"""Which URL is fetched next: every site that may be asked is kept busy, and none is asked too soon.
+"""Choose the URL to fetch next: every site that may be requested is kept busy, and none is requested too soon.
 
-The store holds the queues; in memory are only sites that have something to do, with a few leased URLs. The source is picked by weight, in
-it the lowest shift, then the site that may be asked now and has waited longest. A pick costs the same however many URLs wait.
+The store holds the queues; memory has only sites with something to do, each with a few leased URLs. The source is chosen by
+weight, then the lowest shift, then the site that has been ready for longest. A choice costs the same however many URLs wait.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from crawlspace.frontier.site_limit import SiteLimit
 from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, indexes_in, indexes_of, outlasts
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.timers import WaitingSites
-from crawlspace.model import LANES, Queue, Source, UrlState
+from crawlspace.model import QUEUES, Queue, Source, UrlState
 from crawlspace.state.store import LeaseStore
 
 FAR_S = 60.0
-"""A site that may not be asked for longer than this makes place for another."""
+"""A site that may not be requested for longer than this frees its place for another."""
 UNCERTAIN_S = 10.0
-"""After so long a site is to be located again whose look-up gave no answer."""
+"""Time after which a failed look-up of a site's address is repeated."""
 
 
 class Frontier:
-    """Hands out leased URLs, one turn at a time. `under_way` counts those not yet finished."""
+    """Returns leased URLs, one at a time. `in_flight` counts those not finished yet."""
 
     def __init__(
         self,
@@ -45,37 +45,36 @@ class Frontier:
         longest_wait_s: float = 3600.0,
         others: OtherWorkers | None = None,
     ) -> None:
-        """`max_sites` are crawled at a time. `longest_wait_s` bounds what is left of a site's silence, should the clock have been set back."""
+        """`max_sites`: sites crawled at the same time. `longest_wait_s` bounds a stored wait, in case the clock was set back."""
         self._store, self._clock, self._site_delays, self._others = store, clock, site_delays, others
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << queue_index for source in self._sources.running for queue_index in indexes_of(source))
-        self._places = SiteLimit(max_sites)
+        self._site_limit = SiteLimit(max_sites)
         self._backoff = backoff or Backoff(0.0, 0.0)
         self._sites: dict[str, SiteQueue] = {}
         self._address_groups = AddressGroups()
-        self._lines: list[deque[SiteQueue]] = [deque() for _ in range(LANES)]
-        """For each lane the sites that may be asked now and have something in it; one that may not any more is passed over."""
-        self._waiting, self._later = WaitingSites(), DueTimes()
+        self._lines: list[deque[SiteQueue]] = [deque() for _ in range(QUEUES)]
+        """For each queue index, the sites that are ready and have a URL in it; sites no longer ready are skipped when taken."""
+        self._waiting, self._due_times = WaitingSites(), DueTimes()
         self.working = 0
-        """Sites that have something ready, though it may not be their turn."""
+        """Sites with pending or due URLs, ready or not."""
         self.in_flight = 0
         self._retries_until = retries_until
-        """Until when retries of this run are outstanding; what is due before then is waited for."""
+        """Time until which retries of this run are outstanding; what is due before then is awaited."""
         self.given_up_sites: set[str] = set()
-        """Sites given up for this run."""
         self._phase = site_delays.phase()
         self._phase_since, self._repace_at = clock.now(), site_delays.change_at()
         for known in store.sites():
-            turns = self._turns(known.site)
+            site_queue = self._queue_of(known.site)
             left_s = known.left_s(clock.now(), longest_s=longest_wait_s)
             if outlasts(known.wait_until, now=clock.now(), left_s=left_s):
                 store.wait_site(known.site, ceil(clock.now() + left_s), wait_s=ceil(left_s))
-            turns.not_before = clock.monotonic() + left_s
-            self._learn(turns, known.pending, known.due)
+            site_queue.not_before = clock.monotonic() + left_s
+            self._learn(site_queue, known.pending, known.due)
 
     def next(self) -> UrlState | None:
-        """Return the next URL to fetch, or None when no site may be asked now (see `wake_in`)."""
+        """Return the next URL to fetch, or None if no site may be requested now (see `wake_in`)."""
         now = self._clock.monotonic()
         if self._leases.reclaim():
             self.look_again()
@@ -91,158 +90,154 @@ class Frontier:
     def finished(
         self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None, answered: bool | None = None
     ) -> Failures:
-        """End the request of a URL, which was sent `sent_ago_s` ago; the site's delay counts from then.
-
-        `failed`: whether the site failed, `answered`: whether it gave any answer; None where nothing was sent.
-        """
+        """Record the end of a request sent `sent_ago_s` ago. `failed`: the site failed; `answered`: it responded; None if not sent."""
         return self._asked(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
 
     def recorded(self, ids: Iterable[int]) -> None:
-        """The store has what came of these URLs: their leases are over."""
+        """End the leases of URLs whose outcome is stored."""
         self._leases.recorded(ids)
 
     def put_back(self, state: UrlState) -> None:
-        """Take back a URL that was not fetched; give the turn back to its site and its source."""
+        """Take back a URL that was not requested, and return its turn to the site and the source."""
         self._leases.put_back(self._sites[state.site], state)
         self._sources.not_picked(state.queue.source)
         self.skip(state)
 
     def skip(self, state: UrlState) -> None:
-        """Give the turn of a URL that needs no request back to its site, but not to its source, which could keep all others waiting."""
-        turns = self._sites[state.site]
-        turns.asked_at = turns.asked_before
-        self._over(turns)
+        """End the turn of a URL that needed no request; the site gets it back, but not the source, which could block all others."""
+        site_queue = self._sites[state.site]
+        site_queue.asked_at = site_queue.asked_before
+        self._over(site_queue)
 
     def hold(self, site: str) -> None:
-        """Hand out nothing of the site until `unhold`; one request to it (its robots.txt) is under way from now."""
-        turns = self._sites[site]
-        turns.held = True
-        turns.begin(self._clock.monotonic())
+        """Return nothing of the site until `unblock`; one request to it (its robots.txt) is in flight from now on."""
+        site_queue = self._sites[site]
+        site_queue.held = True
+        site_queue.begin(self._clock.monotonic())
         self.in_flight += 1
 
     def unblock(self, site: str, *, answered: bool | None = None) -> Failures:
-        """The request that `hold` stands for is over; the site's pace may be another now. `answered` is as in `finished`."""
-        turns = self._sites[site]
-        turns.held = False
-        self._set_pace(turns)
-        return self._asked(turns, 0.0, answered=answered)
+        """End the request for which `hold` blocked the site, and update its pace. `answered` is as in `finished`."""
+        site_queue = self._sites[site]
+        site_queue.held = False
+        self._set_pace(site_queue)
+        return self._asked(site_queue, 0.0, answered=answered)
 
     def is_held(self, site: str) -> bool:
-        """Whether nothing of the site is handed out until `unhold`, or `locate`."""
-        return (turns := self._sites.get(site)) is not None and turns.held
+        """Return whether the site is blocked until `unblock` or `locate`."""
+        return (site_queue := self._sites.get(site)) is not None and site_queue.held
 
     def is_located(self, site: str) -> bool:
-        """Whether `locate` has told the address of a site that has just been handed out."""
+        """Return whether the address of a site is known, as set by `locate`."""
         return self._clock.monotonic() < self._sites[site].located_until
 
     def await_address(self, state: UrlState) -> None:
-        """Take back a URL just handed out, and hand out nothing of its site until `locate`."""
+        """Take back a URL just returned, and block its site until `locate`."""
         self._sites[state.site].held = True
         self.put_back(state)
 
     def locate(self, site: str, address: str | None, *, certain: bool = True) -> None:
-        """Have the site share its delay with all others of the same address; None: with none.
-
-        Where that is not certain, because the look-up gave no answer, the site is to be located again after a while.
-        """
-        if (turns := self._sites.get(site)) is None or turns.located_until == inf:
+        """Let the site share its delay with others of the same address (None: with none); look up again later unless `certain`."""
+        if (site_queue := self._sites.get(site)) is None or site_queue.located_until == inf:
             return
-        turns.held = False
-        turns.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
+        site_queue.held = False
+        site_queue.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
         if address is not None:
-            self._address_groups.join(turns, address)
-        self._settle(turns)
+            self._address_groups.join(site_queue, address)
+        self._settle(site_queue)
 
     def next_turn_in(self, site: str) -> float:
-        """Seconds until the site may be asked by its own delay; 0.0 where it may be at once."""
-        return 0.0 if (turns := self._sites.get(site)) is None else max(0.0, turns.next_turn - self._clock.monotonic())
+        """Return the seconds until the site's own delay is over; 0.0 if it is."""
+        return 0.0 if (site_queue := self._sites.get(site)) is None else max(0.0, site_queue.next_turn - self._clock.monotonic())
 
     def asked_beside(self, site: str) -> None:
-        """One request to the site goes out beside its turns: its delay counts from now."""
-        turns = self._turns(site)
-        self._set_pace(turns)
-        turns.asked_at = self._clock.monotonic()
-        self._settle(turns)
+        """Record a request to the site outside its turns: its delay counts from now."""
+        site_queue = self._queue_of(site)
+        self._set_pace(site_queue)
+        site_queue.asked_at = self._clock.monotonic()
+        self._settle(site_queue)
 
     def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:
-        """URLs of these sites may have become pending, in these queues."""
+        """Record that URLs of these sites may have become pending, in these queues."""
         for site, queue in found:
-            turns = self._turns(site)
+            site_queue = self._queue_of(site)
             bit = 1 << queue.queue_index
-            if not turns.more & bit and site not in self.given_up_sites:
-                turns.more |= bit
-                self._settle(turns)
+            if not site_queue.more & bit and site not in self.given_up_sites:
+                site_queue.more |= bit
+                self._settle(site_queue)
 
     def due(self, site: str, queue: Queue, at: int, *, retry: bool = False) -> None:
-        """A known URL of the site is due at that time (seconds since 1970); a retry is waited for before the crawl is done."""
+        """Record when a known URL is due (seconds since 1970); the crawl does not end before an outstanding retry."""
         if site not in self.given_up_sites:
             self._retries_until = max(self._retries_until, at) if retry else self._retries_until
-            self._later.add(self._turns(site), queue.queue_index, at)
+            self._due_times.add(self._queue_of(site), queue.queue_index, at)
 
     def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
-        """A site with URLs in these queues is this process' to ask; whoever asked it last did so long ago."""
-        turns, now = self._turns(site), self._clock.monotonic()
+        """Add a site that this process now owns, with URLs in these queues; the last request to it was `asked_ago_s` ago."""
+        site_queue, now = self._queue_of(site), self._clock.monotonic()
         if asked_ago_s is not None:
-            turns.asked_at = max(turns.asked_at, now - asked_ago_s)
-            self._set_pace(turns)  # it may be asked beside its turns before it has had one
+            site_queue.asked_at = max(site_queue.asked_at, now - asked_ago_s)
+            self._set_pace(site_queue)  # `asked_beside` may come before its first turn
         if wait_s > 0:
-            turns.not_before = max(turns.not_before, now + wait_s)
+            site_queue.not_before = max(site_queue.not_before, now + wait_s)
         if site not in self.given_up_sites:
-            self._learn(turns, queues, ())
+            self._learn(site_queue, queues, ())
 
     def asking(self, site: str) -> int:
-        """How many URLs of the site are under way or at hand."""
-        return 0 if (turns := self._sites.get(site)) is None else turns.in_flight + sum(map(len, turns.buffered.values()))
+        """Return the number of URLs of the site in flight or buffered."""
+        if (site_queue := self._sites.get(site)) is None:
+            return 0
+        return site_queue.in_flight + sum(map(len, site_queue.buffered.values()))
 
     def part(self, site: str) -> tuple[float | None, float]:
-        """Begin nothing more at a site. Returns how long ago it was asked, None where that matters no more, and how long it must rest."""
-        if (turns := self._sites.get(site)) is None:
+        """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""
+        if (site_queue := self._sites.get(site)) is None:
             return None, 0.0
         now = self._clock.monotonic()
-        self._leases.give_back(turns)
-        turns.more = 0
-        turns.due.clear()
-        self._settle(turns)
-        return (None if turns.asked_at == -inf else now - turns.asked_at), max(0.0, turns.next_turn - now)
+        self._leases.give_back(site_queue)
+        site_queue.more = 0
+        site_queue.due.clear()
+        self._settle(site_queue)
+        return (None if site_queue.asked_at == -inf else now - site_queue.asked_at), max(0.0, site_queue.next_turn - now)
 
     def look_again(self) -> None:
-        """Another process has written to the store: see which sites have something now."""
+        """Update the sites from the store, after another process has written to it."""
         for known in self._store.sites():
             if known.site not in self.given_up_sites:
-                self._learn(self._turns(known.site), known.pending, known.due)
+                self._learn(self._queue_of(known.site), known.pending, known.due)
 
     def wait_site(self, site: str, seconds: float) -> None:
-        """Ask the site for nothing during that time; remembered across restarts."""
-        turns = self._turns(site)
-        turns.not_before = max(turns.not_before, self._clock.monotonic() + seconds)
-        self._remember(turns, turns.not_before)
-        self._leases.give_back(turns)
-        self._settle(turns)
+        """Send no requests to the site for that time; stored for later runs."""
+        site_queue = self._queue_of(site)
+        site_queue.not_before = max(site_queue.not_before, self._clock.monotonic() + seconds)
+        self._remember(site_queue, site_queue.not_before)
+        self._leases.give_back(site_queue)
+        self._settle(site_queue)
 
     def give_up(self, site: str) -> None:
-        """Ask the site for nothing more in this run; its URLs stay as they are."""
-        turns = self._turns(site)
+        """Send no more requests to the site in this run; the state of its URLs doesn't change."""
+        site_queue = self._queue_of(site)
         self.given_up_sites.add(site)
-        self._leases.give_back(turns)
+        self._leases.give_back(site_queue)
         if self._others is not None:
             self._others.give_up(site)
-        turns.more = 0
-        turns.due.clear()
-        self._settle(turns)
+        site_queue.more = 0
+        site_queue.due.clear()
+        self._settle(site_queue)
 
     def resume(self, site: str) -> None:
-        """Ask a site again that was given up."""
+        """Resume a site that was given up."""
         self.given_up_sites.discard(site)
         if self._others is not None:
             self._others.resume(site)
         self.look_again()
 
     def wake_in(self) -> float | None:
-        """Seconds until `next` may have something again; None when that depends on what is under way."""
+        """Return the seconds until `next` may return a URL; None if that depends on requests in flight."""
         if any(self._lines[queue_index] for queue_index in indexes_in(self._running)):
             return 0.0
         moments = [] if self._waiting.first is None else [self._waiting.first - self._clock.monotonic()]
-        due_at = self._later.first(self._running)
+        due_at = self._due_times.first(self._running)
         if due_at is not None:
             moments.append(due_at - self._clock.now())
         if self.working and self._repace_at < inf:
@@ -250,151 +245,158 @@ class Frontier:
         return max(0.0, min(moments)) if moments else None
 
     def is_done(self) -> bool:
-        """Nothing is pending, leased or due, and no retry of this run is outstanding; silent sites and paused sources do not count."""
-        due_at = self._later.first(self._running)
+        """Return whether nothing is pending, leased, due or to be retried; given-up sites and paused sources don't count."""
+        due_at = self._due_times.first(self._running)
         is_due = due_at is not None and due_at <= max(self._clock.now(), self._retries_until)
         return not (self.in_flight or self.working or is_due)
 
     def close(self) -> None:
-        """Give all leases back that were not asked for, and have the next run keep what is left of a long delay."""
-        for turns in self._sites.values():
-            self._leases.give_back(turns)
-            may_ask_at = max(turns.asked_at + turns.pace.delay_s, turns.not_before)
+        """Return unused leases, and store the rest of long delays for the next run."""
+        for site_queue in self._sites.values():
+            self._leases.give_back(site_queue)
+            may_ask_at = max(site_queue.asked_at + site_queue.pace.delay_s, site_queue.not_before)
             if may_ask_at > self._clock.monotonic() + 1:
-                self._remember(turns, may_ask_at)
+                self._remember(site_queue, may_ask_at)
 
-    # --- where a site stands --------------------------------------------------------------------------------------
+    # --- state of a site ------------------------------------------------------------------------------------------
 
-    def _turns(self, site: str) -> SiteQueue:
-        if (turns := self._sites.get(site)) is None:
-            turns = self._sites[site] = SiteQueue(site, Pace(0.0, 1), 1)
-        return turns
+    def _queue_of(self, site: str) -> SiteQueue:
+        if (site_queue := self._sites.get(site)) is None:
+            site_queue = self._sites[site] = SiteQueue(site, Pace(0.0, 1), 1)
+        return site_queue
 
-    def _set_pace(self, turns: SiteQueue) -> None:
-        turns.set_pace(self._site_delays.of(turns.site), lease_s=self._leases.lease_s)
+    def _set_pace(self, site_queue: SiteQueue) -> None:
+        site_queue.set_pace(self._site_delays.of(site_queue.site), lease_s=self._leases.lease_s)
 
-    def _learn(self, turns: SiteQueue, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
+    def _learn(self, site_queue: SiteQueue, pending: Iterable[Queue], due: Iterable[tuple[Queue, int]]) -> None:
         for queue in pending:
-            turns.more |= 1 << queue.queue_index
+            site_queue.more |= 1 << queue.queue_index
         for queue, at in due:
-            self._later.add(turns, queue.queue_index, at)
-        self._settle(turns)
+            self._due_times.add(site_queue, queue.queue_index, at)
+        self._settle(site_queue)
 
-    def _settle(self, turns: SiteQueue) -> None:
-        """Put a site where it belongs, after anything has changed; a turn on its machine that it can't use goes to another."""
-        stands: SiteQueue | None = turns
+    def _settle(self, site_queue: SiteQueue) -> None:
+        """Update the position of a site after a change; a turn of its address group that it can't use goes to another site."""
+        stands: SiteQueue | None = site_queue
         while stands is not None and not self._place(stands):
             stands = self._address_groups.pass_on(stands)
 
-    def _place(self, turns: SiteQueue) -> bool:
-        """Put a site where it belongs. Returns whether it can use a turn."""
-        works = turns.site not in self.given_up_sites and bool(turns.buffered or turns.more & self._running)
-        if works != turns.works:
-            turns.works = works
+    def _place(self, site_queue: SiteQueue) -> bool:
+        """Update the position of a site. Returns whether it can use a turn."""
+        works = site_queue.site not in self.given_up_sites and bool(site_queue.buffered or site_queue.more & self._running)
+        if works != site_queue.works:
+            site_queue.works = works
             self.working += 1 if works else -1
-        if turns.in_flight and not (works and turns.has_room):
+        if site_queue.in_flight and not (works and site_queue.has_room):
             return False
         now = self._clock.monotonic()
-        next_turn = turns.next_turn
+        next_turn = site_queue.next_turn
         if not works:
-            self._leave(turns)
-            if next_turn <= now and not turns.due and turns.site not in self.given_up_sites:
-                if self._sites.get(turns.site) is turns:
-                    del self._sites[turns.site]
-                    self._address_groups.leave(turns)
-            elif next_turn > now and not turns.due:
-                self._waiting.put(turns, next_turn)  # until then its delay must be remembered
+            self._leave(site_queue)
+            if next_turn <= now and not site_queue.due and site_queue.site not in self.given_up_sites:
+                if self._sites.get(site_queue.site) is site_queue:
+                    del self._sites[site_queue.site]
+                    self._address_groups.leave(site_queue)
+            elif next_turn > now and not site_queue.due:
+                self._waiting.put(site_queue, next_turn)  # its delay must be kept until then
         elif next_turn > now:
-            if next_turn > now + FAR_S and not turns.in_flight:
-                self._leases.give_back(turns)
-                self._leave(turns)
-            self._waiting.put(turns, next_turn)
-        elif turns.has_room and self._places.take(turns):
-            at = self._address_groups.may_ask_at(turns)
+            if next_turn > now + FAR_S and not site_queue.in_flight:
+                self._leases.give_back(site_queue)
+                self._leave(site_queue)
+            self._waiting.put(site_queue, next_turn)
+        elif site_queue.has_room and self._site_limit.take(site_queue):
+            at = self._address_groups.may_ask_at(site_queue)
             if at is not None and at <= now:
-                self._line_up(turns)
+                self._line_up(site_queue)
             elif at is not None:
-                self._waiting.put(turns, at)
+                self._waiting.put(site_queue, at)
             return True
         return False
 
-    def _line_up(self, turns: SiteQueue) -> None:
-        new = (turns.more & self._running | sum(1 << queue_index for queue_index in turns.buffered)) & ~turns.lined_up
-        turns.lined_up |= new
+    def _line_up(self, site_queue: SiteQueue) -> None:
+        new = (
+            site_queue.more & self._running | sum(1 << queue_index for queue_index in site_queue.buffered)
+        ) & ~site_queue.lined_up
+        site_queue.lined_up |= new
         for queue_index in indexes_in(new):
-            self._lines[queue_index].append(turns)
+            self._lines[queue_index].append(site_queue)
 
-    def _leave(self, turns: SiteQueue) -> None:
-        """Make place for another site."""
-        for following in self._places.leave(turns):
+    def _leave(self, site_queue: SiteQueue) -> None:
+        """Free the site's place for another."""
+        for following in self._site_limit.leave(site_queue):
             self._settle(following)
 
     def _wake(self, now: float) -> None:
         wall = self._clock.now()
-        if not self._phase_since <= wall < self._repace_at:  # before: the clock was set back
+        if not self._phase_since <= wall < self._repace_at:  # earlier: the clock was set back
             self._phase_since, self._repace_at = wall, self._site_delays.change_at()
             phase = self._site_delays.phase()
             if phase != self._phase:
                 self._phase = phase
-                for turns in list(self._sites.values()):
-                    if turns.paced:
-                        self._set_pace(turns)
-                        self._settle(turns)
-        for turns in self._waiting.take(now):
-            self._settle(turns)
-        for turns, queue_index in self._later.take(wall):
-            turns.more |= 1 << queue_index
-            self._settle(turns)
+                for site_queue in list(self._sites.values()):
+                    if site_queue.paced:
+                        self._set_pace(site_queue)
+                        self._settle(site_queue)
+        for site_queue in self._waiting.take(now):
+            self._settle(site_queue)
+        for site_queue, queue_index in self._due_times.take(wall):
+            site_queue.more |= 1 << queue_index
+            self._settle(site_queue)
 
+    # --- choosing -------------------------------------------------------------------------------------------------
     def _next_in(self, queue_index: int, now: float) -> UrlState | None:
         line = self._lines[queue_index]
         while line:
-            turns = line.popleft()
-            turns.lined_up &= ~(1 << queue_index)
-            if not turns.paced:  # not before its turn: there may be very many sites
-                self._set_pace(turns)
-                if turns.next_turn > now or not turns.has_room:
-                    self._settle(turns)
-            is_ready = turns.works and turns.has_room and turns.placed and self._address_groups.has_turn(turns)
-            if not is_ready or turns.next_turn > now:
-                continue  # it is lined up again once it may be asked
-            if queue_index not in turns.buffered:
-                self._lease(turns, queue_index)
-            if queue_index in turns.buffered:
-                return self._take(turns, queue_index, now)
-            self._settle(turns)
+            site_queue = line.popleft()
+            site_queue.lined_up &= ~(1 << queue_index)
+            if not site_queue.paced:  # at its first turn: there may be very many sites
+                self._set_pace(site_queue)
+                if site_queue.next_turn > now or not site_queue.has_room:
+                    self._settle(site_queue)
+            is_ready = (
+                site_queue.works and site_queue.has_room and site_queue.placed and self._address_groups.has_turn(site_queue)
+            )
+            if not is_ready or site_queue.next_turn > now:
+                continue  # it is lined up again when it is ready
+            if queue_index not in site_queue.buffered:
+                self._lease(site_queue, queue_index)
+            if queue_index in site_queue.buffered:
+                return self._take(site_queue, queue_index, now)
+            self._settle(site_queue)
         return None
 
-    def _lease(self, turns: SiteQueue, queue_index: int) -> None:
-        if not self._leases.fill(turns, queue_index, working=self.working):
-            turns.more &= ~(1 << queue_index)
-            turns.due.pop(queue_index, None)
-            for queue, at in self._store.due(turns.site):
+    def _lease(self, site_queue: SiteQueue, queue_index: int) -> None:
+        if not self._leases.fill(site_queue, queue_index, working=self.working):
+            site_queue.more &= ~(1 << queue_index)
+            site_queue.due.pop(queue_index, None)
+            for queue, at in self._store.due(site_queue.site):
                 if queue.queue_index == queue_index:
-                    self._later.add(turns, queue_index, at)
+                    self._due_times.add(site_queue, queue_index, at)
 
-    def _take(self, turns: SiteQueue, queue_index: int, now: float) -> UrlState:
-        state = self._leases.take(turns, queue_index)
-        turns.begin(now)
+    def _take(self, site_queue: SiteQueue, queue_index: int, now: float) -> UrlState:
+        state = self._leases.take(site_queue, queue_index)
+        site_queue.begin(now)
         self.in_flight += 1
-        self._settle(turns)
+        self._settle(site_queue)
         return state
 
-    def _asked(self, turns: SiteQueue, ago_s: float, *, failed: bool | None = None, answered: bool | None = None) -> Failures:
+    def _asked(
+        self, site_queue: SiteQueue, ago_s: float, *, failed: bool | None = None, answered: bool | None = None
+    ) -> Failures:
         now = self._clock.monotonic()
-        turns.asked_at = max(turns.asked_at, now - ago_s)
-        counted = turns.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
-        self._over(turns)
+        site_queue.asked_at = max(site_queue.asked_at, now - ago_s)
+        counted = site_queue.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
+        self._over(site_queue)
         return counted
 
-    def _over(self, turns: SiteQueue) -> None:
-        turns.end()
+    def _over(self, site_queue: SiteQueue) -> None:
+        site_queue.end()
         self.in_flight -= 1
-        following = self._address_groups.pass_on(turns)
+        following = self._address_groups.pass_on(site_queue)
         if following is not None:
             self._settle(following)
-        self._settle(turns)
+        self._settle(site_queue)
 
-    def _remember(self, turns: SiteQueue, until: float) -> None:
+    def _remember(self, site_queue: SiteQueue, until: float) -> None:
         wait_s = until - self._clock.monotonic()
-        self._store.wait_site(turns.site, ceil(self._clock.now() + wait_s), wait_s=ceil(wait_s))
+        self._store.wait_site(site_queue.site, ceil(self._clock.now() + wait_s), wait_s=ceil(wait_s))

@@ -1,4 +1,4 @@
-"""The URLs that this process has leased from the store: at hand, under way or not yet recorded."""
+"""The URLs that this process has leased from the store: buffered, in flight, or not recorded yet."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from crawlspace.frontier.site_queue import SiteQueue
 from crawlspace.model import Queue, UrlState
 from crawlspace.state.store import LeaseStore
 
-MOST_AT_HAND = 8_000
-"""Leased URLs that wait here, of all sites together; beyond that no more are leased than are asked for at once."""
+MAX_BUFFERED = 8_000
+"""Maximal leased URLs in the buffers of all sites together; beyond that, URLs are leased one at a time."""
 
 
 class Leases:
-    """Keeps each site's hand filled from the store, within what all of them may hold."""
+    """Keeps the buffer of each site filled from the store, within a common limit."""
 
     def __init__(self, store: LeaseStore, *, clock: Clock, lease_s: int) -> None:
         self._store = store
@@ -25,47 +25,47 @@ class Leases:
         self._held: set[int] = set()
         self._next_reclaim = clock.monotonic() + lease_s / 4
 
-    def fill(self, turns: SiteQueue, queue_index: int, *, working: int) -> bool:
-        """Lease URLs of a lane for the hand of its site, one of so many that are `working`. Returns whether there may be more."""
+    def fill(self, site_queue: SiteQueue, queue_index: int, *, working: int) -> bool:
+        """Lease URLs of a queue for the buffer of its site; `working` sites share the limit. Returns whether more may follow."""
         now = round(self._clock.now())
-        limit = max(1, min(turns.batch, MOST_AT_HAND // working)) if self._buffered < MOST_AT_HAND else 1
-        got = self._store.lease(turns.site, limit, now=now, until=now + self.lease_s, queue=Queue.of_index(queue_index))
+        limit = max(1, min(site_queue.batch, MAX_BUFFERED // working)) if self._buffered < MAX_BUFFERED else 1
+        got = self._store.lease(site_queue.site, limit, now=now, until=now + self.lease_s, queue=Queue.of_index(queue_index))
         if got:
-            turns.buffered[queue_index] = deque(got)
+            site_queue.buffered[queue_index] = deque(got)
             self._held.update(state.id for state in got)
             self._buffered += len(got)
         return len(got) == limit
 
-    def take(self, turns: SiteQueue, queue_index: int) -> UrlState:
-        """Take the next URL of a lane from the hand."""
-        hand = turns.buffered[queue_index]
-        state = hand.popleft()
-        if not hand:
-            del turns.buffered[queue_index]
+    def take(self, site_queue: SiteQueue, queue_index: int) -> UrlState:
+        """Remove and return the next URL of a queue from the buffer."""
+        buffer = site_queue.buffered[queue_index]
+        state = buffer.popleft()
+        if not buffer:
+            del site_queue.buffered[queue_index]
         self._buffered -= 1
         return state
 
-    def put_back(self, turns: SiteQueue, state: UrlState) -> None:
-        """Put a URL back into the hand, as the next of its lane."""
-        turns.buffered.setdefault(state.queue.queue_index, deque()).appendleft(state)
+    def put_back(self, site_queue: SiteQueue, state: UrlState) -> None:
+        """Put a URL back into the buffer, as the next of its queue."""
+        site_queue.buffered.setdefault(state.queue.queue_index, deque()).appendleft(state)
         self._buffered += 1
 
-    def give_back(self, turns: SiteQueue) -> None:
-        """Give what is at hand back to the store."""
-        for queue_index, hand in turns.buffered.items():
-            ids = [state.id for state in hand]
+    def give_back(self, site_queue: SiteQueue) -> None:
+        """Release the buffered URLs to the store."""
+        for queue_index, buffer in site_queue.buffered.items():
+            ids = [state.id for state in buffer]
             self._store.release(ids)
             self._held.difference_update(ids)
-            self._buffered -= len(hand)
-            turns.more |= 1 << queue_index
-        turns.buffered.clear()
+            self._buffered -= len(buffer)
+            site_queue.more |= 1 << queue_index
+        site_queue.buffered.clear()
 
     def recorded(self, ids: Iterable[int]) -> None:
-        """The store has what came of these URLs: their leases are over."""
+        """End the leases of URLs whose outcome is stored."""
         self._held.difference_update(ids)
 
     def reclaim(self) -> bool:
-        """From time to time, end the leases of those who have let them run out. Returns whether there were any."""
+        """End expired leases, at intervals of a quarter of the lease time. Returns whether there were any."""
         now = self._clock.monotonic()
         if now < self._next_reclaim:
             return False

@@ -1,4 +1,4 @@
-"""What the frontier needs beside the store: the other workers, and how fast sites may be asked."""
+"""The interfaces that the frontier needs beside the store: the other workers, and the source of delays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class OtherWorkers(Protocol):
 
 
 class DelaySource(Protocol):
-    """How fast sites may be asked at present."""
+    """The current pace of sites."""
 
     def of(self, site: str) -> Pace: ...
 
     def change_at(self) -> float:
-        """When the phase may become another, in seconds since 1970; infinite where it won't."""
+        """Return when the phase may change, in seconds since 1970; infinite if it won't."""
 
     def phase(self) -> object:
-        """What holds for all sites at present. While it is the same, a site's pace changes only with its robots.txt."""
+        """Return the state common to all sites. While it is equal, a site's pace changes only with its robots.txt."""

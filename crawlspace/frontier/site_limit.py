@@ -1,4 +1,4 @@
-"""How many sites are crawled at a time; the others wait for a place."""
+"""The number of sites crawled at the same time; other sites wait for a place."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from crawlspace.frontier.site_queue import SiteQueue
 
 
 class SiteLimit:
-    """A site keeps its place until it has nothing more to ask for, or may not be asked for long."""
+    """A site keeps its place until it has nothing more to request, or may not be requested for long."""
 
     def __init__(self, most: int | None) -> None:
-        """`most` sites at a time; None: all."""
+        """`most` sites at the same time; None: no limit."""
         self._left = inf if most is None else most
         self._outside: deque[SiteQueue] = deque()
 
-    def take(self, turns: SiteQueue) -> bool:
-        """Whether the site has a place now; if not, it waits for one."""
-        if not turns.placed and self._left > 0:
+    def take(self, site_queue: SiteQueue) -> bool:
+        """Return whether the site has a place now; if not, it waits for one."""
+        if not site_queue.placed and self._left > 0:
             self._left -= 1
-            turns.placed = True
-        elif not (turns.placed or turns.outside):
-            turns.outside = True
-            self._outside.append(turns)
-        return turns.placed
+            site_queue.placed = True
+        elif not (site_queue.placed or site_queue.outside):
+            site_queue.outside = True
+            self._outside.append(site_queue)
+        return site_queue.placed
 
-    def leave(self, turns: SiteQueue) -> Iterator[SiteQueue]:
-        """Give up a site's place; yield those that may take one now, as long as there is one."""
-        if not turns.placed:
+    def leave(self, site_queue: SiteQueue) -> Iterator[SiteQueue]:
+        """Free a site's place; yield those that may take one now, as long as one is free."""
+        if not site_queue.placed:
             return
-        turns.placed = False
+        site_queue.placed = False
         self._left += 1
         while self._left > 0 and self._outside:
             following = self._outside.popleft()

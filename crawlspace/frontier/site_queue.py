@@ -1,4 +1,4 @@
-"""How fast one site may be asked, and when its next turn is."""
+"""The pace of one site, its buffered URLs, and the time of its next request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ POLITE_BATCH = 8
 
 
 def indexes_of(source: Source) -> range:
-    """The lanes of a source, shift -2 first."""
+    """Return the queue indexes of a source, shift -2 first."""
     return range(source * SHIFTS, (source + 1) * SHIFTS)
 
 
 def indexes_in(mask: int) -> Iterator[int]:
-    """The lanes whose bits are set."""
+    """Yield the queue indexes whose bits are set."""
     while mask:
         lowest = mask & -mask
         yield lowest.bit_length() - 1
@@ -30,19 +30,20 @@ def indexes_in(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds between the starts of two requests to a site, and how many may be under way at once."""
+    """Seconds between the starts of two requests to a site, and the maximal number of requests in flight."""
 
     delay_s: float
     concurrency: int
     suspended: bool = False
-    """Nothing may be asked until the pace changes."""
+    """No requests until the pace changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How failures in a row slow a site down: from the third one on it rests for `first_s`, doubled with each, up to `longest_s`.
+    """Slows down a site after failures in a row: from the third one on it is paused for `first_s`, doubled with each, up to
+    `longest_s`.
 
-    One that has given no answer at all for `give_up_s` is given up: no rest goes beyond that.
+    A site without any response for `give_up_s` is given up: no pause is longer than that.
     """
 
     first_s: float
@@ -50,69 +51,69 @@ class Backoff:
     give_up_s: float = inf
 
     def rest_s(self, failures: int, *, without_answer_s: float = 0.0) -> float:
-        wanted = 0.0 if failures < _BORNE else min(self.longest_s, self.first_s * 2.0 ** min(failures - _BORNE, 60))
+        wanted = 0.0 if failures < _FIRST_PAUSE else min(self.longest_s, self.first_s * 2.0 ** min(failures - _FIRST_PAUSE, 60))
         return min(wanted, max(0.0, self.give_up_s - without_answer_s)) if without_answer_s else wanted
 
 
-_BORNE = 3
-"""A page or two may fail by themselves."""
+_FIRST_PAUSE = 3
+"""Single pages may fail without a fault of the site."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivingUp:
-    """When a site is given up for the run: after so many failures in a row, or so many seconds without any answer."""
+    """When a site is given up for the run: after so many failures in a row, or so many seconds without any response."""
 
     failures: int = 20
     after_s: float = 60.0
     continuous: bool = False
-    """The crawl goes on when all is done: then the site is asked again after an hour."""
+    """The crawl is continuous: the site is tried again after an hour."""
 
 
 class Failures(NamedTuple):
-    """How a site has answered of late."""
+    """The recent failures of a site."""
 
     in_row: int = 0
-    """Failures, error answers among them."""
+    """Failures in a row, error responses included."""
     unanswered: int = 0
-    """Requests in a row to which there was no answer at all."""
+    """Requests in a row without any response."""
     without_answer_s: float = 0.0
-    """For how many seconds it has been asked in vain."""
+    """Seconds since the first of them."""
 
 
 @dataclass(slots=True, eq=False)
 class AddressGroup:
-    """What answers at an address. One site at a time has its turn, and asks one thing; all others stand in a line."""
+    """The sites at one address. One site at a time has the turn, for one request; the others wait in line."""
 
     address: str
     turn: SiteQueue | None = None
-    """The site that is asking, or will be the next to ask."""
+    """The site with a request in flight, or with the next one."""
     line: deque[SiteQueue] = field(default_factory=deque)
-    """Sites that could be asked but for it, in the order in which they came."""
+    """Sites that are ready but for the group, in order of arrival."""
     sites: int = 0
     asked_at: float = -inf
     delay_s: float = 0.0
-    """Of the site that was asked last, without the rests of its own failures."""
+    """Delay of the site requested last, without its pauses after failures."""
 
-    def next_turn(self, turns: SiteQueue) -> float:
-        return self.asked_at + max(self.delay_s, turns.pace.delay_s)
+    def next_turn(self, site_queue: SiteQueue) -> float:
+        return self.asked_at + max(self.delay_s, site_queue.pace.delay_s)
 
 
 @dataclass(slots=True, eq=False)
 class SiteQueue:
-    """One site's turns: what is at hand, under way, and when the next request may start. Times are on the monotonic clock."""
+    """One site's requests: buffered URLs, requests in flight, and the time of the next one. Times are on the monotonic clock."""
 
     site: str
     pace: Pace
     batch: int
     """URLs leased at a time."""
     buffered: dict[int, deque[UrlState]] = field(default_factory=dict)
-    """Leased URLs by lane, in the order in which they are to be asked for."""
+    """Leased URLs by queue index, in the order of fetching."""
     more: int = 0
-    """Bits of the lanes of which the store may have more that is ready."""
+    """Bits of the queue indexes for which the store may have more ready URLs."""
     lined_up: int = 0
-    """Bits of the lanes in whose line it stands."""
+    """Bits of the queue indexes in whose line the site is."""
     due: dict[int, int] = field(default_factory=dict)
-    """When the first known URL is due, by lane, in seconds since 1970."""
+    """By queue index, when the first known URL is due, in seconds since 1970."""
     in_flight: int = 0
     asked_at: float = -inf
     asked_before: float = -inf
@@ -120,50 +121,50 @@ class SiteQueue:
     failures: int = 0
     """In a row."""
     rest_s: float = 0.0
-    """What they add up to: its delay while it fails."""
+    """The pause that they cause, in place of its delay."""
     unanswered: int = 0
-    """Requests in a row to which there was no answer at all."""
+    """Requests in a row without any response."""
     asked_since: float = inf
-    """When the first request was made since the last answer."""
+    """When the first request since the last response was sent."""
     held: bool = False
-    """Nothing is handed out until robots.txt has come."""
+    """Blocked until robots.txt or the address is known."""
     paced: bool = False
-    """Its pace has been asked for; until then it is not known."""
+    """Whether its pace has been set."""
     works: bool = False
-    """It has something to ask for."""
+    """It has URLs to fetch."""
     placed: bool = False
-    """It is one of the sites crawled at present."""
+    """It is one of the sites being crawled."""
     outside: bool = False
-    """It waits to be one of them."""
+    """It waits for a place."""
     wakes_at: float | None = None
     address_group: AddressGroup | None = None
-    """What it shares with other sites."""
+    """The group of sites with its address."""
     located_until: float = -inf
-    """Until then it counts as known whether there is such a machine."""
+    """Time until which the look-up of its address is valid."""
     waits_for_group: bool = False
 
     def set_pace(self, pace: Pace, *, lease_s: int) -> None:
         self.pace = pace
         self.paced = True
         batch = BATCH
-        if pace.delay_s > 0:  # what is at hand must be asked for well before its lease ends
+        if pace.delay_s > 0:  # buffered URLs must be fetched well before their lease ends
             batch = max(1, min(POLITE_BATCH, int(lease_s / 2 / pace.delay_s)))
         self.batch = max(batch, min(pace.concurrency, BATCH))
 
     def begin(self, now: float) -> None:
-        """One request to the site goes out."""
+        """Record the start of a request to the site."""
         self.asked_before, self.asked_at = self.asked_at, now
         self.asked_since = min(self.asked_since, now)
         self.in_flight += 1
 
     def end(self) -> None:
-        """One request is over, whatever came of it."""
+        """Record the end of a request, whatever its result."""
         self.in_flight -= 1
         if not (self.in_flight or self.unanswered):
             self.asked_since = inf
 
     def count(self, *, failed: bool | None, answered: bool | None, now: float, backoff: Backoff) -> Failures:
-        """Count how a request ended, before `end`; None where that tells nothing."""
+        """Count the result of a request, before `end`; None if it says nothing."""
         if answered:
             self.unanswered, self.asked_since = 0, inf
         elif answered is not None:
@@ -191,8 +192,8 @@ _LONG_S = 60.0
 
 
 def outlasts(wait_until: int | None, *, now: float, left_s: float) -> bool:
-    """Whether a stored wait goes on for longer than is left of it, because the clock has been set back: every later run would wait anew.
+    """Return whether a stored wait exceeds the rest of it, because the clock was set back: every later run would wait again.
 
-    What is left below a minute is not worth a write for each of many sites.
+    A rest below a minute is not worth a write for each of many sites.
     """
     return wait_until is not None and left_s >= _LONG_S and now + left_s < wait_until

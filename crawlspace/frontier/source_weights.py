@@ -1,8 +1,8 @@
-"""Which source is picked from next: in proportion to weight, among those that have a URL ready to fetch.
+"""Choose the next source in proportion to weight, among those with a URL ready to fetch.
 
-Start-time fair queueing (Goyal, Vin and Cheng, 1996): each pick moves its source on by the inverse of its weight, and the source that is
-farthest back goes first. So a source with a hundredth of the weight is picked a hundredth as often, evenly spread, and none starves. One
-that had nothing ready goes on from where the last pick was made: it catches up on nothing that it missed meanwhile.
+Start-time fair queueing (Goyal, Vin and Cheng, 1996): each pick advances its source by the inverse of its weight, and the source
+that is farthest behind goes first. So a source with a hundredth of the weight is picked a hundredth as often, evenly spread, and
+none starves. A source that had nothing ready continues at the position of the last pick: it doesn't catch up.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def read_weights(value: object) -> Mapping[Source, int]:
 
 
 class WeightedSources:
-    """Says in which order the sources are to be tried, and is told which one was picked. A weight of 0 pauses a source."""
+    """Orders the sources by turn. A weight of 0 pauses a source."""
 
     def __init__(self, weights: Mapping[Source, int]) -> None:
         self._strides = {source: 1 / weight for source, weight in weights.items() if weight > 0}
-        self._places = {source: stride / 2 for source, stride in self._strides.items()}
+        self._positions = {source: stride / 2 for source, stride in self._strides.items()}
         self._now = 0.0
-        """Where the last pick was made; a source that has had something ready all the time is not farther back."""
+        """Position of the last pick; a source that was always ready is not behind it."""
 
     @property
     def running(self) -> frozenset[Source]:
@@ -62,17 +62,17 @@ class WeightedSources:
         return frozenset(self._strides)
 
     def order(self) -> list[Source]:
-        """Return the sources that are not paused, the one whose turn it is first."""
-        return sorted(self._places, key=self._place_of)
+        """Return the sources that are not paused, in the order of their turns."""
+        return sorted(self._positions, key=self._position_of)
 
     def picked(self, source: Source) -> None:
-        place = self._place_of(source)
-        self._now = max(self._now, place)
-        self._places[source] = place + self._strides[source]
+        position = self._position_of(source)
+        self._now = max(self._now, position)
+        self._positions[source] = position + self._strides[source]
 
     def not_picked(self, source: Source) -> None:
-        """Take the last pick of a source back: nothing came of it."""
-        self._places[source] -= self._strides[source]
+        """Take back the last pick of a source."""
+        self._positions[source] -= self._strides[source]
 
-    def _place_of(self, source: Source) -> float:
-        return max(self._places[source], self._now)
+    def _position_of(self, source: Source) -> float:
+        return max(self._positions[source], self._now)

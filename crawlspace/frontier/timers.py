@@ -1,4 +1,4 @@
-"""Sites that wait for a moment on the monotonic clock, soonest first."""
+"""Sites that wait for a time on the monotonic clock, soonest first."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from crawlspace.frontier.site_queue import SiteQueue
 
 
 class WaitingSites:
-    """A site waits for one moment at a time, `wakes_at` of its turns; one that it no longer waits for is passed over."""
+    """Each site waits for one time, its `wakes_at`; heap entries with another time are skipped."""
 
     def __init__(self) -> None:
         self._moments: list[tuple[float, int, SiteQueue]] = []
         self._order = count()
 
-    def put(self, turns: SiteQueue, until: float) -> None:
-        if until != turns.wakes_at:
-            turns.wakes_at = until
-            heappush(self._moments, (until, next(self._order), turns))
+    def put(self, site_queue: SiteQueue, until: float) -> None:
+        if until != site_queue.wakes_at:
+            site_queue.wakes_at = until
+            heappush(self._moments, (until, next(self._order), site_queue))
 
     def take(self, now: float) -> Iterator[SiteQueue]:
-        """Yield those whose moment has come."""
+        """Yield the sites whose time has come."""
         while self._moments and self._moments[0][0] <= now:
-            at, _, turns = heappop(self._moments)
-            if turns.wakes_at == at:
-                turns.wakes_at = None
-                yield turns
+            at, _, site_queue = heappop(self._moments)
+            if site_queue.wakes_at == at:
+                site_queue.wakes_at = None
+                yield site_queue
 
     @property
     def first(self) -> float | None:
-        """The soonest moment, which may be one that nobody waits for any more."""
+        """The soonest time; no site may be waiting for it any more."""
         return self._moments[0][0] if self._moments else None

@@ -1,17 +1,17 @@
-"""The default index: a full-text index in one SQLite file, with nothing to install and no server to run.
+"""The default index: a full-text index in one SQLite file, without installation or server.
 
-Two tables share a row number: `documents` holds what is shown, the FTS5 table `words` what is searched, its text included, because
-that is what a snippet is cut from. Plain SQL with 5 KB documents in batches of 200, synchronous=FULL, on two shared cores; one run
-each, and the same run is down to a third of this when the machine is busy, so only the proportions mean something:
+Two tables share a row number: `documents` has what results show, and the FTS5 table `words` what is searched, with its text, from
+which snippets are made. Plain SQL with 5 KB documents in batches of 200, synchronous=FULL, on two shared cores; one run each. The
+same run takes up to three times as long on a busy machine, so only the proportions are meaningful:
 
     variant                            pushes/s new   replaced   6,000 documents
-    words keeps its own text (this)           6,100      4,600             72 MB
+    words with its own text (this)            6,100      4,600             72 MB
     external content                          6,400      2,250             69 MB
     contentless with deletes                  5,700   1,900 - 4,300        65 MB, and no snippets
 
-Replacing is what a crawler does for the rest of its life. In every variant a larger hash (8 MB, so that a batch is one segment) gave
-18 to 27 % more new documents a second, and merging at 8 segments instead of 4 another 12 to 14 %. The tokenizer is the plain one:
-adding `_` or `-` to the letters would keep `net-income` and `file_name` from being found by their parts.
+A crawler mostly replaces documents. In every variant a larger hash (8 MB, so that a batch is one segment) gave 18 to 27 % more
+new documents a second, and merging at 8 segments instead of 4 another 12 to 14 %. The tokenizer is the default: adding `_` or `-`
+to the letters would prevent finding `net-income` and `file_name` by their parts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MAX_DOCUMENT_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One document found. A larger score is a better match; scores of different searches cannot be compared."""
+    """One document found. A larger score is a better match; scores of different searches are not comparable."""
 
     url: str
     title: str
@@ -52,7 +52,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`total` counts all documents that match, `hits` holds the best of them."""
+    """`total` counts all matching documents, `hits` has the best of them."""
 
     total: int
     hits: tuple[Hit, ...]
@@ -61,11 +61,11 @@ class SearchResult:
 class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
-    A document belongs to the `owner` that pushed it last; what another one has taken over, an owner's delete leaves alone. So a URL
-    can go from one collection to another without ever leaving the index.
+    A document belongs to the `owner` that pushed it last; deletes by another owner are ignored. So a URL can move from one
+    collection to another without leaving the index.
 
-    Raises StoreDamaged for a file that is no index of ours, StoreVersionError for one of another version, and StoreError for one that
-    cannot be opened; the file is then as it was.
+    Raises StoreDamaged for a file that is not our index, StoreVersionError for one of another version, and StoreError for one
+    that cannot be opened; the file is not changed then.
     """
 
     def __init__(
@@ -101,25 +101,25 @@ class EmbeddedIndex:
 
     # the sink
     def mark(self) -> Mark | None:
-        """The mark of the last batch of this owner; None where there is none."""
+        """Return the mark of the last batch of this owner; None if there is none."""
         with self._sentences():
             return read_mark(self._db.execute("SELECT mark FROM mark WHERE owner = ?", (self._owner,)).get)
 
     def set_mark(self, mark: Mark) -> None:
-        """Write a mark, whatever is there: index and store agree again."""
+        """Replace the mark: index and store agree again."""
         with self._sentences():
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (self._owner, mark.written()))
 
     def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
-        """Make the orders durable in one transaction; return those that are refused for themselves.
+        """Commit the orders in one transaction; return those that are refused.
 
-        Raises IndexUnavailable when the disk is full or the file is locked or cannot be written: nothing has changed then.
+        Raises IndexUnavailable if the disk is full or the file is locked or not writable: nothing has changed then.
         """
         refusals: list[Refusal] = []
         now = int(self._clock.now())
         with self._sentences(), self._transaction():
             for order in orders:
-                reason = self._obey(order, now)
+                reason = self._apply(order, now)
                 if reason:
                     refusals.append(Refusal(order, reason))
             if mark is not None and mark.may_follow(self.mark()):
@@ -129,11 +129,11 @@ class EmbeddedIndex:
     def close(self) -> None:
         self._db.close()
 
-    # looking
+    # reading
     def search(self, words: str, *, limit: int = 10, offset: int = 0, marks: tuple[str, str] = ("[", "]")) -> SearchResult:
-        """Return the best matches for what a person typed; see `words` for what that may hold. Raises UsageError for an empty query.
+        """Return the best matches for a search text; `words` has its syntax. Raises UsageError for an empty query.
 
-        `marks` are put around the words found in a snippet.
+        `marks` are put around the matching words of a snippet.
         """
         query = fts_query(words)
         with self._sentences():
@@ -156,14 +156,14 @@ class EmbeddedIndex:
         )
 
     def count(self, *, of: str | None = None) -> int:
-        """How many documents the index has, or those of one owner."""
+        """Return the number of documents, or of those of one owner."""
         with self._sentences():
             if of is not None:
                 return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
             return _integer(self._db.execute("SELECT count(*) FROM documents").get)
 
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
-        """The next URLs of documents of an owner, sorted, behind that one."""
+        """Return the next URLs of documents of an owner, sorted, after a given one."""
         with self._sentences():
             rows = self._db.execute(
                 "SELECT url FROM documents WHERE url > ? AND owner = ? ORDER BY url LIMIT ?", (after, owner, limit)
@@ -171,13 +171,13 @@ class EmbeddedIndex:
             return [str(url) for (url,) in rows]
 
     def urls(self) -> Iterator[str]:
-        """The URLs of all documents, sorted."""
+        """Yield the URLs of all documents, sorted."""
         with self._sentences():
             for (url,) in self._db.execute("SELECT url FROM documents ORDER BY url"):
                 yield str(url)
 
     def get(self, url: str) -> Document | None:
-        """The document of a URL in normal form."""
+        """Return the document of a URL in normal form; None without one."""
         with self._sentences():
             row = self._db.execute(
                 "SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates"
@@ -201,15 +201,15 @@ class EmbeddedIndex:
         )
 
     # writing
-    def _obey(self, order: IndexOrder, now: int) -> str:
-        """Carry out one order; return why it is refused, or an empty text."""
+    def _apply(self, order: IndexOrder, now: int) -> str:
+        """Apply one order; return why it is refused, or an empty text."""
         document = order.document
         if order.op is Op.DELETE:
             self._delete(order.url)
             return ""
         if document is None:
             return "a push without a document"
-        # Refused before anything is written, so that what the index had of the URL stays whole.
+        # Refused before anything is written, so that the index keeps the URL's old document.
         try:
             size = len("".join(_stored(order.url, document)).encode())
         except UnicodeEncodeError:
@@ -254,7 +254,7 @@ class EmbeddedIndex:
             self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
 
     def _place(self, url: str) -> tuple[int, str] | None:
-        """Where the document of a URL is, and whose."""
+        """Return row number and owner of the document of a URL."""
         row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
         return None if row is None else (_integer(row[0]), str(row[1]))
 
@@ -269,10 +269,10 @@ class EmbeddedIndex:
             application, version = self._marks()
         if application != APPLICATION_ID:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
-        if version != VERSION:  # the first release that changes the tables brings older files up to date here
+        if version != VERSION:  # the place of the first migration
             raise StoreVersionError(
                 f"the index {self.path} was written by another version of crawlspace (version {version}, this one reads {VERSION}): use that"
-                " version, or move the file away, and the next crawl of its collections makes it anew"
+                " version, or move the file away, and the next crawl of its collections creates it again"
             )
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
@@ -286,7 +286,7 @@ class EmbeddedIndex:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All that is done inside holds when it ends, or nothing does."""
+        """Commit at the end; roll back on an exception."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -305,7 +305,7 @@ class EmbeddedIndex:
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
+        """Convert SQLite's errors to ours."""
         try:
             yield
         except apsw.Error as error:
@@ -314,24 +314,24 @@ class EmbeddedIndex:
     def _as_ours(self, error: apsw.Error) -> CrawlspaceError:
         match error:
             case apsw.FullError():
-                return IndexUnavailable(
-                    f"the disk of the index {self.path} is full: make room, and the orders that wait are sent"
-                )
+                return IndexUnavailable(f"the disk of the index {self.path} is full: free space, and the waiting orders are sent")
             case apsw.BusyError() | apsw.LockedError():
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
                 return StoreDamaged(
-                    f"the index {self.path} is damaged ({error}): move it away, and the next crawl of its collections makes it anew, or put a backup in its place"
+                    f"the index {self.path} is damaged ({error}): move it away, and the next crawl of its collections creates it again, or restore a backup"
                 )
             case apsw.ReadOnlyError():
-                return IndexUnavailable(f"the index {self.path} cannot be written: check the rights of the file and its folder")
+                return IndexUnavailable(
+                    f"the index {self.path} cannot be written: check the permissions of the file and its folder"
+                )
             case apsw.IOError() | apsw.CantOpenError() | apsw.NoMemError():
                 return IndexUnavailable(f"the index {self.path} cannot be read or written ({error}): check its disk")
         return StoreError(f"the index {self.path} cannot be used: {error}")
 
 
 def _stored(url: str, document: Document) -> Iterable[str]:
-    """All text of a document that is stored as it is; the rest is ASCII."""
+    """Return all text of a document that is stored unescaped; the rest is ASCII."""
     return (
         url,
         document.title,

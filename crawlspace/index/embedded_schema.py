@@ -1,4 +1,4 @@
-"""The tables of the embedded index, and the statements for them."""
+"""The tables and statements of the embedded index."""
 
 from __future__ import annotations
 

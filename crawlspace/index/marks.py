@@ -1,8 +1,8 @@
-"""By what store and index know that they are of the same moment.
+"""Marks, by which store and index are compared.
 
-Each batch of orders has a number. The index stores it with the batch, in the same transaction; the store notes it as soon as the batch
-is durable there. A kill between the two leaves the index one batch ahead, and that one is sent again. Every other difference means that
-one of them was lost or put back from a copy.
+Each batch of orders has a number. The index stores it with the batch, in the same transaction; the store records it as soon as
+the batch is durable there. After a kill between the two, the index is one batch ahead, and that batch is sent again. Any other
+difference means that one of the two was lost or restored from a copy.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ _LOOKED_AT = 1_000
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The last batch of a collection that a sink has made durable."""
+    """The last batch of a collection that a sink has committed."""
 
     generation: str
-    """Of the collection's state: another one for one that began anew."""
+    """Identifies the collection's state: a collection begun again has another one."""
     batch: int
-    """Numbers of batches count from 1."""
+    """Number of the batch, from 1."""
     sequence: int = 0
-    """The largest number of an order that has been sent."""
+    """The largest sequence number of an order sent."""
 
     def written(self) -> str:
         return msgspec.json.encode(self).decode()
 
     def may_follow(self, before: Mark | None) -> bool:
-        """Whether an index with that mark lacks nothing before this batch; the same batch may be sent twice."""
+        """Return whether an index with mark `before` misses no earlier batch; the same batch may be sent twice."""
         if before is None:
             return self.batch == 1
         return self.generation == before.generation and self.batch in (before.batch, before.batch + 1)
 
 
 class Agreement(StrEnum):
-    """How the index stands to the store."""
+    """The relation of index and store."""
 
     SAME = "same"
-    INDEX_BEHIND = "the index is older than what is known of the pages"
-    STORE_BEHIND = "what is known of the pages is older than the index"
-    OTHERS = "the index and what is known of the pages are not of the same collection, or one of the two began anew"
+    INDEX_BEHIND = "the index is older than the stored state of the pages"
+    STORE_BEHIND = "the stored state of the pages is older than the index"
+    OTHERS = "the index and the stored state are not of the same collection, or one of the two was created again"
 
 
 class MarkedStore(Protocol):
@@ -58,12 +58,12 @@ class MarkedStore(Protocol):
 
 
 def stored_mark(store: MarkedStore, sink: str) -> Mark | None:
-    """Return the mark that the store has noted; None where it has never sent that sink anything."""
+    """Return the mark recorded in the store; None if nothing was ever sent to the sink."""
     return read_mark(store.get_meta(_name(sink)))
 
 
 def note_mark(store: MarkedStore, sink: str, mark: Mark) -> None:
-    """Note that a batch is durable. Before its orders are acknowledged, so that none is lost."""
+    """Record that a batch is durable. Called before its orders are acknowledged, so that none is lost."""
     store.set_meta(_name(sink), mark.written())
 
 
@@ -72,7 +72,7 @@ def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> Mar
     last = stored_mark(store, sink)
     if last is None:
         last = Mark(token_hex(8), 0)
-        note_mark(store, sink, last)  # first: the index may get this batch and the store never hear of it
+        note_mark(store, sink, last)  # first: a kill may follow when the index has this batch
     return Mark(last.generation, last.batch + 1, max(last.sequence, *(order.sequence for order in batch)))
 
 
@@ -80,7 +80,7 @@ def read_mark(written: str | None) -> Mark | None:
     try:
         return msgspec.json.decode(written, type=Mark) if written else None
     except msgspec.MsgspecError:
-        return None  # as if there were none: then all is sent again
+        return None  # as without a mark: everything is sent again
 
 
 def agreement(store: MarkedStore, sink: str, found: Mark | None, *, now: int) -> Agreement:
@@ -100,7 +100,7 @@ def agreement(store: MarkedStore, sink: str, found: Mark | None, *, now: int) ->
 
 
 def _waits(store: MarkedStore, sink: str, found: Mark, now: int) -> bool:
-    """Whether a batch that the index has still waits in the outbox, or what took the place of its orders."""
+    """Return whether the outbox still has a batch that the index has, or orders that replaced it."""
     if store.backlog(sink) > _LOOKED_AT:
         return True
     return any(order.sequence >= found.sequence for order in store.orders(sink, _LOOKED_AT, now=now))

@@ -1,8 +1,8 @@
-"""The way from the outbox to an index: in order, in batches, and acknowledged only when the index has them for good.
+"""Send the outbox to an index: in order, in batches, acknowledged only when the index has committed them.
 
-One step is three calls, because two of them belong to the thread that owns the store and one may take long:
-`take` (store), `deliver` (index), `settle` (store). Killed between any two, the orders are simply sent again.
-No thread and no sleep in here: the caller decides where and when a step runs.
+One step is three calls, because two of them run on the store's thread and one may take long:
+`take` (store), `deliver` (index), `settle` (store). After a kill between any two, the orders are sent again.
+There are no threads and no sleep here: the caller decides where and when a step runs.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
-"""How many orders of one batch are put aside because the sink failed on them unexpectedly. More than that is the sink's fault, not theirs."""
+"""Maximal orders of one batch that are parked after unexpected errors. More than that is a failure of the sink."""
 
 
 class OrderSource(Protocol):
-    """The outbox, as a store keeps it."""
+    """The outbox of a store."""
 
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
-        """The next orders of a sink, in the order they are to be sent."""
+        """Return the next orders of a sink, in the order of sending."""
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        """These orders are done."""
+        """Remove orders that are done."""
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        """Put an order aside for good, with the reason."""
+        """Put an order aside permanently, with the reason."""
 
     def backlog(self, sink: str) -> int:
-        """Orders not yet done, parked ones not counted."""
+        """Return the number of orders not done yet, without parked ones."""
 
     def get_meta(self, name: str) -> str | None: ...
 
@@ -48,19 +48,19 @@ class OrderSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a batch. Orders in neither list were not tried, or the index did not answer: they stay."""
+    """The result of a batch. Orders in neither list were not tried, or the index was unavailable: they stay in the outbox."""
 
     done: tuple[IndexOrder, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unavailable: str = ""
-    """Why the index did not answer, if it did not."""
+    """Why the index was unavailable; empty if it was not."""
     mark: Mark | None = None
-    """Of the batch, where the index has taken a part of it at least."""
+    """Mark of the batch, if the index has committed at least a part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What a step or a whole drain did; `waiting_s` is how long the index is to be left alone, None when it isn't."""
+    """The result of a step or a whole drain; `waiting_s` is the time until the next try, None if none is needed."""
 
     sent: int = 0
     parked: int = 0
@@ -68,7 +68,7 @@ class Drained:
 
 
 class Drain:
-    """Sends a sink's orders. One per sink; an index that is down costs a growing wait, and the crawl goes on meanwhile."""
+    """Sends a sink's orders. An unavailable index is tried again after growing waits, and the crawl continues."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Drain:
         self._wait_s = 0.0
         self._wait_until = 0.0
         self._mark: Mark | None = None
-        """Of the batch that was taken last."""
+        """Mark of the batch taken last."""
 
     @property
     def sink(self) -> str:
@@ -98,16 +98,16 @@ class Drain:
 
     @property
     def waiting_s(self) -> float | None:
-        """Seconds until the index is asked again; None when it may be asked now."""
+        """Seconds until the index is tried again; None if it may be tried now."""
         left = self._wait_until - self._clock.monotonic()
         return left if self._wait_s and left > 0 else None
 
     def backlog(self) -> int:
-        """Orders that wait for this sink."""
+        """Return the number of orders that wait for this sink."""
         return self._store.backlog(self._sink.name)
 
     def take(self) -> tuple[IndexOrder, ...]:
-        """Return the next batch; empty when there is none or the index is to be left alone. Touches the store only."""
+        """Return the next batch; empty if there is none or the sink must wait. Uses the store only."""
         if self.waiting_s is not None:
             return ()
         batch = tuple(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
@@ -115,10 +115,10 @@ class Drain:
         return batch
 
     def deliver(self, batch: Sequence[IndexOrder]) -> Delivery:
-        """Send a batch. Touches the sink only, so it can run in another thread.
+        """Send a batch. Uses the sink only, so it can run on another thread.
 
-        A batch on which the sink fails unexpectedly is halved until the order at fault is alone; that one is refused. Errors
-        of ours that are not IndexUnavailable (a damaged index) are raised: no order is at fault.
+        A batch on which the sink fails unexpectedly is halved until the failing order is alone; that one is refused. Our own
+        errors other than IndexUnavailable (a damaged index) are raised, because no order causes them.
         """
         assert self._mark is not None, "a batch is taken before it is delivered"
         mark = None
@@ -135,7 +135,7 @@ class Drain:
                 return Delivery(tuple(done), tuple(refused), str(error), mark)
             except CrawlspaceError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever a sink raises must not stop the orders behind it
+            except Exception as error:  # noqa: BLE001 - an error of a sink must not stop the following orders
                 if len(part) > 1:
                     middle = len(part) // 2
                     parts += [part[middle:], part[:middle]]  # the first half is next: the order is kept
@@ -152,7 +152,7 @@ class Drain:
         return Delivery(tuple(done), tuple(refused), mark=mark)
 
     def settle(self, delivery: Delivery) -> Drained:
-        """Acknowledge what is durable, park what is refused, and wait longer if the index did not answer. Touches the store only."""
+        """Acknowledge committed orders, park refused ones, and wait longer if the index was unavailable. Uses the store only."""
         if delivery.mark is not None:
             note_mark(self._store, self._sink.name, delivery.mark)
         if delivery.done:
@@ -164,7 +164,7 @@ class Drain:
             self._wait_s = min(self._wait_s * 2 or self._first_wait_s, self._max_wait_s)
             self._wait_until = self._clock.monotonic() + self._wait_s
             logger.warning(
-                "%s takes no orders, the crawl goes on and the index falls behind; next try in %g s: %s",
+                "%s is unavailable, the crawl continues and the index falls behind; next try in %g s: %s",
                 self._sink.name,
                 self._wait_s,
                 delivery.unavailable,
@@ -174,14 +174,14 @@ class Drain:
         return Drained(len(delivery.done), len(delivery.refused), self.waiting_s)
 
     def step(self) -> Drained:
-        """Send one batch; an empty result without a wait means the outbox is empty."""
+        """Send one batch; an empty result without a wait means that the outbox is empty."""
         batch = self.take()
         return self.settle(self.deliver(batch)) if batch else Drained(waiting_s=self.waiting_s)
 
     def drain_all(self, deadline: float | None = None) -> Drained:
-        """Send until the outbox is empty, the index must be left alone, or the deadline (of `clock.monotonic`) has passed.
+        """Send until the outbox is empty, the index is unavailable, or the deadline (of `clock.monotonic`) has passed.
 
-        After an index that did not answer, `waiting_s` says when to call again; nothing sleeps here.
+        If the index is unavailable, `waiting_s` is the time until the next call; nothing sleeps here.
         """
         sent = parked = 0
         while True:

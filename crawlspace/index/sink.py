@@ -1,4 +1,4 @@
-"""What the drain needs of an index."""
+"""The interface of an index."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from crawlspace.model import IndexOrder
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An order the index refuses for itself; sending it again would not help."""
+    """An order that the index refuses; sending it again would not help."""
 
     order: IndexOrder
     reason: str
 
 
 class Sink(Protocol):
-    """An index that takes orders. Sending an order again does no harm: ids depend on the URL alone."""
+    """An index that accepts orders. Sending an order twice is harmless, because ids depend on the URL alone."""
 
     name: str
-    """The sink's own place in the outbox."""
+    """The sink's name in the outbox."""
 
     def mark(self) -> Mark | None:
-        """Return the mark of the last batch, None where there is none."""
+        """Return the mark of the last batch; None without one."""
 
     def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
-        """Make the orders durable, in their order; return those refused for themselves.
+        """Commit the orders, in their order; return those that are refused.
 
-        With them, in the same transaction, the mark of their batch, if it `may_follow` the one that is there. A batch may come in parts.
-        Raises IndexUnavailable when the index does not answer: nothing is acknowledged then.
+        The mark of their batch is stored in the same transaction, if it `may_follow` the present one. A batch may come in parts.
+        Raises IndexUnavailable if the index cannot be used: nothing is acknowledged then.
         """
 
     def close(self) -> None: ...

@@ -1,7 +1,7 @@
-"""What a person types into the search box, as a query that FTS5 accepts.
+"""Convert a search text to a query for FTS5.
 
-Plain words must all occur; `"quoted words"` must stand together; `word*` matches beginnings; `-word` must not occur.
-Everything else is read as words: nothing a user types is FTS5 syntax.
+All plain words must occur; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
+Everything else is read as words: search texts never contain FTS5 syntax.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _TERM = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))(\*?)')
 
 
 def fts_query(words: str) -> str:
-    """Return the FTS5 query for the words. Raises UsageError when there is nothing to look for."""
+    """Return the FTS5 query for a search text. Raises UsageError if it has no words."""
     wanted: list[str] = []
     unwanted: list[str] = []
     for minus, phrase, word, star in _TERM.findall(words.replace("\0", " ").encode("utf-8", "replace").decode()):

@@ -1,6 +1,6 @@
-"""Address rules compiled: the first one that applies to an IP address.
+"""Compiled address rules: the first rule that applies to an IP address.
 
-For each netmask in use there is one dict from masked address to the first rule, so the cost goes with the number of different
+For each netmask in use there is one dict from masked address to the first rule, so the cost grows with the number of different
 netmasks, which is small, and not with the number of rules. Netmasks need not be contiguous.
 """
 
@@ -18,9 +18,9 @@ _MAPPED = 0xFFFF
 
 
 def address_value(text: str) -> tuple[int, int]:
-    """Return IP version and value of an address, with or without brackets and interface; an IPv4 address in IPv6 form is IPv4.
+    """Return IP version and value of an address, with or without brackets and interface. IPv4-mapped IPv6 is returned as IPv4.
 
-    Raises ValueError for anything else.
+    Raises ValueError if the text is not an address.
     """
     address = ipaddress.ip_address(text[1:-1] if text.startswith("[") and text.endswith("]") else text)
     value = int(address)
@@ -36,7 +36,7 @@ def is_address(text: str) -> bool:
 
 
 class AddressMatcher:
-    """Compiled once, never changed."""
+    """Immutable after compilation."""
 
     __slots__ = ("_masks", "_rules", "_wider")
 
@@ -45,16 +45,16 @@ class AddressMatcher:
         masks: dict[int, dict[int, dict[int, int]]] = {4: {}, 6: {}}
         for index, rule in enumerate(rules):
             masks[rule.version].setdefault(rule.mask, {}).setdefault(rule.network, index)
-        # (first index, mask, networks): in the order of first indices, so that a look-up can stop early
+        # (first index, mask, networks), sorted by first index, so that a look-up can stop early
         self._masks = {
             version: sorted((min(networks.values()), mask, networks) for mask, networks in by_mask.items())
             for version, by_mask in masks.items()
         }
         self._wider: dict[tuple[int, int], list[tuple[int, int, dict[int, int]]]] = {}
-        """By version and netmask what of these can cover a rule with that netmask; filled where it is asked."""
+        """By version and netmask: the entries of `_masks` that can cover a rule with that netmask. Filled on demand."""
 
     def match(self, address: str) -> AddressRule | None:
-        """Return the first rule that applies to an address. Raises ValueError if it is none."""
+        """Return the first rule that applies to an address. Raises ValueError if the text is not an address."""
         version, value = address_value(address)
         return self.match_value(version, value)
 
@@ -67,13 +67,13 @@ class AddressMatcher:
         return None if best == NO_MATCH else self._rules[best]
 
     def deciding(self, version: int, value: int) -> AddressRule | None:
-        """Return the rule that decides about a connection to an address, given as by `address_value`.
+        """Return the rule that decides a connection to an address, given as by `address_value`.
 
-        A rule that forbids an address forbids each form that leads to it. One that allows an address opens no other form; and one that
-        allows more IPv6 addresses than those of the form opens none of the IPv4 addresses in it.
+        A rule that forbids an address also forbids addresses that embed it. A rule that allows an address does not allow embedded
+        ones, and a rule that allows more IPv6 addresses than one embedding form allows none of the IPv4 addresses in it.
         """
         own = self.match_value(version, value)
-        if (version == 4 and value) or (own is not None and own.action is Action.FORBID):  # most addresses lead to no other one
+        if (version == 4 and value) or (own is not None and own.action is Action.FORBID):  # most addresses embed no other one
             return own
         for one in embedded(version, value):
             rule = self.match_value(one.version, one.value)
@@ -84,7 +84,7 @@ class AddressMatcher:
         return own
 
     def covering(self, rule: AddressRule) -> AddressRule | None:
-        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself."""
+        """Return the first rule that applies to all addresses of `rule`; it may be the rule itself."""
         masks = self._wider.get((rule.version, rule.mask))
         if masks is None:
             masks = [one for one in self._masks[rule.version] if one[1] & rule.mask == one[1]]

@@ -1,4 +1,4 @@
-"""The hash of rules and limits: another value means that some decision could be another."""
+"""The hash of rules and limits: a change of the hash means that decisions may change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crawlspace.rules.limits import Limits
 
 
 def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:
-    """Comments, blanks, spelling and line numbers don't count; the order of rules within a type does."""
+    """Return the hash. Comments, blanks, spelling and line numbers have no effect; the order of rules of one type has."""
     content = {
         "format": 1,
         "domain": _Texts(rules.domain),
@@ -29,13 +29,13 @@ def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, obje
 
 
 class _Texts(NamedTuple):
-    """The rules of one list as a list of texts, of which only one is in memory at a time."""
+    """The rules of one list as a list of texts, generated one at a time."""
 
     rules: Sequence[Rule]
 
 
 def _as_json(content: Mapping[str, object]) -> Iterator[str]:
-    """Yield the parts of what `json.dumps` makes of a mapping, keys sorted."""
+    """Yield the parts of `json.dumps` of a mapping, keys sorted."""
     before = "{"
     for key in sorted(content):
         value = content[key]

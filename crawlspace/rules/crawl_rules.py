@@ -1,10 +1,10 @@
-"""`crawl.rules`: the values and the grammar.
+"""`crawl.rules`: values and parser.
 
     rule    = action [type] target [netmask]
     action  = allow | forbid            type = domain | prefix | address
 
-One rule a line, keywords in any case, lines that begin with `#` are comments. The type may be left off before an http:// or https://
-target, which then is a prefix. A file with mistakes gives no rules at all, but all its mistakes.
+One rule a line, keywords in any case; lines that begin with `#` are comments. The type may be omitted before an http:// or
+https:// target, which is then a prefix. A file with mistakes gives no rules; all its mistakes are reported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DomainRule:
-    """`host` is a pattern with its capitals; `port` None means every port. `column` is where the target begins."""
+    """`host` is a pattern with its case; `port` None means every port. `column` is the start of the target."""
 
     action: Action
     host: str
@@ -54,7 +54,7 @@ class DomainRule:
 
 @dataclass(frozen=True, slots=True)
 class PrefixRule:
-    """`pattern` is compared with URLs in normal form; anything may follow it."""
+    """`pattern` is compared with the beginning of URLs in normal form."""
 
     action: Action
     pattern: str
@@ -67,7 +67,7 @@ class PrefixRule:
 
     @property
     def host(self) -> str:
-        """The host part of the pattern, without port; it ends in `*` where the pattern does not get to a path."""
+        """The host part of the pattern, without port; it ends in `*` if the pattern ends before the path."""
         authority, slash, _ = self.pattern.partition("://")[2].partition("/")
         if not slash:
             authority += "*"
@@ -76,7 +76,7 @@ class PrefixRule:
 
 @dataclass(frozen=True, slots=True)
 class AddressRule:
-    """Integers of 32 or 128 bits; a zero bit of `mask` is a wildcard, and zero in `network`."""
+    """`network` and `mask` are integers of 32 or 128 bits; a zero bit of `mask` is a wildcard, and zero in `network`."""
 
     action: Action
     version: int
@@ -107,17 +107,17 @@ class CrawlRules:
 
 
 MAX_RULES = 1_000_000
-"""Rules of a file."""
+"""Maximal rules of a file."""
 MAX_MASKS = 1_000
-"""Different netmasks of a file: an address is looked up once for each of them."""
+"""Maximal different netmasks of a file: each takes one look-up for an address."""
 MAX_LINE = 100_000
-"""Characters of a line that is no comment."""
+"""Maximal characters of a line, comments excepted."""
 MAX_MISTAKES = 10_000
-"""Mistakes with which reading a file ends."""
+"""Number of mistakes after which parsing stops."""
 
 
 def parse_crawl_rules(text: str, *, file: str) -> CrawlRules:
-    """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
+    """Return the rules of a file. Raises RuleFileError with all mistakes; `file` is the name in messages."""
     domain: list[DomainRule] = []
     prefix: list[PrefixRule] = []
     address: list[AddressRule] = []
@@ -144,7 +144,7 @@ def parse_crawl_rules(text: str, *, file: str) -> CrawlRules:
 
 
 def parse_global_rules(text: str, *, file: str) -> tuple[DomainRule, ...]:
-    """Return the rules of a global.rules file, which has domain rules only. Raises RuleFileError with every mistake."""
+    """Return the rules of a global.rules file, which has domain rules only. Raises RuleFileError with all mistakes."""
     rules: list[DomainRule] = []
     mistakes: list[Mistake] = []
     for line in _lines(text, file, mistakes):
@@ -176,7 +176,7 @@ class _Line(NamedTuple):
 
     @property
     def end(self) -> _Word:
-        """Where a missing word would begin."""
+        """The position of a missing word."""
         last = self.words[-1]
         return _Word("", last.column + len(last.text))
 
@@ -185,7 +185,7 @@ _WORD = re.compile(r"\S+")
 _FIRST = re.compile(r"\s*(\S)")
 _LINE_OF_RULE = re.compile(r"(?:^|\n)\s*+([^\s#])[^\n]*+")
 _WORDS = 6
-"""So many words of a line are read; four are the most of a rule, and one behind them is told."""
+"""Words parsed in a line: a rule has at most four, and the first unexpected one is reported."""
 _ACTIONS = {action.value: action for action in Action}
 _KINDS = {kind.value: kind for kind in Kind}
 _OTHER_WORDS = {
@@ -207,7 +207,7 @@ _OTHER_WORDS = {
 
 
 def _lines(text: str, file: str, mistakes: list[Mistake]) -> Iterator[_Line]:
-    """The lines that are neither blank nor comments, without byte-order mark and carriage returns; those too many or too long are mistakes."""
+    """Yield the lines that are neither blank nor comments, without BOM and carriage returns. Record too many or too long ones."""
     text = text.removeprefix("\ufeff")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -232,16 +232,16 @@ def _lines(text: str, file: str, mistakes: list[Mistake]) -> Iterator[_Line]:
                 file, number, line, [_Word(found[0], found.start() + 1) for found in islice(_WORD.finditer(line), _WORDS)]
             )
         if len(mistakes) >= MAX_MISTAKES:
-            mistakes.append(Mistake(file, number, 1, f"reading ends here, behind {len(mistakes):,} mistakes", ""))
+            mistakes.append(Mistake(file, number, 1, f"reading ends here, after {len(mistakes):,} mistakes", ""))
             return
         start = end + 1
 
 
 def _rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
-    """Return the rule of a line, or None after adding what is wrong with it."""
+    """Return the rule of a line; None after recording its mistakes."""
     wrong: list[Mistake] = []
     rule = _read_rule(line, wrong)
-    if wrong and without_credentials(line.text) != line.text:  # a message about a word could show a part of them
+    if wrong and without_credentials(line.text) != line.text:  # a message that quotes a word could show part of them
         wrong = [line.mistake(line.words[-1], "a rule has no user name or password; URLs with one are never crawled")]
     mistakes += wrong
     return rule
@@ -256,7 +256,7 @@ def _read_rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
             line.mistake(first, f"expected 'allow' or 'forbid', not {quoted(first.text)}{_meant(first.text, _ACTIONS)}")
         )
         if not (_meant(first.text, _ACTIONS) or (rest and _kind(rest[0].text))):
-            return None  # not meant as a rule; what follows would only repeat it
+            return None  # not meant as a rule: further mistakes would only repeat this one
     if not rest:
         mistakes.append(line.mistake(line.end, "expected domain, prefix or address and a target after the action"))
         return None
@@ -308,7 +308,7 @@ def _targeted(line: _Line, action: Action, kind: Kind, words: list[_Word], mista
 
 
 def _address_rule(action: Action, version: int, value: int, mask: int | None, *, ref: RuleRef, column: int) -> AddressRule:
-    """Bits outside the mask count for nothing; an IPv4 address in IPv6 form is an IPv4 address."""
+    """Return the rule with bits outside the mask cleared, and an IPv4-mapped IPv6 address as IPv4."""
     full = (1 << (32 if version == 4 else 128)) - 1
     mask = full if mask is None else mask
     mapped_bits = full ^ 0xFFFFFFFF

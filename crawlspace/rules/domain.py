@@ -1,6 +1,6 @@
-"""Domain rules compiled: the first one that holds for a host and port.
+"""Compiled domain rules: the first rule that applies to a host and port.
 
-Hosts are compared as text. IPv6 hosts stand in brackets and are compared in their usual spelling, whatever their case.
+Hosts are compared as text. IPv6 hosts are in brackets and compared in normal form, without case.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawlspace.urls import Url, UrlParts
 
 
 class DomainMatcher:
-    """Compiled once, never changed."""
+    """Immutable after compilation."""
 
     __slots__ = ("_any_port", "_any_port_rules", "_case_sensitive", "_one_port", "_one_port_rules", "_order")
 
@@ -26,28 +26,28 @@ class DomainMatcher:
         self._order = tuple(rules)
 
     def match(self, host: str, port: int) -> DomainRule | None:
-        """Return the first rule that applies to a host, as written in the link or in normal form, and a port."""
+        """Return the first rule that applies to a host (as written in the link, or in normal form) and port."""
         host = self.spelling(host)
         one_port = self._one_port.first(f"{host}:{port}") if self._one_port_rules else NO_MATCH
         return self._earliest(self._any_port.first(host), one_port)
 
     def match_url(self, url: UrlParts) -> DomainRule | None:
-        """Return the first rule that applies to a URL: to its host as written, where case counts."""
+        """Return the first rule that applies to a URL; to its host as written, if case counts."""
         written = url.host_as_written
         return self.match(url.host if written.startswith("[") else written, url.port)
 
     def covering(self, rule: DomainRule, budget: Budget) -> DomainRule | None:
-        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself.
+        """Return the first rule that applies to all hosts of `rule`; it may be the rule itself.
 
-        A pattern covers another when it matches it with a character that no pattern contains in place of each star. Another such
-        rule, or None, when the budget is spent.
+        A pattern covers another if it matches that pattern with every star replaced by a character that no pattern contains. When
+        the budget is spent, the result may be a later rule, or None.
         """
         host = self.spelling(rule.host).replace("*", "\0")
         one_port = NO_MATCH if rule.port is None else self._one_port.covering(f"{host}:{rule.port}", budget)
         return self._earliest(self._any_port.covering(host, budget), one_port)
 
     def spelling(self, host: str) -> str:
-        """A host or pattern in the form in which it is compared."""
+        """Return a host or pattern in the form in which it is compared."""
         return host if self._case_sensitive and not host.startswith("[") else host.lower()
 
     def _earliest(self, any_port: int, one_port: int) -> DomainRule | None:
@@ -59,7 +59,7 @@ class DomainMatcher:
 
 
 class GlobalSpace:
-    """The domain rules that several crawlers share; a URL that no rule speaks of is not in it."""
+    """The domain rules that several crawlers share; a URL that no rule matches is not in it."""
 
     __slots__ = ("_matcher",)
 

@@ -1,4 +1,4 @@
-"""The addresses that an address leads to, beside itself: IPv4 addresses that are written inside of IPv6 ones, and loopback."""
+"""Embedded addresses: IPv4 addresses written inside IPv6 ones, and loopback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LOOPBACK_6 = 1
 
 
 class Embedded(NamedTuple):
-    """An address that another one leads to; `bits` of the other one say that it does."""
+    """An address that another one leads to; `bits` is the number of bits of the other one that mark the form."""
 
     version: int
     value: int
@@ -17,10 +17,10 @@ class Embedded(NamedTuple):
 
 
 def embedded(version: int, value: int) -> tuple[Embedded, ...]:
-    """Return the other addresses that a connection to an address, given as by `address_value`, may end at.
+    """Return the other addresses that a connection to an address, given as by `address_value`, may reach.
 
-    Of the forms in which IPv6 has an IPv4 address, `::ffff:a.b.c.d` is none here: `address_value` gives that as IPv4. In
-    `64:ff9b:1::/48` (RFC 8215) a network chooses for itself where the IPv4 address stands, so that there are several.
+    IPv4-mapped addresses (`::ffff:a.b.c.d`) are not included: `address_value` returns them as IPv4. In `64:ff9b:1::/48` (RFC
+    8215) each network chooses the position of the IPv4 address, so there are several.
     """
     if version == 4:
         return (Embedded(4, LOOPBACK_4, 32),) if value == 0 else ()
@@ -35,7 +35,7 @@ _LOW = 0xFFFFFFFF
 
 
 def _inner(value: int) -> list[tuple[int, int]]:
-    """The IPv4 addresses in an IPv6 address, each with the number of bits that tell of it."""
+    """Return the IPv4 addresses in an IPv6 address, each with the number of bits that mark its form."""
     upper = value >> 32
     if upper in _TRANSLATED:
         return [(value & _LOW, 96)]
@@ -43,9 +43,9 @@ def _inner(value: int) -> list[tuple[int, int]]:
         return [(one, 48) for one in dict.fromkeys(_local_translated(value)) if one >> 24]
     if value >> 112 == 0x2002:  # 6to4, RFC 3056
         return [(value >> 80 & _LOW, 16)]
-    if value >> 96 == 0x20010000:  # Teredo, RFC 4380: the server, and the client with its bits turned
+    if value >> 96 == 0x20010000:  # Teredo, RFC 4380: the server, and the client with inverted bits
         return [(~value & _LOW, 32), (value >> 64 & _LOW, 32)]
-    if upper & 0xFCFFFFFF == 0x00005EFE:  # ISATAP, RFC 5214: in the lower half, behind any prefix
+    if upper & 0xFCFFFFFF == 0x00005EFE:  # ISATAP, RFC 5214: in the lower half, after any prefix
         return [(value & _LOW, 96)]
     return []
 
@@ -53,7 +53,7 @@ def _inner(value: int) -> list[tuple[int, int]]:
 _TRANSLATED = frozenset(
     (
         0,  # ::a.b.c.d, RFC 4291 section 2.5.5.1
-        0xFFFF,  # ::ffff:a.b.c.d, the same in section 2.5.5.2, for whoever asks with it
+        0xFFFF,  # ::ffff:a.b.c.d, section 2.5.5.2
         0xFFFF0000,  # ::ffff:0:a.b.c.d, RFC 2765
         0x0064FF9B << 64,  # 64:ff9b::a.b.c.d, RFC 6052
     )
@@ -61,7 +61,7 @@ _TRANSLATED = frozenset(
 
 
 def _local_translated(value: int) -> tuple[int, ...]:
-    """The layouts of RFC 6052 section 2.2 with prefixes of 96, 48, 56 and 64 bits; bits 64 to 71 are no part of the address."""
+    """Return the addresses by RFC 6052 section 2.2, with prefixes of 96, 48, 56 and 64 bits; bits 64 to 71 are skipped."""
     return (
         value & _LOW,
         (value >> 64 & 0xFFFF) << 16 | value >> 40 & 0xFFFF,

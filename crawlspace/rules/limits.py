@@ -1,4 +1,4 @@
-"""The limits of a collection, and the checks that need nothing but a URL and a number."""
+"""The limits of a collection, and the checks that need only a URL and a number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
     # scripts
     "bat cjs cmd coffee js jsx map mjs ps1 vbs wasm".split()
 )
-"""No case, without the dot."""
+"""In lower case, without the dot."""
 
 DEFAULT_SCHEMES = frozenset(DEFAULT_PORTS)
 DEFAULT_MAX_URL_LENGTH = 2083
@@ -39,7 +39,7 @@ DEFAULT_MAX_REPEATED_SEGMENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a crawl space beside its rules; None means no bound."""
+    """The limits of a crawl space besides its rules; None means no limit."""
 
     schemes: frozenset[str] = DEFAULT_SCHEMES
     max_url_length: int = DEFAULT_MAX_URL_LENGTH
@@ -49,7 +49,7 @@ class Limits:
     mime_types: tuple[str, ...] = tuple(CRAWLSPACE_MIME_TYPES)
     max_path_depth: int | None = None
     max_link_depth: int | None = None
-    """Links from a start URL, which itself is at 0."""
+    """Maximal number of links from a start URL, which is at depth 0."""
     follow_offsite_links: bool = True
     index_entire_site: bool = False
     max_repeated_segments: int | None = DEFAULT_MAX_REPEATED_SEGMENTS
@@ -59,7 +59,7 @@ class Limits:
 def extension(path: str) -> str:
     """Return the file extension of a URL's path in lower case, without the dot; empty if it has none.
 
-    It is taken from the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`.
+    It is that of the last path segment, without path parameters: `/a.b/Photo.JPG;size=2` has `jpg`.
     """
     name = path[path.rfind("/") + 1 :]
     if ";" in name:
@@ -74,10 +74,10 @@ def path_depth(path: str) -> int:
 
 
 def repeats_segments(path: str, most: int) -> bool:
-    """Return whether one path segment comes more than `most` times, wherever in the path.
+    """Return whether a path segment occurs more than `most` times in the path.
 
-    That covers runs of segments too: a run that comes five times brings each of its segments five times. An empty segment between two
-    slashes counts as a segment, the end of a path that ends in a slash doesn't. Segments differ by case.
+    This includes repeated sequences: five repetitions contain each segment five times. An empty segment between two slashes
+    counts; the empty end of a path that ends in a slash doesn't. Segments are case-sensitive.
     """
     if path.count("/") <= most:
         return False
@@ -88,17 +88,17 @@ def repeats_segments(path: str, most: int) -> bool:
 
 
 def site_of(url: UrlParts) -> str:
-    """Return the host, with the port where it isn't the scheme's own: http and https of a host are one site here."""
+    """Return the host, with the port unless it is the scheme's default: http and https of a host are one site here."""
     return url.host if DEFAULT_PORTS.get(url.scheme) == url.port else f"{url.host}:{url.port}"
 
 
 def folders(urls: Iterable[Url]) -> frozenset[str]:
-    """Return site and path up to the last slash of each URL, as `in_folders` wants them."""
+    """Return site and path up to the last slash of each URL, for `in_folders`."""
     return frozenset(site_of(url) + url.path[: url.path.rfind("/") + 1] for url in urls)
 
 
 def in_folders(url: UrlParts, allowed: frozenset[str]) -> bool:
-    """Return whether a URL lies in one of the folders or below it; the cost goes with the depth of its path only."""
+    """Return whether a URL is in one of the folders or below; the cost depends on the depth of its path only."""
     site, path = site_of(url), url.path
     end = path.find("/") + 1
     while end > 0:
@@ -109,9 +109,9 @@ def in_folders(url: UrlParts, allowed: frozenset[str]) -> bool:
 
 
 def mime_allowed(mime_types: Collection[str], declared: str | None) -> bool:
-    """Return whether a type is among those to take; `text/*` and `application/vnd.a.*` stand for all that begin so.
+    """Return whether a type is allowed; `text/*` and `application/vnd.a.*` allow all types with that beginning.
 
-    True where nothing is declared, for then there is nothing to refuse yet.
+    True if no type is declared.
     """
     mime_type = essence(declared)
     if not mime_type or mime_type in mime_types:

@@ -1,7 +1,7 @@
-"""The hosts that allow rules name, which may be at private addresses.
+"""The hosts named by allow rules, which may have private addresses.
 
-Whoever owns a name can have it lead to a private address. So a rule opens those only to hosts that belong to somebody it names: a host
-in full, or all hosts below a domain that can be registered. `*`, `*.com` or `*e*` match names of anybody.
+The owner of a name can point it to a private address. So a rule allows private addresses only for hosts of an owner that it
+names: a full host name, or all hosts below a registrable domain. `*`, `*.com` or `*e*` match names of anybody.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from crawlspace.rules.domain import DomainMatcher
 
 
 class NamedHosts:
-    """Compiled once, never changed."""
+    """Immutable after compilation."""
 
     def __init__(self, rules: CrawlRules) -> None:
         named = [rule for rule in rules.domain if rule.action is Action.ALLOW]
@@ -25,7 +25,7 @@ class NamedHosts:
                 of_prefixes[rule.host] = DomainRule(rule.action, rule.host, None, rule.ref)
         named += of_prefixes.values()
         named = [rule for rule in named if rule.host.strip("*")]
-        named.sort(key=_how_closely, reverse=True)  # of those that match a host, the first names it most closely
+        named.sort(key=_specificity, reverse=True)  # so that the most specific match comes first
         self._matcher = DomainMatcher(named, case_sensitive=False)
 
     def matching(self, host: str, port: int) -> DomainRule | None:
@@ -33,7 +33,7 @@ class NamedHosts:
         return self._matcher.match(host, port)
 
     def naming(self, host: str, port: int) -> DomainRule | None:
-        """Return an allow rule that names a host, so that it may be at a private address. An IPv6 host stands in brackets."""
+        """Return an allow rule that names a host, so that it may have a private address. An IPv6 host is in brackets."""
         rule = self._matcher.match(host, port)
         if rule is None or "*" not in rule.host:
             return rule
@@ -43,7 +43,7 @@ class NamedHosts:
 
 
 def names_no_site(pattern: str) -> bool:
-    """Return whether a host pattern with a star that is not for all hosts matches hosts that anybody can have."""
+    """Return whether a host pattern with a star, other than `*`, matches hosts that anybody can register."""
     if "*" not in pattern or not pattern.strip("*") or _BEGINS_AN_ADDRESS.match(pattern):
         return False
     tail = _tail(pattern).lower()
@@ -51,13 +51,13 @@ def names_no_site(pattern: str) -> bool:
 
 
 def public_suffix(host: str) -> str:
-    """Return the end of a host name under which names are registered, by the list bundled with tldextract; empty for names of no list."""
+    """Return the public suffix of a host name, by the list bundled with tldextract; empty if none applies."""
     return _suffix_of()(host)
 
 
 @cache
 def _suffix_of() -> Callable[[str], str]:
-    """Read the list, which takes half a second, only where there is something to look up in it. Nothing is fetched or kept."""
+    """Load the list on first use, which takes half a second. Nothing is fetched or written."""
     from tldextract import TLDExtract  # noqa: PLC0415
 
     extract = TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True)
@@ -69,7 +69,7 @@ _BEGINS_AN_ADDRESS = re.compile(r"\[|\d+\.")
 
 
 def _tail(pattern: str) -> str:
-    """The whole labels behind the last star: those that all hosts have which the pattern matches."""
+    """Return the whole labels after the last star: those common to all hosts that the pattern matches."""
     tail = pattern.rpartition("*")[2]
     return tail.partition(".")[2] if "*" in pattern else tail
 
@@ -78,5 +78,5 @@ def _labels(name: str) -> int:
     return name.count(".") + 1 if name else 0
 
 
-def _how_closely(rule: DomainRule) -> int:
+def _specificity(rule: DomainRule) -> int:
     return _labels(_tail(rule.host)) if "*" in rule.host else 1_000

@@ -1,15 +1,15 @@
-"""The first of many `*` patterns that matches a text, in about the same time for ten patterns as for a hundred thousand.
+"""The first of many `*` patterns that matches a text, about as fast for a hundred thousand patterns as for ten.
 
-A pattern is literal text with `*` for any run of characters, and must match the whole text. Nothing is scanned in order; each pattern
-is filed where a matching text must lead to it:
+A pattern is literal text with `*` for any characters, and must match the whole text. Patterns are not tried in order; each is
+stored where a matching text leads to it:
 
 * without a star, in a dict;
-* `head*` and `*tail`, in tables that give the longest known beginning (or, reversed, end) of a text;
-* `head*inner*tail`, beside them, in a bucket of its head or its tail, as long as few patterns share that;
+* `head*` and `*tail`, in tables that return the longest known prefix (or, reversed, suffix) of a text;
+* `head*inner*tail`, in a bucket of its head or its tail, as long as few patterns share that;
 * the rest, in an Aho-Corasick automaton under the rarest of their literals.
 
-What is found in a bucket or by the automaton is verified from left to right with `str.find`; there are no regular expressions, so no
-pattern can take exponential time. What remains costly is thousands of patterns made of the same few literals in different combinations.
+Candidates from a bucket or the automaton are verified from left to right with `str.find`; there are no regular expressions, so no
+pattern takes exponential time. Thousands of patterns made of the same few literals in different combinations remain costly.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NO_MATCH = 1 << 62
 """Larger than the index of any pattern."""
 
 _BUCKET = 16
-"""So many patterns may share a head before verifying them one by one costs more than the automaton."""
+"""Maximal patterns with one head in a bucket; for more, the automaton is faster than verifying each."""
 
 
 class Budget:
-    """How many comparisons of a pattern with a text may still be made."""
+    """The number of comparisons of a pattern with a text that may still be made."""
 
     __slots__ = ("_left",)
 
@@ -38,18 +38,18 @@ class Budget:
         self._left = comparisons
 
     def spend(self, comparisons: int) -> bool:
-        """Take comparisons from what is left. Return whether there are enough."""
+        """Subtract comparisons. Return whether there were enough."""
         self._left -= comparisons
         return self._left >= 0
 
 
 class PatternIndex:
-    """Compiled patterns; never changes. The index of a pattern is its place in the sequence."""
+    """Compiled patterns; immutable. The index of a pattern is its position in the sequence."""
 
     __slots__ = ("_automaton", "_everything", "_exact", "_heads", "_tails")
 
     def __init__(self, patterns: Iterable[str], *, open_end: bool = False) -> None:
-        """With `open_end` each pattern has one star more at its end."""
+        """`open_end` adds a star to the end of each pattern."""
         self._exact: dict[str, int] = {}
         heads: dict[str, int] = {}
         tails: dict[str, int] = {}
@@ -78,7 +78,7 @@ class PatternIndex:
         self._automaton = _automaton(by_literal)
 
     def covering(self, text: str, budget: Budget) -> int:
-        """Return as `first`, or a larger index or NO_MATCH when the budget for comparing patterns one by one is spent."""
+        """As `first`; when the budget for comparing patterns one by one is spent, a larger index or NO_MATCH."""
         best = min(self._exact.get(text, NO_MATCH), self._everything)
         if self._heads is not None:
             best = self._heads.first(text, text, best, budget)
@@ -107,29 +107,30 @@ class PatternIndex:
 
 
 def collapse(pattern: str) -> str:
-    """Return the pattern with one star for each run of stars."""
+    """Return the pattern with each run of stars replaced by one star."""
     while "**" in pattern:
         pattern = pattern.replace("**", "*")
     return pattern
 
 
 class LongestPrefix:
-    """The longest of many strings that a text begins with, in a number of look-ups logarithmic in the number of their lengths.
+    """The longest of many strings that a text begins with; the number of look-ups is logarithmic in the number of string lengths.
 
-    Binary search on prefix lengths: Waldvogel, Varghese, Turner, Plattner, "Scalable High Speed IP Routing Lookups", SIGCOMM 1997.
-    Where a search must turn to greater lengths to find a string, a marker stands; it knows the longest string that it begins with.
+    Binary search on prefix lengths: Waldvogel, Varghese, Turner, Plattner, "Scalable High Speed IP Routing Lookups", SIGCOMM
+    1997. A marker is stored where a search has to continue with greater lengths; it refers to the longest string that it begins
+    with.
     """
 
     __slots__ = ("_lengths", "_parents", "_strings", "_table")
 
     def __init__(self, strings: Iterable[str]) -> None:
-        self._strings = sorted(strings)  # so that a string stands behind those that it begins with, and beside what begins so too
+        self._strings = sorted(strings)  # a string comes after its own prefixes
         self._lengths = sorted({len(s) for s in self._strings})
         markers = {length: _lengths_before(self._lengths, length) for length in self._lengths}
         self._table: dict[str, int] = {}
         self._parents: list[int] = []
         table, strings = self._table, self._strings
-        begun: list[int] = []  # the strings that this one begins with, shorter ones first
+        begun: list[int] = []  # the strings that are prefixes of this one, shorter ones first
         for number, string in enumerate(strings):
             while begun and not string.startswith(strings[begun[-1]]):
                 begun.pop()
@@ -143,16 +144,16 @@ class LongestPrefix:
 
     @property
     def strings(self) -> Sequence[str]:
-        """The strings, each behind those that it begins with; `find` answers with places in this sequence."""
+        """The strings, each after its own prefixes; `find` returns indices of this sequence."""
         return self._strings
 
     @property
     def parents(self) -> Sequence[int]:
-        """For each string the place of the longest other one that it begins with, or -1."""
+        """For each string the index of its longest proper prefix among the strings, or -1."""
         return self._parents
 
     def find(self, text: str) -> int:
-        """Return the place of the longest string that the text begins with, or -1."""
+        """Return the index of the longest string that the text begins with, or -1."""
         table, lengths = self._table, self._lengths
         low, high, best = 0, len(lengths) - 1, -1
         while low <= high:
@@ -167,7 +168,7 @@ class LongestPrefix:
 
 
 def _lengths_before(lengths: Sequence[int], wanted: int) -> list[int]:
-    """Return the lengths at which a search for a string of the wanted one turns to greater ones."""
+    """Return the lengths at which the search for a string of the wanted length continues with greater ones."""
     low, high = 0, len(lengths) - 1
     turned: list[int] = []
     while lengths[middle := (low + high) >> 1] != wanted:
@@ -180,31 +181,31 @@ def _lengths_before(lengths: Sequence[int], wanted: int) -> list[int]:
 
 
 class _Glob(NamedTuple):
-    """A pattern with stars inside, and its number."""
+    """A pattern with stars inside, and its index."""
 
     number: int
     pattern: Glob
 
 
 class _Bucket(NamedTuple):
-    """The globs that are filed under one literal beginning."""
+    """The globs stored under one head."""
 
     globs: Sequence[_Glob]
     shorter: _Bucket | None
-    """That of the next shorter beginning that has globs."""
+    """The bucket of the next shorter head that has globs."""
 
 
 class _Anchored:
-    """Patterns that are found by how a text begins (or ends, if everything is reversed)."""
+    """Patterns found by the beginning of a text (or its end, if everything is reversed)."""
 
     __slots__ = ("_buckets", "_firsts", "_known")
 
     def __init__(self, literals: Mapping[str, int], buckets: Mapping[str, Sequence[_Glob]]) -> None:
         self._known = LongestPrefix(literals.keys() | buckets.keys() if buckets else literals)
         self._firsts: list[int] = []
-        """For each beginning the first literal that is found with it, those of shorter ones included."""
+        """For each beginning, the first literal pattern found with it, shorter beginnings included."""
         self._buckets: list[_Bucket | None] = []
-        """For each beginning its globs, or those of the next shorter one that has some; empty if there are none at all."""
+        """For each beginning, its globs, or those of the next shorter one that has any; empty if there are no globs."""
         for string, parent in zip(self._known.strings, self._known.parents, strict=True):
             first = literals.get(string, NO_MATCH)
             self._firsts.append(first if parent < 0 else min(first, self._firsts[parent]))
@@ -228,7 +229,7 @@ class _Anchored:
 
 
 def _found_once(automaton: ahocorasick.Automaton, text: str) -> Iterator[Sequence[_Glob]]:
-    """Yield the globs filed under the literals in a text, however often a literal stands in it."""
+    """Yield the globs stored under the literals in a text, each list once."""
     seen: set[int] = set()
     for _, globs in automaton.iter(text):
         number = globs[0].number
@@ -238,7 +239,7 @@ def _found_once(automaton: ahocorasick.Automaton, text: str) -> Iterator[Sequenc
 
 
 def _first_glob(globs: Sequence[_Glob], text: str, best: int) -> int:
-    """The globs stand in the order of their indices."""
+    """Return the index of the first glob that matches, or `best` if that is smaller. `globs` are sorted by index."""
     for glob in globs:
         if glob.number >= best:
             return best
@@ -248,7 +249,7 @@ def _first_glob(globs: Sequence[_Glob], text: str, best: int) -> int:
 
 
 def _file(globs: Sequence[_Glob]) -> tuple[dict[str, list[_Glob]], dict[str, list[_Glob]], list[_Glob]]:
-    """Divide globs into those found by their head, by their (reversed) tail, and by some literal."""
+    """Divide globs into those stored by head, by reversed tail, and by a literal."""
     heads = Counter(glob.pattern.head for glob in globs)
     tails = Counter(glob.pattern.tail for glob in globs)
     by_head: dict[str, list[_Glob]] = {}

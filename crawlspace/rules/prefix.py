@@ -1,7 +1,7 @@
-"""Prefix rules compiled: the first one that a URL in normal form begins with.
+"""Compiled prefix rules: the first rule whose pattern is a prefix of a URL in normal form.
 
-A `*` stands for any run of characters, `/` included, also in the host part: `http://*.example.com/` applies to
-`http://www.example.com/` and to `http://elsewhere.net/www.example.com/` alike. Hosts are the matter of domain rules.
+A `*` stands for any characters, `/` included, also in the host part: `http://*.example.com/` applies to `http://www.example.com/`
+and to `http://elsewhere.net/www.example.com/`. Use domain rules for hosts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 
 
 class PrefixMatcher:
-    """Compiled once, never changed."""
+    """Immutable after compilation."""
 
     __slots__ = ("_index", "_rules")
 
@@ -27,9 +27,9 @@ class PrefixMatcher:
         return None if first == NO_MATCH else self._rules[first]
 
     def covering(self, rule: PrefixRule, budget: Budget) -> PrefixRule | None:
-        """Return the first rule that applies to everything that `rule` applies to; it may be the rule itself.
+        """Return the first rule that applies to all URLs of `rule`; it may be the rule itself.
 
-        Another such rule, or None, when the budget is spent.
+        When the budget is spent, the result may be a later rule, or None.
         """
         first = self._index.covering(rule.target.replace("*", "\0"), budget)
         return None if first == NO_MATCH else self._rules[first]

@@ -1,7 +1,7 @@
-"""Which addresses a crawler must not be led to by a link, a redirect or a name server.
+"""Address ranges to which links, redirects and name servers must not lead a crawler.
 
-Ranges are those of the IANA special-purpose address registries (RFC 6890 and successors) and the metadata services of the large clouds.
-They stand here and are not taken from the `ipaddress` module, whose answers differ between Python versions.
+The ranges are those of the IANA special-purpose address registries (RFC 6890 and successors) and the metadata services of large
+clouds. They are listed here because the results of the `ipaddress` module differ between Python versions.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from crawlspace.rules.targets import address_target
 
 
 class Reach(Enum):
-    """Who may be sent to an address."""
+    """Who may have requests sent to an address."""
 
     PUBLIC = "public"
     INTERNAL = "internal"
-    """This machine, private networks, and what is reserved: hosts that are meant."""
+    """This machine, private networks, and reserved ranges: only hosts that the configuration names."""
     METADATA = "metadata"
-    """Link-local and cloud metadata: nobody, unless an address rule says so."""
+    """Link-local and cloud metadata: nobody, unless an address rule allows it."""
 
 
 _METADATA = (
@@ -55,16 +55,16 @@ _INTERNAL = (
     "3fff::/20",
 )
 _GLOBAL_IPV6 = 0b001
-"""The upper three bits of every IPv6 address in public use (2000::/3)."""
+"""The upper three bits of all public IPv6 addresses (2000::/3)."""
 
 
 def reach(version: int, value: int) -> Reach:
-    """Return who may be sent to an address, given as by `address_value`.
+    """Return who may have requests sent to an address, given as by `address_value`.
 
-    An address in which an IPv4 address stands is judged by that one: with one of metadata, it is that; a translator of the world, to a
-    public address, is public.
+    An address that embeds an IPv4 address has the most restricted reach of the two; in `::a.b.c.d`, `64:ff9b::a.b.c.d` and 6to4
+    only the embedded address counts.
     """
-    if version == 4 and value:  # most addresses lead to no other one
+    if version == 4 and value:  # most addresses embed no other one
         return _reach_of(version, value)
     kinds = [_reach_of(one.version, one.value) for one in embedded(version, value)]
     if not kinds or (value >> 32 not in _OPEN_TRANSLATORS and value >> 112 != _6TO4):

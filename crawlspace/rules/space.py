@@ -1,8 +1,8 @@
-"""The crawl space of a collection: every rule and limit, in one order, behind one question.
+"""The crawl space of a collection: all rules and limits, checked in one order.
 
-What is asked at discovery, before a fetch, at start-up over the stored URLs and by `scrapy explain` is answered here, so the answers
-can't differ. Every check is made, also after one has refused: the first refusal is the reason, and the trace shows the others. That is
-also how a URL that leaves the space for a domain rule alone is told from one that a prefix rule or limit refuses as well.
+Discovery, fetch, start-up and `scrapy explain` all use it, so their results can't differ. All checks are made, also after one has
+refused: the first refusal is the reason, and the trace has the others. The trace also shows whether domain rules alone exclude a
+URL.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from crawlspace.content_type import is_generic
-from crawlspace.decision import NOTHING_SAID, Actions, Decision, Reason, Step, Verdict
+from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import Action, CrawlRules, Rule
@@ -35,45 +35,45 @@ from crawlspace.urls import MalformedUrl, Url, UrlParts, UrlWithCredentials, as_
 logger = logging.getLogger(__name__)
 
 WELL_FORMED = "well_formed"
-"""The name of the first check in a trace; the others are named like their reasons."""
+"""The name of the first check in a trace; other checks have the names of their reasons."""
 
 
 class ActionRules(Protocol):
-    """Rules that set flags of a URL rather than only letting it in."""
+    """Rules that set flags of a URL, and don't only admit it."""
 
     content_hash: str
-    """Differs where answers could."""
+    """Changes whenever results may change."""
 
     def evaluate(self, url: Url) -> Actions:
-        """Return what the rules say of a URL; it must depend on nothing else."""
+        """Return the actions for a URL; the result must depend on the URL only."""
 
 
 class SiteLimits(Protocol):
-    """Limits that differ from site to site."""
+    """Limits that differ between sites."""
 
     content_hash: str
 
     def of(self, host: str, port: int) -> Limits:
-        """The limits that hold for URLs of a site."""
+        """Return the limits for the URLs of a site."""
 
     def all(self) -> Iterable[Limits]:
-        """Every value `of` can return."""
+        """Return every value that `of` can return."""
 
 
 Find: TypeAlias = Callable[[UrlParts], Step | Actions | None]
 
 
 class Check(NamedTuple):
-    """One check of a URL. `find` returns what it finds, or None where there is nothing to report; it raises where it is broken."""
+    """One check of a URL. `find` returns its result, or None if there is nothing to report; it may raise."""
 
     reason: Reason
     find: Find
     is_of_host: bool = False
-    """Whether the answer is the same for all URLs of a scheme, host (as written) and port."""
+    """Whether the result is the same for all URLs of a scheme, host (as written) and port."""
 
 
 class CrawlSpace:
-    """Compiled once, never changed."""
+    """Immutable after compilation."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class CrawlSpace:
             own: (*_limits_of_url(own), *background) for own in (site_limits.all() if site_limits is not None else ())
         }
         self.start_urls = nearest
-        """Their texts in normal form; empty where no limit depends on the distance from them."""
+        """In normal form; empty unless a limit depends on the distance from them."""
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
         self.has_address_rules = bool(rules.address)
         self.content_hash = content_hash(
@@ -116,7 +116,7 @@ class CrawlSpace:
                 "sites": "" if site_limits is None else site_limits.content_hash,
             },
         )
-        """Hexadecimal; another value means that some decision could be another."""
+        """Hexadecimal; changes whenever a decision may change."""
 
     def decide(
         self,
@@ -127,10 +127,10 @@ class CrawlSpace:
         depth: int | None = None,
         host_count: int | None = None,
     ) -> tuple[Url | None, Decision]:
-        """Return the URL a link means, and whether it is in the crawl space; no URL if it is malformed.
+        """Return the URL of a link, and whether it is in the crawl space; None as URL if it is malformed.
 
-        A link without a host of its own has its base's, as that was written; without `base`, `base_host_as_written` is how the
-        text's own host was written. `depth` and `host_count` unknown: what depends on them is not checked.
+        `base_host_as_written` is the host of `base` as written, for links without a host; without `base`, that of `text`. Checks
+        that need `depth` or `host_count` are skipped if it is None.
         """
         try:
             url = _resolve(text, base, base_host_as_written)
@@ -138,7 +138,7 @@ class CrawlSpace:
             reason = Reason.CREDENTIALS if isinstance(error, UrlWithCredentials) else Reason.MALFORMED
             return None, Decision(reason, None, (Step(WELL_FORMED, Verdict.REFUSE),))
         except Exception:
-            logger.exception("A URL is kept out, because reading it failed: %.200r", text)
+            logger.exception("A URL is refused, because parsing it failed: %.200r", text)
             return None, Decision(Reason.CHECK_FAILED, None, (Step(WELL_FORMED, Verdict.REFUSE),))
         return url, self.decide_url(url, depth=depth, host_count=host_count)
 
@@ -147,15 +147,15 @@ class CrawlSpace:
         return self.at_depth(self.decide_static(url), depth, host_count)
 
     def decide_static(self, url: Url) -> Decision:
-        """Return the decision as far as it depends on the URL alone, so that it can be remembered for the URL."""
-        reason, rule, said = Reason.ADMITTED, None, NOTHING_SAID
+        """Return the part of the decision that depends on the URL alone, so that it can be cached."""
+        reason, rule, said = Reason.ADMITTED, None, NO_ACTIONS
         steps = [_READ]
         for check in self.checks(url.host, url.port):
             refusal = check.reason
             try:
                 found = check.find(url)
             except Exception:
-                logger.exception("A URL is kept out, because the check %r failed: %.200s", check.reason.value, url.text)
+                logger.exception("A URL is refused, because the check %r failed: %.200s", check.reason.value, url.text)
                 refusal, found = Reason.CHECK_FAILED, _REFUSED[check.reason]
             if found is None:
                 steps.append(_PASSED[check.reason])
@@ -171,7 +171,7 @@ class CrawlSpace:
         return Decision(reason, rule, tuple(steps), said.index, said.follow, said.shift, said)
 
     def checks(self, host: str, port: int) -> tuple[Check, ...]:
-        """Return the checks of a site's URLs in their order, but for those of the distance from a start URL and of the host's number."""
+        """Return the checks for URLs of a site in order, without those of link depth and of the host's number of URLs."""
         return self._checks if self.site_limits is None else self._checks_there[self.site_limits.of(host, port)]
 
     def limits_of(self, host: str, port: int) -> Limits:
@@ -179,10 +179,11 @@ class CrawlSpace:
         return self.limits if self.site_limits is None else self.site_limits.of(host, port)
 
     def may_reach(self, url: Url) -> bool:
-        """Return whether some URL with the scheme, host and port of this one may be in the crawl space, whatever its path and query.
+        """Return whether any URL with the scheme, host and port of this one may be in the crawl space, whatever its path and
+        query.
 
-        That is for what is no page itself, such as a robots.txt that lies elsewhere. Hosts are kept out by domain rules, by prefix
-        rules that forbid all of a host, and by the limits of scheme and scope; action rules are not asked.
+        This is for what is not a page, such as a redirected robots.txt. Domain rules, prefix rules that forbid a whole host, and
+        the limits of scheme and scope apply; action rules don't.
         """
         limits = self.limits
         if url.scheme not in self.limits_of(url.host, url.port).schemes:
@@ -194,14 +195,14 @@ class CrawlSpace:
             by_prefix = self._prefix.match(url.text[: url.text.index("/", len(url.scheme) + 3) + 1] + _ANY_PATH)
             named = self._named_hosts.matching(url.host, url.port)
         except Exception:
-            logger.exception("A host is kept out, because a check failed: %.200s", url.text)
+            logger.exception("A host is refused, because a check failed: %.200s", url.text)
             return False
         if by_domain is not None and by_domain.action is Action.FORBID:
             return False
         return by_prefix is None or by_prefix.action is Action.ALLOW or named is not None
 
     def at_depth(self, decision: Decision, depth: int | None = None, host_count: int | None = None) -> Decision:
-        """Return a static decision completed by the distance from a start URL and the number of URLs its host already has."""
+        """Return a static decision completed with the checks of link depth and of the host's number of URLs."""
         if not self._by_depth or (depth is None and host_count is None):
             return decision
         reason, rule, trace = decision.reason, decision.rule, decision.trace
@@ -220,8 +221,8 @@ class CrawlSpace:
     def at_connect(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made to an address that a host has resolved to.
 
-        Address rules come first and have the last word. Where none applies, public addresses are open, internal ones are open to
-        the hosts of start URLs (on any port) and to hosts that an allow rule names, and metadata services are closed.
+        Address rules come first. If none applies, public addresses are allowed, internal ones are allowed for the hosts of start
+        URLs (on any port) and for hosts that an allow rule names, and metadata services are refused.
         """
         try:
             version, value = address_value(address)
@@ -243,16 +244,16 @@ class CrawlSpace:
         return Decision(Reason.PRIVATE_ADDRESS, None, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.REFUSE)))
 
     def at_headers(self, content_type: str | None, *, conclusive: bool = False) -> Decision:
-        """Return whether a document of a type is to be taken.
+        """Return whether a document of a type is accepted.
 
-        A header that is missing or says nothing lets it pass, for the first bytes to decide; `conclusive` is for a type that the
-        bytes have given.
+        A missing or generic type passes, because the first bytes decide then; `conclusive` means that the type was found from the
+        bytes.
         """
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
-        return _TYPE_TAKEN if allowed else _TYPE_REFUSED
+        return _TYPE_ACCEPTED if allowed else _TYPE_REFUSED
 
     def is_too_deep(self, depth: int) -> bool:
-        """Return whether a URL is more links away from a start URL than is allowed."""
+        """Return whether a depth exceeds the limit."""
         return self.limits.max_link_depth is not None and depth > self.limits.max_link_depth
 
     def _rule_checks(self, rules: CrawlRules) -> Iterator[Check]:
@@ -273,7 +274,7 @@ class CrawlSpace:
 
 
 def first_refusal(finds: Iterable[Find], url: UrlParts) -> Step | None:
-    """Return what the first of the checks that refuses a URL has found; None if all let it pass. Raises what a check raises."""
+    """Return the first refusal of the checks; None if all pass. Raises what a check raises."""
     for find in finds:
         found = find(url)
         if found is not None:
@@ -284,18 +285,18 @@ def first_refusal(finds: Iterable[Find], url: UrlParts) -> Step | None:
 
 
 _READ = Step(WELL_FORMED, Verdict.PASS)
-_TYPE_TAKEN = Decision(Reason.ADMITTED, None, (Step(Reason.MIME_TYPE, Verdict.PASS),))
+_TYPE_ACCEPTED = Decision(Reason.ADMITTED, None, (Step(Reason.MIME_TYPE, Verdict.PASS),))
 _TYPE_REFUSED = Decision(Reason.MIME_TYPE, None, (Step(Reason.MIME_TYPE, Verdict.REFUSE),))
 _ANY_PATH = "\0"
-"""Stands for all paths of a host: no rule contains it, so that only one for the whole host applies."""
+"""Stands for all paths of a host: no rule contains it, so that only rules for the whole host apply."""
 _PASSED = {reason: Step(reason, Verdict.PASS) for reason in Reason}
 _REFUSED = {reason: Step(reason, Verdict.REFUSE) for reason in Reason}
-# Where a link has a host of its own: behind two slashes, with http or https or the base's scheme.
+# A link with a host of its own: after two slashes, with http, https or the base's scheme.
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)
 
 
 def refused_by_domain_only(decision: Decision) -> bool:
-    """Return whether domain rules are all that keeps a URL out, so that a global crawl space may keep its document."""
+    """Return whether only domain rules refuse a URL, so that the global crawl space may keep its document."""
     return decision.reason is Reason.DOMAIN and all(
         step.verdict is not Verdict.REFUSE or step.check == Reason.DOMAIN for step in decision.trace
     )
@@ -355,5 +356,5 @@ def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: froze
 
 
 def _no_limit(reason: Reason) -> Check:
-    """Stand in the trace for a limit that is not set."""
+    """Return a check for the trace of a limit that is not set."""
     return Check(reason, lambda _: None, is_of_host=True)

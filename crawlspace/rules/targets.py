@@ -1,6 +1,6 @@
-"""What may stand behind `domain`, `prefix` and `address` in a rule, read into the form that is compared.
+"""Parsing of the targets of `domain`, `prefix` and `address` rules into the compared form.
 
-Every function takes the word as written and raises BadTarget with a sentence that says what was expected.
+Every function takes the word as written, and raises BadTarget with what was expected.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ _BITS = {4: 32, 6: 128}
 _HOST = re.compile(r"[A-Za-z0-9_.*-]+\Z")
 _IPV6_PATTERN = re.compile(r"\[[0-9A-Fa-f:.*]+\]\Z")
 _NUMBER = re.compile(r"(?:[0-9]+|0[Xx][0-9A-Fa-f]*)\Z")
-"""The last part of a host that is an IPv4 address or nothing (https://url.spec.whatwg.org/#ends-in-a-number-checker)."""
+"""The last part of a host that must be an IPv4 address (https://url.spec.whatwg.org/#ends-in-a-number-checker)."""
 _ENDING_A_HOST = frozenset("/\\?#@")
 _PORT_PATTERN = re.compile(r"[0-9*]+\Z")
-# By far the most rules look like this and are in normal form already; reading them as URLs would take most of the load time.
+# Most rules have this form, which is the normal form; parsing them as URLs would take most of the load time.
 _PLAIN_PREFIX = re.compile(r"https?://(?:[a-z0-9*-]+\.)*[a-z*][a-z0-9*-]*(/[A-Za-z0-9._~*/-]*)?\Z")
 
 
 class BadTarget(ValueError):
-    """The message is shown at the word."""
+    """A wrong target; the message is shown at the word."""
 
 
 def domain_target(word: str) -> tuple[str, int | None]:
-    """Return host pattern and port of a domain target; an IPv6 address in brackets and in its usual spelling."""
+    """Return host pattern and port of a domain target; an IPv6 address in brackets and in normal form."""
     _check_characters(word)
     if "://" in word:
         host = word.split("://", 1)[1].split("/", 1)[0]
@@ -40,7 +40,7 @@ def domain_target(word: str) -> tuple[str, int | None]:
     host, port = _host_and_port(word)
     if host.startswith("["):
         return _ipv6_host(host), port
-    host = host.removesuffix(".")  # as in URLs: the root of the name space
+    host = host.removesuffix(".")  # the DNS root, as in URLs
     if not host:
         raise BadTarget("there is no host name here; write * for every host")
     if not host.isascii():
@@ -54,7 +54,7 @@ def domain_target(word: str) -> tuple[str, int | None]:
 
 
 def prefix_target(word: str) -> str:
-    """Return the pattern of a prefix target, compared with URLs in normal form; the `*` at its end is left off, for it is implied."""
+    """Return the pattern of a prefix target, to be compared with URLs in normal form; without the implied `*` at its end."""
     plain = _PLAIN_PREFIX.match(word)
     if plain and "/." not in word and "xn--" not in word:
         pattern = word if plain[1] or word.endswith("*") else f"{word}/"
@@ -67,24 +67,24 @@ def prefix_target(word: str) -> str:
     if "#" in rest:
         raise BadTarget("a prefix target has no fragment: what follows '#' is never part of a crawled URL")
     path, mark, query = rest.partition("?")
-    rest = path.replace("\\", "/") + mark + query  # as in URLs: in a query a backslash is one
+    rest = path.replace("\\", "/") + mark + query  # as in URLs, where a query keeps its backslashes
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     authority, tail = rest[:end], rest[end:]
     pattern = _prefix_authority(scheme, authority)
-    if tail or not pattern.endswith("*"):  # a host without a slash ends there, and example.com is not example.community
+    if tail or not pattern.endswith("*"):  # a host without a slash ends there: example.com is not example.community
         pattern += _prefix_path(tail if tail.startswith("/") else f"/{tail}")
     return collapse(pattern).rstrip("*")
 
 
 def address_target(word: str) -> tuple[int, int, int | None]:
-    """Return IP version, address and, where the word has one behind a slash, netmask, as integers."""
+    """Return IP version, address and netmask (None without a slash) as integers."""
     text, slash, length = word.partition("/")
     version, value = _address(text)
     return version, value, netmask(f"/{length}" if length.isdigit() else length, version) if slash else None
 
 
 def netmask(word: str, version: int) -> int:
-    """Return a netmask as an integer: of the address's own form, with any bits, or `/length`."""
+    """Return a netmask as an integer: an address of the same version, with any bits, or `/length`."""
     bits = _BITS[version]
     if word.startswith("/"):
         length = word[1:]
@@ -133,7 +133,7 @@ def _check_characters(word: str) -> None:
 
 
 def _host_and_port(word: str) -> tuple[str, int | None]:
-    """Several colons without brackets are an IPv6 address, which then can't have a port."""
+    """Split host and port. Several colons without brackets are an IPv6 address, which has no port then."""
     if word.startswith("["):
         host, bracket, rest = word.partition("]")
         if not bracket or (rest and not rest.startswith(":")):
@@ -167,7 +167,7 @@ def _normal_host(host: str) -> str:
 
 
 def _ascii_label(label: str) -> str:
-    """A label as it stands in a URL: xn-- for one with letters outside ASCII."""
+    """Return a label as in URLs: in xn-- form if it has letters outside ASCII."""
     if label.isascii():
         return label
     if "*" in label:
@@ -178,7 +178,7 @@ def _ascii_label(label: str) -> str:
 
 
 def _prefix_authority(scheme: str, authority: str) -> str:
-    """Scheme and host in normal form, the default port dropped."""
+    """Return scheme and host in normal form, without the default port."""
     if "@" in authority:
         raise BadTarget("a prefix target has no user name or password; URLs with one are never crawled")
     if not authority or authority.startswith(":"):
@@ -197,7 +197,7 @@ def _prefix_authority(scheme: str, authority: str) -> str:
 
 
 def _host_pattern(host: str) -> str:
-    """A host with wildcards as it stands in a prefix; an IPv6 address may lack its end, where the pattern ends before it."""
+    """Return a host with wildcards as in URLs; an IPv6 address may be incomplete, if the pattern ends inside it."""
     if host.startswith("["):
         return host
     host = ".".join(_ascii_label(label) for label in host.removesuffix(".").split("."))
@@ -206,7 +206,7 @@ def _host_pattern(host: str) -> str:
 
 
 def _prefix_path(tail: str) -> str:
-    """Path and query with escapes as in URLs. An `x` at the end keeps an unfinished segment from being read as finished."""
+    """Return path and query with escapes as in URLs. An added `x` keeps an incomplete last segment from being normalised."""
     path, mark, query = tail.partition("?")
     complete = path.split("/") if mark else path.split("/")[:-1]
     if any(segment.lower().replace("%2e", ".") in {".", ".."} for segment in complete):

@@ -1,6 +1,6 @@
-"""Text of a rule's value, brought to the spelling that URLs in normal form have, or it would never be found in one.
+"""Normalise the text of rule values to the spelling of URLs in normal form; otherwise it would never match.
 
-Escapes are as crawlspace.urls writes them, what is not ASCII is escaped, and host labels outside ASCII stand in their xn-- form.
+Escapes are as in crawlspace.urls, other characters than ASCII are escaped, and host labels outside ASCII get their xn-- form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from crawlspace.urls import MalformedUrl, parse
 
 
 class BadValue(ValueError):
-    """The message is shown at the character of the value that `at` counts from 0."""
+    """A wrong value; the message is shown at the character with index `at`."""
 
     def __init__(self, message: str, at: int = 0) -> None:
         super().__init__(message)
@@ -24,9 +24,9 @@ class BadValue(ValueError):
 
 
 class Piece(NamedTuple):
-    """A text, or the `mark` behind a backslash, or a `choice` of characters as RE2 writes it.
+    """A text, or the `mark` after a backslash, or a `choice` of characters in RE2's syntax.
 
-    `whole`: the text is the spelling of one character or host label, and is not to be taken apart.
+    `whole`: the text spells one character or host label, and must not be split.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 
 def as_in_urls(run: list[Piece], field: Field, *, norm: Norm, begins: bool = True, ends: bool = True) -> list[Piece]:
-    """Text as it stands in URLs in normal form; `begins` and `ends` say whether it is the beginning and the end of the value."""
+    """Return text as in URLs in normal form; `begins` and `ends`: it is the beginning or the end of the value."""
     text = joined(run)
     if field is Field.SCHEME or field is Field.FRAGMENT or AS_IT_IS.fullmatch(text):
         return run
@@ -60,13 +60,13 @@ def joined(pieces: Iterable[Piece]) -> str:
     return "".join(piece.text for piece in pieces)
 
 
-# Characters that stand in URLs as they are, so that most values need no reading at all.
+# Characters that don't change in URLs, so that most values need no normalisation.
 AS_IT_IS = re.compile(r"[!#$&()*+,./0-9:;=?@A-Z\[\\\]_a-z|~-]*")
 _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _AUTHORITY = re.compile(r"https?://([^/?#:]*)", re.IGNORECASE)
 _ESCAPED = {Field.URL: '"<>', Field.PATH: '"<>^`{}', Field.QUERY: "\"<>'"}
-"""What is always escaped in a part of a URL, beside blanks and all that is not ASCII."""
+"""Characters always escaped in a part of a URL, besides blanks and all characters outside ASCII."""
 
 
 def _with_escapes(run: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piece]:
@@ -90,7 +90,7 @@ def _with_escapes(run: list[Piece], field: Field, *, norm: Norm) -> Iterator[Pie
 
 
 def _host(run: list[Piece], *, begins: bool, ends: bool) -> list[Piece]:
-    """Labels with letters outside ASCII in the form that stands in URLs."""
+    """Return labels with letters outside ASCII in xn-- form."""
     if joined(run).isascii():
         return run
     dots = [index for index, piece in enumerate(run) if piece.text == "."]

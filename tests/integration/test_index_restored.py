@@ -29,9 +29,11 @@ def test_an_index_put_back_from_a_copy(project: MakeProject) -> None:
         for file in (demo.folder / "copy").glob("index.db*"):
             shutil.copy(file, data)
         shown = demo.scrapy("status", "demo").succeeded().stdout
-        assert "index.db has 2 documents of demo at present: the index is older than what is known of the pages" in shown
+        assert "index.db has 2 documents of demo at present: the index is older than the stored state of the pages" in shown
         run = demo.crawl("demo").succeeded()
-        assert "the index is older than what is known of the pages: of the documents 3 are fetched and sent again" in run.stderr
+        assert (
+            "the index is older than the stored state of the pages: of the documents 3 are fetched and sent again" in run.stderr
+        )
         assert_same(indexed(demo), ["/", "/a", "/b"])
         assert "of demo at present" not in demo.scrapy("status", "demo").succeeded().stdout
 
@@ -46,6 +48,6 @@ def test_an_index_that_was_lost(project: MakeProject, *, is_shared: bool) -> Non
         assert_same(indexed(demo), ["/", "/a"])
         for file in (demo.data / "demo").glob("index.db*"):
             file.unlink()
-        assert is_shared or "the next crawl makes it anew" in demo.scrapy("status", "demo").succeeded().stdout
+        assert is_shared or "the next crawl creates it again" in demo.scrapy("status", "demo").succeeded().stdout
         demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", "/a"])

@@ -87,10 +87,10 @@ WRONG = [
     (("deletions", "demo", "--reason", "mood"), "invalid choice: 'mood'"),
     (("recrawl", "demo"), "what to fetch again"),
     (("recrawl", "--errors"), "what to fetch again"),
-    (("recrawl", "demo", "www.example.com/"), "is no URL to work with"),
+    (("recrawl", "demo", "www.example.com/"), "is not a valid URL"),
     (("recrawl", "demo", "--prefix", "www.example.com/a"), "write what the URLs begin with"),
     (("forget", "demo"), "what to forget"),
-    (("forget", "demo", f"{HOME}/", "www.example.com"), "is no URL to work with"),
+    (("forget", "demo", f"{HOME}/", "www.example.com"), "is not a valid URL"),
     (("forget", "demo", "--prefix", ""), "write what the URLs begin with"),
     (("forget", "demo", "--status", "gone"), "'gone' is no status code"),
     (("clear-errors", "demo", "shop"), "name one collection"),
@@ -241,7 +241,7 @@ def test_status_tells_of_held_deletions_and_of_other_rules(demo: Project, run: R
 
 def test_deletions_are_approved(demo: Project, run: Run) -> None:
     approved = run("deletions", "demo", "--approve", "--reason", "many").succeeded()
-    assert (approved.stdout, approved.stderr) == ("1 deletion is approved\n", "the index has followed\n")
+    assert (approved.stdout, approved.stderr) == ("1 deletion is approved\n", "the index is up to date\n")
     assert "/many" not in statuses(demo)
     assert indexed(demo) == ["/", "/", "/down", "/slip"]
     assert json_of(run("deletions", "demo", "--approve", "--json")) == {"approved": 2, "fetched_now": 0}
@@ -276,7 +276,7 @@ def test_urls_are_crawled_again(demo: Project, run: Run) -> None:
     assert due(demo) == ["/", "/down", "/gone", "/many", "/new"]
     assert run("recrawl", "demo", "--prefix", f"{HOME}/x").succeeded().stdout.startswith("0 URLs are due now:")
     shop = run("recrawl", "demo", "--host", "SHOP.example.com").succeeded()
-    assert shop.stderr == "1 are outside the crawl space, and are left as they are\n"
+    assert shop.stderr == "1 are outside the crawl space, and are not changed\n"
 
 
 def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> None:
@@ -306,7 +306,7 @@ def test_urls_are_forgotten(demo: Project, run: Run) -> None:
     forgotten = run("forget", "demo", f"{HOME}/down", f"{HOME}/nothing")
     assert forgotten.returncode == 1
     assert forgotten.stdout == "1 URL is forgotten; a link or start URL that leads to one brings it back\n"
-    assert forgotten.stderr == f"the index has followed\n{HOME}/nothing is not known\n"
+    assert forgotten.stderr == f"the index is up to date\n{HOME}/nothing is not known\n"
     assert indexed(demo) == ["/", "/", "/many", "/slip"]
     assert run("forget", "demo", "--status", "4xx").succeeded().stdout.startswith("2 URLs")
     assert run("forget", "demo", "--prefix", f"{SHOP}/").succeeded().stdout.startswith("2 URLs")
@@ -331,13 +331,13 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         (many,) = store.lease("www.example.com:80", 4, now=LATER, until=LATER + 600)[2:]
         assert many.url == f"{HOME}/many"
         version = store.version()
-        left_alone = "1 are being fetched at this moment, which decides; run it again afterwards\n"
+        left_alone = "1 are being fetched at this moment, and their outcome decides; run it again afterwards\n"
         approved = run("deletions", "demo", "--approve", "--reason", "many").succeeded()
         assert (approved.stdout, approved.stderr) == ("0 deletions are approved\n", left_alone)
         again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
         assert (again.stdout, again.stderr) == ("1 URL is due now\n", left_alone)
         forgotten = run("forget", "demo", f"{HOME}/").succeeded()
-        assert forgotten.stderr == "the crawl that runs at this moment tells the index\n"
+        assert forgotten.stderr == "the crawl that is running updates the index\n"
         assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
         assert store.version() != version
 

@@ -1,7 +1,7 @@
-"""What a site's robots.txt says, as last read (RFC 9309): kept in the store, packed in memory, asked for again after its time to live.
+"""The robots.txt of each site (RFC 9309): stored in the store, packed in memory, and read again after its time to live.
 
-Which lines of a file speak to us is found here, by the product token; what the lines mean is Protego's affair. A file comes from
-whoever runs the site, so it is brought to a size first that can't hold up the crawl.
+The group that applies is selected here, by product token; Protego interprets its lines. The size of a file is limited first,
+because the file of a hostile site could slow down the crawl.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from crawlspace.state.views import RobotsEntry
 logger = logging.getLogger(__name__)
 
 MAX_SIZE = 500 * 1024
-"""Bytes of a robots.txt that are read; RFC 9309 asks for at least 500 KiB."""
+"""Maximal bytes read of a robots.txt; RFC 9309 requires at least 500 KiB."""
 MAX_WILDCARD_TEXT = 64 * 1024
-"""Characters that count of rules that are not plain paths: nearly always, those with `*` or `$`.
+"""Maximal characters of rules that are not plain paths: nearly always those with `*` or `$`.
 
-Protego tries such rules one after the other, for each URL. 500 KiB of them, made for it, take a quarter of a second a URL; of 64 KiB
-it is some hundredths. There is room for some 2,000 rules, far more than sites have.
+Protego tries such rules one after the other for each URL. 500 KiB of hostile ones take a quarter of a second a URL, 64 KiB some
+hundredths. That is enough for about 2,000 rules, far more than sites have.
 """
 MAX_REDIRECTS = 5
 MOMENT_S = 5.0
 UNASKED_S = 3600.0
-"""So long what has just been read may wait for its first question, whatever its time to live."""
+"""A robots.txt just read is used for its first decision for at least this long, whatever its time to live."""
 ABSURD_S = 366 * 86_400
-"""A longer pause between two requests can't be meant."""
+"""A longer delay between two requests is a mistake, and ignored."""
 RULES_MEMORY = 64 * 1024 * 1024
-"""Bytes for the rules of all sites together: 20,000 sites with 2 KB of rules, or 120 with as many as a file may have."""
+"""Maximal bytes for the rules of all sites: 20,000 sites with 2 KB of rules, or 120 with rules of the maximal size."""
 _JUDGE_MEMORY = 32 * 1024 * 1024
 _SITE_BYTES = 700
-"""What a site without rules takes."""
+"""Bytes of a site without rules."""
 _DELAYS_KEPT = 32_768
-"""A site has two, for http and https."""
+"""Each site has two, for http and https."""
 
 
 class RobotsStore(Protocol):
@@ -60,9 +60,9 @@ class Answer(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _CachedRobots:
     rules: PackedRules | None
-    """Those of our group alone. None: no limits."""
+    """The rules of the group that applies. None: no limits."""
     read_at: float
     expires_at: float
 
@@ -71,12 +71,12 @@ class _Known:
         return _SITE_BYTES + (self.rules.size if self.rules is not None else 0)
 
     def is_fresh(self, now: float) -> bool:
-        """Whether it may be believed. Where the clock has been set back since it was read, its age is not known any more."""
+        """Return whether it is valid at a time. After the clock was set back, its age is unknown."""
         return self.read_at - MOMENT_S <= now < self.expires_at
 
 
 class Robots:
-    """Answers for one user agent whether a URL may be fetched, and how fast a site may be asked."""
+    """Decides for one user agent whether a URL may be fetched, and which delay a site requests."""
 
     def __init__(
         self,
@@ -88,25 +88,25 @@ class Robots:
         longest_delay_s: float = 60.0,
         memory: int = RULES_MEMORY,
     ) -> None:
-        """`memory`: bytes that are taken by the rules of all sites together; one site's are kept, however many."""
+        """`memory`: maximal bytes for the rules of all sites; one site is always kept, whatever its size."""
         self._store = store
         self._clock = clock
         self._token = product_token(user_agent)
         self._ttl_s = ttl_s
         self._longest_delay_s = longest_delay_s
         self._memory = memory
-        self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
-        """What was asked for last stands last."""
+        self._known: OrderedDict[tuple[str, str], _CachedRobots] = OrderedDict()
+        """In the order of last use."""
         self._size = 0
         self._judge = Judge(_JUDGE_MEMORY)
         self._delays: Recent[tuple[str, str], float] = Recent(_DELAYS_KEPT)
-        """Seconds; apart, because many more sites are asked for their delay than for a URL."""
+        """In seconds; separate, because the delays of many more sites are needed than their rules."""
         self._unasked: set[tuple[str, str]] = set()
-        """What has been read since the last question. However long a site has to wait then, it answers one: else one with a delay
-        above the time to live would be asked for nothing but its robots.txt."""
+        """Robots read since the last decision. Each is used for one decision, however long the site must wait: otherwise a site
+        whose delay exceeds the time to live would get requests for its robots.txt only."""
 
     def ask(self, url: str, *, site: str) -> Answer:
-        """Whether the URL of that site may be fetched, as far as its robots.txt is known and fresh."""
+        """Return whether a URL of a site may be fetched; UNKNOWN unless its robots.txt is known and fresh."""
         scheme = url.split(":", 1)[0]
         now = self._clock.now()
         known = self._get(site, scheme)
@@ -121,10 +121,10 @@ class Robots:
         return Answer.FORBIDDEN
 
     def delay_of(self, site: str, scheme: str) -> float:
-        """Return the seconds between two requests that robots.txt asks for, up to the longest delay; 0.0 where it asks for nothing.
+        """Return the seconds between two requests that robots.txt requests, up to the maximum; 0.0 if it requests none.
 
-        That is the larger of Crawl-delay and Request-rate. A Request-rate for some hours of the day holds all day, which is the
-        politer reading. What was read last goes on counting after its time to live.
+        This is the larger of Crawl-delay and Request-rate. A Request-rate for some hours of the day is applied all day, which is
+        politer. The last file read remains valid for delays after its time to live.
         """
         delay_s = self._delays.get((site, scheme))
         if delay_s is None:
@@ -135,10 +135,10 @@ class Robots:
         return delay_s
 
     def save(self, site: str, scheme: str, *, status: int, body: str) -> bool:
-        """Keep what was read. Returns False when the site must wait: a server error, or no answer (status 741).
+        """Store a robots.txt. Returns False if the site must wait: a server error, or no response (status 741).
 
-        4xx means no limits (RFC 9309, 2.3.1.3), but 429 asks to wait. A 3xx that comes here led nowhere: it neither says what is
-        forbidden nor that nothing is, so that it counts as an error of the server (2.3.1.4).
+        4xx means no limits (RFC 9309, 2.3.1.3), except 429, which asks to wait. A 3xx here is a redirect that was not resolved:
+        it counts as a server error (2.3.1.4).
         """
         if not (200 <= status < 300 or 400 <= status < 500) or status == HTTPStatus.TOO_MANY_REQUESTS:
             return False
@@ -150,12 +150,12 @@ class Robots:
         return True
 
     def pass_over(self, site: str, scheme: str) -> None:
-        """There is no host to ask. Not kept: after a moment it is asked again."""
+        """Allow everything for a moment, because the host does not exist. Not stored."""
         now = self._clock.now()
         self._unasked.add((site, scheme))
-        self._put((site, scheme), _Known(None, now, now + MOMENT_S))
+        self._put((site, scheme), _CachedRobots(None, now, now + MOMENT_S))
 
-    def _get(self, site: str, scheme: str) -> _Known | None:
+    def _get(self, site: str, scheme: str) -> _CachedRobots | None:
         key = (site, scheme)
         known = self._known.get(key)
         if known is None:
@@ -163,18 +163,18 @@ class Robots:
         self._known.move_to_end(key)
         return known
 
-    def _load(self, site: str, scheme: str) -> _Known | None:
+    def _load(self, site: str, scheme: str) -> _CachedRobots | None:
         entry = self._store.robots(site, scheme)
         return self._keep(entry) if entry is not None else None
 
-    def _read_elsewhere(self, site: str, scheme: str, now: float) -> _Known | None:
-        """What another process has read meanwhile, if it may be believed."""
+    def _read_elsewhere(self, site: str, scheme: str, now: float) -> _CachedRobots | None:
+        """Return what another process has read meanwhile, if it is fresh."""
         entry = self._store.robots(site, scheme)
         if entry is None or not entry.fetched_at - MOMENT_S <= now < entry.fetched_at + self._ttl_s:
             return None
         return self._keep(entry)
 
-    def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _Known:
+    def _keep(self, entry: RobotsEntry, *, warn: bool = False) -> _CachedRobots:
         ours = lines_for(self._token, entry.body)
         self._keep_delay(entry.site, entry.scheme, ours)
         rules, left_out = bounded([line for line in ours if not _DELAY.match(line)])
@@ -185,11 +185,11 @@ class Robots:
                 MAX_WILDCARD_TEXT,
                 left_out,
             )
-        known = _Known(pack(rules) if rules else None, entry.fetched_at, entry.fetched_at + self._ttl_s)
+        known = _CachedRobots(pack(rules) if rules else None, entry.fetched_at, entry.fetched_at + self._ttl_s)
         self._put((entry.site, entry.scheme), known)
         return known
 
-    def _put(self, key: tuple[str, str], known: _Known) -> None:
+    def _put(self, key: tuple[str, str], known: _CachedRobots) -> None:
         before = self._known.pop(key, None)
         self._size += known.size - (before.size if before is not None else 0)
         self._known[key] = known
@@ -202,7 +202,7 @@ class Robots:
         return delay_s
 
 
-# --- what of a file counts ----------------------------------------------------------------------------------------
+# --- selecting the lines that apply -------------------------------------------------------------------------------
 
 _PRODUCT = re.compile(r"[A-Za-z0-9_-]+")
 _COMPATIBLE = re.compile(r"Mozilla/\S*\s+\(compatible;\s*([A-Za-z0-9_-]+)", re.IGNORECASE)
@@ -210,16 +210,16 @@ _AGENT_LINE = re.compile(r"user(?:-|\s*)agent\s*(?::|\s|$)\s*(.*)", re.IGNORECAS
 _RULE = re.compile(
     r"(?:allow|di[as]\w{3,5}w|crawl(?:-|\s+)delay|request(?:-|\s+)rate|visit(?:-|\s+)time)\s*(?::|\s)", re.IGNORECASE
 )
-"""In all the spellings that Protego reads."""
+"""All spellings that Protego accepts."""
 _DELAY = re.compile(r"crawl|request|visit", re.IGNORECASE)
-"""What rules begin with that are not about paths."""
+"""The beginning of rules that don't concern paths."""
 
 
 def product_token(user_agent: str) -> str:
-    """Return the name that robots.txt speaks to us by, in small letters: what stands before the version; empty if there is none.
+    """Return the product token of a user agent, in lower case: the name before the version; empty if there is none.
 
-    `crawlspace` of `crawlspace/0.1 (+http://…)`, and of `Mozilla/5.0 (compatible; crawlspace/0.1)` too. RFC 9309 (2.2.1) has letters,
-    `_` and `-` in it; digits are taken for a part of the name, so that `bot1` and `bot2` are two.
+    `crawlspace` for `crawlspace/0.1 (+http://…)`, and for `Mozilla/5.0 (compatible; crawlspace/0.1)`, too. RFC 9309 (2.2.1)
+    allows letters, `_` and `-`; digits are included here, so that `bot1` and `bot2` differ.
     """
     text = user_agent.strip()
     found = _COMPATIBLE.match(text)
@@ -228,10 +228,10 @@ def product_token(user_agent: str) -> str:
 
 
 def whole_lines(body: str, most: int) -> str:
-    """Return a body without its byte order mark, as many whole lines as go into so many bytes of UTF-8: half a line is another rule."""
+    """Return a body without BOM, cut to whole lines of at most `most` bytes in UTF-8: half a line would be another rule."""
     raw = body.removeprefix("\ufeff").encode("utf-8", "replace")
     if len(raw) > most:
-        head = raw[: most + 1]  # one more: the last line may end just there
+        head = raw[: most + 1]  # one more: the last line may end there
         raw = head[: max(head.rfind(b"\n"), head.rfind(b"\r"), 0)]
     return raw.decode("utf-8")
 
@@ -239,9 +239,9 @@ def whole_lines(body: str, most: int) -> str:
 def lines_for(token: str, body: str) -> list[str]:
     """Return the rules of all groups for a product token; if there is none, of those for `*` (RFC 9309, 2.2.1).
 
-    Lines that are no rules, such as Sitemap, don't end the names that a group begins with (2.2.4). The names are compared as wholes, without their capitals
-    and versions. That a group is chosen here, not by Protego, has a reason beside this: it keeps each rule once for each name of a
-    group, and ten thousand names before ten thousand rules would fill the memory.
+    Lines that are no rules, such as Sitemap, don't end the agent lines of a group (2.2.4). Names are compared as a whole, without
+    case and version. Protego doesn't select the group because it stores each rule once for each name of a group: ten thousand
+    names before ten thousand rules would fill the memory.
     """
     ours: list[str] = []
     everyones: list[str] = []
@@ -272,7 +272,7 @@ def lines_for(token: str, body: str) -> list[str]:
 
 
 def bounded(lines: list[str]) -> tuple[list[str], int]:
-    """Return the `Allow` and `Disallow` lines without those that are not plain and too many, and how many were left out."""
+    """Return the `Allow` and `Disallow` lines without the excess of those that are not plain, and the number left out."""
     kept: list[str] = []
     room = MAX_WILDCARD_TEXT
     for line in lines:
@@ -290,19 +290,19 @@ def _leading_token(text: str) -> str:
 
 
 def _may_ask_for_delay(body: str) -> bool:
-    """Whether it is worth reading; most files don't ask for any."""
+    """Return whether the file may have a delay; most have none."""
     small = body.lower()
     return "delay" in small or "rate" in small
 
 
 def _delay_asked(lines: Iterable[str]) -> float:
-    """Return the larger of Crawl-delay and Request-rate among the lines of our group, in seconds."""
+    """Return the larger of Crawl-delay and Request-rate among the lines of the group, in seconds."""
     asked = [line for line in lines if _DELAY.match(line)]
     if not asked:
         return 0.0
     rules = Protego.parse("\n".join(["User-agent: *", *asked]))
     delay = rules.crawl_delay("*") or 0.0
     rate = rules.request_rate("*")
-    # Whole numbers of any length come from the file: one that is too long for a float must not be divided.
+    # The file may have integers too large for a float, which must not be divided.
     pause = 0.0 if rate is None or rate.seconds > ABSURD_S * rate.requests else rate.seconds / rate.requests
     return max(seconds if 0.0 <= seconds <= ABSURD_S else 0.0 for seconds in (delay, pause))

@@ -1,8 +1,8 @@
-"""The rules of very many robots.txt in memory, and Protego's answer from them in a fraction of a millisecond.
+"""Pack the robots.txt rules of very many sites in memory, and decide with Protego in a fraction of a millisecond.
 
-Protego takes about 280 bytes for each rule, 780 for one with `*` or `$`, and reads 500 KiB of them in a tenth of a second or two. But
-few rules can concern a given URL: those that begin as its path does. So the rules of a site are kept as text, in the order of what they
-begin with; those for a URL are looked up by that, and Protego has only these to read. What they mean, and which of them wins, it decides.
+Protego takes about 280 bytes for each rule, 780 for one with `*` or `$`, and parses 500 KiB of them in a tenth of a second or
+two. But few rules can concern a given URL: those that are a prefix of its path. So the rules of a site are stored as text, sorted
+by their literal beginning; those for a URL are looked up by it, and Protego parses and evaluates only these.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from crawlspace.cache import RecentByWeight
 
 _DIRECTIVE = re.compile(r"\w+\s*(?::|\s)\s*")
 _OPEN_END = re.compile("[\x00-\x1f*$%]")
-"""Where a rule stops being compared as it stands. A `%` found there is not part of an escape, or escaped itself."""
+"""The end of a rule's literal beginning. A `%` found there is not part of an escape, or escaped itself."""
 _INDEX = "/index.html"
 _FIELD = "\x1c"
-"""Between the fields of an entry. It ends a line (`str.splitlines`), so that no rule contains it, and stands before all they begin with."""
+"""Separates the fields of an entry. It is a line end for `str.splitlines`, so no rule contains it, and it sorts first."""
 _FIELD_BYTE = _FIELD.encode()
 
 
@@ -34,15 +34,15 @@ class PackedRules:
     wide: str
     """Lines that may concern any URL."""
     narrow: bytes
-    """Entries, in the order of what the rules begin with; each ends with a line feed."""
+    """Entries, sorted by the literal beginning of the rules; each ends with a line feed."""
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """Approximate bytes."""
         return len(self.wide) + len(self.narrow)
 
     def concerning(self, url: str) -> bytes:
-        """Return the narrow entries that begin as the path of a URL does."""
+        """Return the narrow entries whose beginning is a prefix of the URL's path."""
         narrow = self.narrow
         if not narrow:
             return b""
@@ -58,7 +58,7 @@ class PackedRules:
             end = bisect_right(anywhere, path, key=start_of)
             if end == 0:
                 break
-            start = start_of(end - 1)  # what the path begins with, if anything here, is this or something that this begins with
+            start = start_of(end - 1)  # the longest prefix of the path among the entries is this one or a prefix of it
             if path.startswith(start):
                 found.append(narrow[bisect_left(anywhere, start, hi=end, key=start_of) : end])
                 path = start[:-1]
@@ -68,11 +68,11 @@ class PackedRules:
 
 
 def pack(lines: Iterable[str]) -> PackedRules:
-    """Return `Allow` and `Disallow` lines packed, each once, and without those that say nothing."""
+    """Pack `Allow` and `Disallow` lines, without duplicates and lines without effect."""
     wide: list[str] = []
     narrow: set[bytes] = set()
     for line in dict.fromkeys(lines):
-        rule = _taken_apart(line)
+        rule = _parsed(line)
         if rule.start in ("", "/"):
             wide += [line] if rule.value else []
         else:
@@ -81,16 +81,16 @@ def pack(lines: Iterable[str]) -> PackedRules:
 
 
 def is_plain(line: str) -> bool:
-    """Whether a rule is found by all of its path, so that any number of them costs nothing."""
-    rule = _taken_apart(line)
+    """Return whether a rule is found by all of its path, so that any number of them is cheap."""
+    rule = _parsed(line)
     return rule.is_plain and rule.start != "/"
 
 
 class Judge:
-    """Protego's answers. What it has read is kept for rules that were asked for lately, whichever site has them."""
+    """Decides with Protego. Its parsed rules are cached, shared by all sites with equal rules."""
 
     def __init__(self, memory: int) -> None:
-        """`memory`: bytes that are taken, about."""
+        """`memory`: approximate maximal bytes."""
         self._read: RecentByWeight[tuple[str, bytes], Protego] = RecentByWeight(memory // 2, _weight)
 
     def allows(self, rules: PackedRules, url: str) -> bool:
@@ -107,7 +107,7 @@ class Judge:
 
 
 def _weight(key: tuple[str, bytes], _: Protego) -> int:
-    """Bytes, as measured with rules of all kinds, and rather too many than too few."""
+    """Return the approximate bytes, measured with rules of all kinds, rather too many than too few."""
     wide, narrow = key
     return 2_000 + 700 * (wide.count("\n") + narrow.count(b"\n") + 1) + 6 * (len(wide) + len(narrow))
 
@@ -119,16 +119,16 @@ class _Rule(NamedTuple):
     directive: str
     value: str
     start: str
-    """What the path of each URL begins with that the rule can concern, with its escapes opened."""
+    """The unescaped beginning of the path of every URL that the rule can concern."""
     is_plain: bool
-    """That is all of the value."""
+    """Whether `start` is all of the value."""
 
 
-def _taken_apart(line: str) -> _Rule:
+def _parsed(line: str) -> _Rule:
     """Return the parts of a rule.
 
-    Protego brings paths and rules to one form of escapes before it compares them; opened, both are alike too. A final `/index.html`
-    stands for the folder as well, as it has it.
+    Protego normalises the escapes of paths and rules before it compares them; unescaped, both are equal, too. As in Protego, a
+    final `/index.html` also stands for the folder.
     """
     found = _DIRECTIVE.match(line)
     end = found.end() if found is not None else len(line)
@@ -145,7 +145,7 @@ def _taken_apart(line: str) -> _Rule:
 
 
 def _entry(rule: _Rule) -> bytes:
-    """The start, and the line; without the start in it, where it stands there as it is."""
+    """Return the start, and the line without the start if the value begins with it literally."""
     directive, value, start, _ = rule
     rest = f"{directive}{_FIELD}{value[len(start) :]}" if value.startswith(start) else f"{directive}{value}"
     return f"{start}{_FIELD}{rest}\n".encode("utf-8", "replace")
@@ -158,13 +158,13 @@ def _line(entry: str) -> str:
 
 
 def _shared(one: bytes, other: bytes) -> bytes:
-    """What both begin with."""
+    """Return the common prefix."""
     length = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return one[:length]
 
 
 def _path(url: str) -> bytes:
-    """The path and query of a URL, its escapes opened."""
+    """Return path and query of a URL, unescaped."""
     parts = urlsplit(url.partition("#")[0])
     path = f"{parts.path}?{parts.query}" if "?" in url else parts.path
     return unquote(path if path.startswith("/") else f"/{path}").encode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""What is suspicious in a rules.xml that loads: rules that can't do what their writer meant, and rules that nothing needs.
+"""Warnings about a valid rules.xml: rules without the intended effect, and superfluous rules.
 
-Some of it is seen from the rules alone. What depends on the site is found by `Usage`, from what the rules say of all known URLs.
+Some follow from the rules alone; `Usage` finds others from the rule actions of all known URLs.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from crawlspace.rules.xml.model import (
 )
 from crawlspace.rules.xml.required_texts import required_texts
 
-_COMPARED = 5_000_000
-"""So many conditions are compared in search of rules that are overridden: rules made of the same few conditions would take minutes."""
+_MAX_COMPARED = 5_000_000
+"""Maximal conditions compared in search of overridden rules: many rules made of the same few conditions would take minutes."""
 
 _SEEN = 10_000
-"""So many answers are kept in mind, in order not to read one twice; it bounds memory only."""
+"""Number of `Actions` objects remembered as already counted; bounds the memory."""
 
 
 def lint_action_rules(rules: ActionRuleSet, *, accept: bool = True) -> list[Finding]:
-    """Return what is suspicious, by line; `accept` is what holds before the first rule."""
+    """Return the findings, by line; `accept` is the default before the first rule."""
     conditions = Conditions()
     roots = [conditions.add(rule.condition) for rule in rules.rules]
     findings = [
@@ -49,7 +49,7 @@ def lint_action_rules(rules: ActionRuleSet, *, accept: bool = True) -> list[Find
 
 
 class Usage:
-    """What the rules did to the URLs seen so far."""
+    """The effect of the rules on the URLs seen so far."""
 
     def __init__(self, rules: ActionRuleSet) -> None:
         self._rules = rules.rules
@@ -60,15 +60,15 @@ class Usage:
         self._seen: dict[int, Actions] = {}
         self._any = False
         self._overriding: list[list[set[int] | None] | None] = [None] * len(rules.rules)
-        """For each rule that matched and each of its actions: the rules that overrode it; none if once nothing did."""
+        """For each rule that matched, and each of its actions: the rules that overrode it; None if once none did."""
 
     def see(self, actions: Actions) -> None:
-        """Take account of what the rules say of a URL; cheap for an answer that has been seen."""
+        """Count the actions of a URL; cheap for an object that has been counted."""
         if id(actions) in self._seen:
             return
         if len(self._seen) >= _SEEN:
             self._seen.clear()
-        self._seen[id(actions)] = actions  # kept, so that no other answer gets its id
+        self._seen[id(actions)] = actions  # referenced, so that no other object gets its id
         self._any = True
         last: dict[tuple[str, ...], int] = {}
         for place in reversed(self._matched(actions)):
@@ -84,9 +84,10 @@ class Usage:
                     known.add(by)
 
     def findings(self) -> Iterator[Finding]:
-        """Rules that matched none of the URLs seen, and actions that were overridden on every URL. Without any URL, nothing.
+        """Yield the rules that matched no URL seen, and the actions that were overridden on every URL. Nothing if no URL was
+        seen.
 
-        Nothing is said of `Ignore`: what it keeps out does not become known, and what is known has been let in by another rule.
+        `Ignore` is left out: a URL that it refuses doesn't become known, and a known URL was accepted by another rule.
         """
         if not self._any:
             return
@@ -107,7 +108,7 @@ class Usage:
                 yield _of_action(rule, action, "xml-action-overridden", message)
 
     def _matched(self, actions: Actions) -> list[int]:
-        """The places of the rules that matched. Of two with one place in the file and one text, the next in order is meant."""
+        """Return the indices of the rules that matched. Of rules with equal place and text, take the next in order."""
         places: list[int] = []
         after = -1
         for one in actions.applied:
@@ -117,7 +118,7 @@ class Usage:
 
 
 def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions) -> Iterator[Finding]:
-    """Rules whose every action is overridden by later rules that match wherever they match."""
+    """Yield rules whose every action is overridden by later rules that match wherever they match."""
     wider: dict[int, list[int]] = {}
     for number, node in conditions.nodes.items():
         if node.joint is Joint.OR:
@@ -136,7 +137,7 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
             conditions_of, setting_it = (root, *wider.get(root, ())), sets.get(aspect, {})
             compared += len(conditions_of)
             by.append([setting_it[one] for one in conditions_of if one in setting_it])
-        if compared > _COMPARED:
+        if compared > _MAX_COMPARED:
             return
         repeated = same.get((root, frozenset(last.values())))
         if repeated is not None:
@@ -158,7 +159,7 @@ def _what_stands_in(lines: Sequence[int]) -> str:
 
 
 def _impossible(rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions) -> Iterator[Finding]:
-    """Comparisons that hold for no URL, each once a rule."""
+    """Yield comparisons that match no URL, each once a rule."""
     wrong = {number: reason for number, atom in conditions.atoms.items() if (reason := _never(atom)) is not None}
     for rule, root in zip(rules, roots, strict=True):
         for number in sorted(conditions.atoms_of(root) & wrong.keys()):
@@ -167,7 +168,7 @@ def _impossible(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
 
 
 def _never(atom: Atom) -> tuple[str, str] | None:
-    """The code and the reason why an atom holds for no URL, if that is seen from it."""
+    """Return code and reason if an atom can be seen to match no URL."""
     value = atom.value
     if isinstance(value, Range):
         if atom.field is Field.FRAGMENT and value.low > 0:
@@ -182,7 +183,7 @@ def _never(atom: Atom) -> tuple[str, str] | None:
 
 
 def _matches_empty(value: Expression) -> bool:
-    """Whether an expression matches the empty text."""
+    """Return whether an expression matches the empty text."""
     options = re2.Options()
     options.log_errors = False
     return re2.compile(f"(?:{value.source})", options=options).fullmatch("") is not None
@@ -197,8 +198,8 @@ def _needs_capitals(value: str | Expression) -> bool:
 def _nothing_accepted(
     rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions, *, accept: bool
 ) -> Iterator[Finding]:
-    """Rules after which no URL is accepted, so that nothing is crawled."""
-    always, never = _settled(conditions)
+    """Yield the rule after which no URL is accepted, so that nothing is crawled."""
+    always, never = _constant(conditions)
     accepting = accept
     since: ActionRule | None = None
     for rule, root in zip(rules, roots, strict=True):
@@ -220,8 +221,8 @@ def _nothing_accepted(
             yield Finding("rules.xml", 0, 0, "error", "xml-nothing-accepted", message)
 
 
-def _settled(conditions: Conditions) -> tuple[dict[int, bool], dict[int, bool]]:
-    """Whether a condition holds for every URL, and whether it holds for none, as far as that is seen from it."""
+def _constant(conditions: Conditions) -> tuple[dict[int, bool], dict[int, bool]]:
+    """Return for each condition whether it holds for every URL, and whether for none, as far as its form shows."""
     always = {number: _holds_always(atom) for number, atom in conditions.atoms.items()}
     never = {number: _never(atom) is not None for number, atom in conditions.atoms.items()}
     for number, node in conditions.nodes.items():

@@ -1,6 +1,6 @@
-"""What loads but is suspicious: rules that can't do what their writer meant.
+"""Warnings about a valid crawl.rules: rules without the intended effect.
 
-Findings of level `error` keep a crawl from starting or from finding anything; a `warning` is for a person to judge.
+A finding of level `error` keeps a crawl from starting or from finding anything; a `warning` needs judgement.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from crawlspace.rules.xml.required_texts import required_texts
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 START_URLS = "start URLs"
-"""The file of findings about start URLs of which no place is known."""
+"""The `file` of findings about start URLs whose place is unknown."""
 
 _COMPARED, _COMPARED_EACH = 1_000_000, 20
-"""So many patterns, and so many more for each rule, are compared one by one in search of those that cover others: thousands of patterns
+"""Maximal patterns compared one by one in search of covering ones, in total and in addition for each rule: thousands of patterns
 made of the same few literals would take minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`line` and `column` count from 1; 0 where there is no place to point at. `code` is stable, `message` is not."""
+    """`line` and `column` count from 1; 0 means no place. `code` is stable, `message` is not."""
 
     file: str
     line: int
@@ -56,7 +56,7 @@ class Finding:
 
 
 def bounded(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the first MOST_SHOWN findings of each file, and behind those of a file one (`more`) that says how many it has beyond."""
+    """Return the first MOST_SHOWN findings of each file; a last one (`more`) has the number of the others."""
     by_file: dict[str, list[Finding]] = {}
     for finding in findings:
         by_file.setdefault(finding.file, []).append(finding)
@@ -70,7 +70,7 @@ def bounded(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxy: bool = False) -> list[Finding]:
-    """Return what is suspicious in a crawl.rules, by file and line; `proxy` says that requests go through one."""
+    """Return the findings of a crawl.rules, by file and line; `proxy`: requests go through a proxy."""
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
@@ -86,9 +86,9 @@ def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool =
 
 
 def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence[RuleRef] = ()) -> Iterator[Finding]:
-    """Yield the start URLs that are outside of the collection's crawl space: errors if none is left, for then there is nothing to crawl.
+    """Yield the start URLs outside the crawl space: as errors if none is left, because then nothing is crawled.
 
-    `refs` are their places, in their order, if they are known.
+    `refs` are their places, in the same order, if known.
     """
     decisions = [(number, url, space.decide_url(url, depth=0)) for number, url in enumerate(start_urls)]
     refused = [found for found in decisions if not found[2].admitted]
@@ -101,21 +101,21 @@ def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence
 
 
 def lint_values(rules: ActionRuleSet) -> Iterator[Finding]:
-    """Yield the values of a rules.xml that hold for no URL, because no URL in normal form has such a text there."""
+    """Yield the values of a rules.xml that match no URL, because no URL in normal form has such a text there."""
     conditions = Conditions()
     roots = [conditions.add(rule.condition) for rule in rules.rules]
     wrong = {number: reason for number, atom in conditions.atoms.items() if (reason := _never_holding(atom)) is not None}
     for rule, root in zip(rules.rules, roots, strict=True):
         atoms = {number: conditions.atoms[number] for number in sorted(conditions.atoms_of(root))}
         holding = {atom for number, atom in atoms.items() if number not in wrong}
-        told = (wrong[number] for number, atom in atoms.items() if number in wrong and _below(atom) not in holding)
-        for reason in dict.fromkeys(told):
+        reasons = (wrong[number] for number, atom in atoms.items() if number in wrong and _below(atom) not in holding)
+        for reason in dict.fromkeys(reasons):
             message = f"{reason}, in {quoted(rule.ref.text)}"
             yield Finding(rule.ref.file, rule.ref.line, 1, "warning", "xml-never-matches", message)
 
 
 def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Finding]:
-    """A rule that one earlier rule of its list covers. One that only several earlier rules cover together is not found."""
+    """Yield rules that one earlier rule of the list covers; several earlier rules that cover one together are not found."""
     prefix = PrefixMatcher(rules.prefix)
     address = AddressMatcher(rules.address)
     budget = Budget(_COMPARED + _COMPARED_EACH * (len(rules.domain) + len(rules.prefix)))
@@ -142,12 +142,12 @@ def _no_domain_rules(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
 
 
 def _leaves_its_hosts(limits: Limits) -> bool:
-    """Whether the limits let a crawl follow links to hosts that no start URL has."""
+    """Return whether the limits let a crawl follow links to hosts without a start URL."""
     return limits.follow_offsite_links and not limits.index_entire_site
 
 
 def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
-    """A domain or address list that doesn't end in a rule that forbids the rest."""
+    """Yield domain and address lists that don't end in a rule that forbids the rest."""
     forbidden = any(rule.catch_all and rule.action is Action.FORBID for rule in rules.domain)
     if rules.domain and not forbidden and _leaves_its_hosts(limits):
         message = "the domain rules do not end in 'forbid domain *', so the crawl may spread over the whole Internet"
@@ -170,7 +170,7 @@ def _capitals(rules: CrawlRules) -> Iterator[Finding]:
 
 
 def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
-    """Prefix rules that depend on the host in a way that is easily missed."""
+    """Yield prefix rules whose effect depends on the host in a way that is easily missed."""
     domain = DomainMatcher(rules.domain, case_sensitive=False)
     for rule in rules.prefix:
         if "*" in rule.host:
@@ -189,7 +189,7 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
 
 
 def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
-    """Allow rules that name no site, and so open no private addresses."""
+    """Yield allow rules that name no site, so that they allow no private addresses."""
     listed: tuple[DomainRule | PrefixRule, ...] = (*rules.domain, *rules.prefix)
     for rule in listed:
         if rule.action is Action.ALLOW and names_no_site(rule.host):
@@ -209,7 +209,7 @@ def _addresses_behind_proxy(rules: CrawlRules, *, proxy: bool) -> Iterator[Findi
 _MADE: Mapping[tuple[Field, Kind], Sequence[tuple[str, str]]] = {
     (Field.HOST, Kind.EXACT): (("http://", "/"),),
     (Field.HOST, Kind.PREFIX): (("http://", "z/"),),
-    # In the end of an IPv4 address, what is before it decides how it is written.
+    # The normal form of the end of an IPv4 address depends on what is before it.
     (Field.HOST, Kind.SUFFIX): tuple((f"http://{before}", "/") for before in ("z", "", "1", "1.", "1.1", "1.1.", "1.1.1")),
     (Field.HOST, Kind.INSIDE): (("http://z", "z/"),),
     (Field.PATH, Kind.EXACT): (("http://h", ""),),
@@ -225,21 +225,21 @@ _MADE: Mapping[tuple[Field, Kind], Sequence[tuple[str, str]]] = {
     (Field.URL, Kind.SUFFIX): (("", ""), ("http://z", ""), ("http://h/z", ""), ("http://h/?z", "")),
     (Field.URL, Kind.INSIDE): (("", "z"), ("http://z", "z"), ("http://h/z", "z"), ("http://h/?z", "z")),
 }
-"""What is put around a text to have a URL with it; a `z` beside it keeps it from being read as a whole segment."""
+"""Texts before and after a value that make a URL of it; a `z` next to it keeps it from being parsed as a whole segment."""
 _SHORTEST = {Field.URL: len("http://h/"), Field.SCHEME: len("http"), Field.HOST: 1, Field.PATH: 1}
 _STARTS = tuple(f"{scheme}://" for scheme in DEFAULT_PORTS)
 _OF_IPV6 = frozenset("0123456789abcdef:[]")
 
 
 def _below(atom: Atom) -> Atom | None:
-    """What a Domain compares beside its own name: the hosts below it, which there may be though there is no host of that name."""
+    """Return the second comparison of a Domain: the hosts below it. These may exist although the name itself is no host."""
     if atom.field is Field.HOST and atom.kind is Kind.EXACT and isinstance(atom.value, str):
         return Atom(Field.HOST, Kind.SUFFIX, f".{atom.value}", atom.norm)
     return None
 
 
 def _never_holding(atom: Atom) -> str | None:
-    """Return why a comparison holds for no URL, as far as that is seen from its text; fragments are another matter."""
+    """Return why a comparison matches no URL, as far as its text shows; None otherwise, and for fragments."""
     field, value = atom.field, atom.value
     if isinstance(value, Range):
         if value.high is None or value.high >= _SHORTEST.get(field, 0):
@@ -257,7 +257,7 @@ def _never_holding(atom: Atom) -> str | None:
 
 
 def _no_host(value: str, kind: Kind) -> str:
-    """Return why a value with a star, or a dot before a whole name, is in no host; empty if it has neither."""
+    """Return why a value with a star, or with a dot before a whole name, is in no host; empty if it has neither."""
     name = value.lstrip("*.")
     meant = f"; <Domain val={name!r}/> means {name} and every host below it" if name and "*" not in name else ""
     if "*" in value:
@@ -268,7 +268,7 @@ def _no_host(value: str, kind: Kind) -> str:
 
 
 def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
-    """Whether a URL may have a text in some part. If any has, then so has a URL that is made of the text."""
+    """Return whether a URL may have a text in a part. If one can, so can a URL made of the text."""
     if field is Field.FRAGMENT or (kind is not Kind.EXACT and _may_be_cut_out(text.lower(), field)):
         return True
     as_written = norm is Norm.NONE
@@ -283,7 +283,7 @@ def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
 
 
 def _may_be_cut_out(text: str, field: Field) -> bool:
-    """Whether a text looks like a piece of what is written as a whole only: an IPv6 address, an xn-- label, the beginning of a URL."""
+    """Return whether a text may be part of something parsed as a whole: an IPv6 address, an xn-- label, the start of a URL."""
     if field is Field.HOST:
         return "xn--" in text or (not set(":[]").isdisjoint(text) and set(text) <= _OF_IPV6)
     if field is not Field.URL:

@@ -1,5 +1,5 @@
-"""Values of a rules.xml that look meant as usual regular expressions: there a backslash gives a character its meaning, here too, and elsewhere
-these characters are plain text."""
+"""Values of a rules.xml that look like usual regular expressions. In rules.xml a backslash gives a special character its meaning;
+without one it is plain text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from crawlspace.rules.xml.conditions import Conditions
 from crawlspace.rules.xml.model import ActionRuleSet, Atom, Expression, Field, Range
 
 _USUAL = re.compile(r"\[\^?[^\]:]*[^\]:-]-[^\]:-][^\]:]*\]|\{\d+(?:,\d*)?\}|\.[*+]|\([^()]*\|[^()]*\)|^\^|.\$$")
-"""A class with a range, a count, `.*`, alternatives, an anchor."""
+"""A range in brackets, a count, `.*`, alternatives, or an anchor."""
 _SPECIAL = re.compile(r"[\^$.*+?\[\](){}|]")
 _ONE_DOT = re.compile(r"(?:[^\\.]|\\.)*?(?<!\\)\.(?![*+?{.])")
 _PLAIN_REST = re.compile(r"(?:[\w/%&=~-]|\\[^\w])*")
 
 
 def lint_expressions(rules: ActionRuleSet) -> Iterator[Finding]:
-    """Yield values that are compared otherwise than one who knows regular expressions would expect, with what they match now."""
+    """Yield values that match something else than users of regular expressions would expect, with what they match."""
     for rule in rules.rules:
         if " literal" in rule.ref.text:
             continue
@@ -30,7 +30,7 @@ def lint_expressions(rules: ActionRuleSet) -> Iterator[Finding]:
 
 
 def _expected_otherwise(atom: Atom) -> str:
-    """Return what a value matches that looks meant otherwise; empty if it does not."""
+    """Return what a value matches, if it looks as if something else was meant; empty otherwise."""
     if isinstance(atom.value, Range):
         return ""
     if isinstance(atom.value, Expression):
@@ -40,7 +40,7 @@ def _expected_otherwise(atom: Atom) -> str:
         return rf"'\.' is any one character, and not a dot: '{head}x{tail}' matches too; a dot is written without a backslash"
     text = unquote(atom.value)
     if atom.field is Field.HOST and "*" in text:
-        return ""  # no host has one, which `lint_values` tells
+        return ""  # no host has one; `lint_values` reports it
     if not _USUAL.search(text):
         return ""
     meant = _SPECIAL.sub(r"\\\g<0>", text)

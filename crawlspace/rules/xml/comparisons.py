@@ -1,16 +1,16 @@
-"""Which of thousands of comparisons hold for a URL, in a few look-ups for each part of it rather than one for each comparison.
+"""Find out of thousands of comparisons those that match a URL, in a few look-ups for each part of the URL.
 
-The comparisons of one part of the URL, with capitals or without, are matched together:
+The comparisons of one part of the URL, case-sensitive or not, are matched together:
 
 * a plain text for the whole part, in a dict;
-* plain texts at the beginning, the end or inside, by one Aho-Corasick automaton; what is found counts by where it stands;
-* lengths, in a table that is remembered for each length;
-* regular expressions by RE2, which takes time in proportion to the text whatever the expression. Most can match only where some plain
-  text stands (`/old\\.\\*report` only where `/old` and `report` do); these are asked when the automaton has found the rarest of these
-  texts. Expressions that are asked together are one `re2.Set`: small sets, so that their automata stay small too.
+* plain texts at the beginning, the end or inside, by one Aho-Corasick automaton; the position of a hit decides;
+* lengths, in a table cached for each length;
+* regular expressions by RE2, whose time is proportional to the text for every expression. Most can match only where some plain
+  text occurs (`/old\\.\\*report` only where `/old` and `report` do); these are tried when the automaton has found the rarest of
+  these texts. Expressions tried together form one `re2.Set`: small sets, so that their automata stay small, too.
 
-A `re2.Set` that lacks memory finds nothing, and its Python interface can't tell that from a text that doesn't match (google/re2 issue
-136). So each set holds one more expression that always matches; when it is missing, the expressions are asked one by one.
+A `re2.Set` that runs out of memory finds nothing, and its Python interface can't distinguish that from no match (google/re2 issue
+136). So each set has one more expression that always matches; when it is missing, the expressions are tried one by one.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from crawlspace.rules.xml.required_texts import required_texts, shortest
 from crawlspace.urls import Url
 
 SET_MEMORY = 64 << 20
-"""Bytes that one set of expressions, or one expression, may take; a bound, and far more than ordinary ones do."""
+"""Maximal bytes for one set of expressions, or one expression; far more than ordinary ones need."""
 
 _SET_SIZE = 200
-"""So many expressions are asked in one call. More would make the states of the set's automaton large, and these slow to build."""
+"""Maximal expressions of a set. More would make the states of the set's automaton large and slow to build."""
 
-_LEAST_TEXT = 3
-"""A shorter text stands in nearly every URL, so that it is of no use to look for it first."""
+_MIN_TEXT = 3
+"""Minimal length of a text to search for first; a shorter one is in nearly every URL."""
 
-_REMEMBERED = 50_000
-"""So many numbers of atoms are kept in mind at a time, twice over, for hosts and for lengths."""
+_CACHED = 50_000
+"""Maximal numbers of atoms in each generation of a cache, for hosts and for lengths."""
 
 
 class AtomMatcher:
-    """Compiled once; what it remembers changes no answer. Raises `re2.error` for an expression that RE2 doesn't take."""
+    """Immutable but for caches. Raises `re2.error` for an expression that RE2 refuses."""
 
     def __init__(self, atoms: Mapping[int, Atom], *, set_memory: int = SET_MEMORY) -> None:
         parts: dict[tuple[Field, bool], dict[int, Atom]] = {}
@@ -53,7 +53,7 @@ class AtomMatcher:
         ]
 
     def matching(self, url: Url) -> frozenset[int]:
-        """Return the numbers of the atoms that hold for a URL."""
+        """Return the numbers of the atoms that match a URL."""
         found: list[int] = []
         for text, part in self._parts:
             found += part.matching(text(url))
@@ -61,11 +61,11 @@ class AtomMatcher:
 
 
 _IN_FEW_VALUES = frozenset({Field.SCHEME, Field.HOST, Field.FRAGMENT})
-"""A crawl meets few different ones, so that what matches them is remembered."""
+"""Parts with few different values in a crawl, whose matches are cached."""
 
 
 def text_of(field: Field, *, as_written: bool) -> Callable[[Url], str]:
-    """Return how the text of a field is read from a URL: as it was written, or in lower case."""
+    """Return a function that returns the text of a field of a URL: as written, or in lower case."""
     if as_written:
         return _AS_WRITTEN[field]
     if field in {Field.SCHEME, Field.HOST, Field.FRAGMENT}:  # the normal form has no capitals there
@@ -97,7 +97,7 @@ _AS_WRITTEN: Mapping[Field, Callable[[Url], str]] = {
 
 
 class ExpressionSet:
-    """Expressions that are asked together; each is a number and an expression with its anchors and case, in RE2's syntax."""
+    """Expressions tried together; each is a number and an expression with anchors and case in RE2's syntax."""
 
     __slots__ = ("_expressions", "_memory", "_numbers", "_one_by_one", "_set", "_witness")
 
@@ -113,13 +113,13 @@ class ExpressionSet:
         self._set.Add(r"\z")
         try:
             self._set.Compile()
-        except re2.error:  # a set that did not compile must not be asked: it brings the process down
+        except re2.error:  # matching with a set that did not compile crashes the process
             self._set = None
             self._singly()
 
     @property
     def compiled(self) -> bool:
-        """Whether they are one set; if not, memory did not do for it, and they are asked one by one."""
+        """Whether the expressions form one set; if not, for lack of memory, they are tried one by one."""
         return self._set is not None
 
     def matching(self, text: bytes) -> Sequence[int]:
@@ -132,7 +132,7 @@ class ExpressionSet:
         return [self._numbers[place] for place in found if place != self._witness]
 
     def _singly(self) -> list[tuple[int, re2._Regexp]]:
-        """Slow, and right: a single expression that lacks memory for its automaton is matched without one."""
+        """Return the expressions compiled singly: slow, but a single one is matched correctly without memory for an automaton."""
         if self._one_by_one is None:
             options = _options(max(self._memory, SET_MEMORY))
             self._one_by_one = [(number, re2.compile(text.encode(), options=options)) for number, text in self._expressions]
@@ -148,8 +148,8 @@ def _options(memory: int) -> re2.Options:
     return options
 
 
-class _Word(NamedTuple):
-    """What it means that a plain text stands in a text."""
+class _Literal(NamedTuple):
+    """The comparisons and sets that depend on a plain text."""
 
     length: int
     at_start: list[int]
@@ -159,19 +159,19 @@ class _Word(NamedTuple):
 
 
 class _Part:
-    """The atoms of one part of the URL, all with capitals as written or all in lower case."""
+    """The atoms of one part of the URL, either all case-sensitive or all in lower case."""
 
-    __slots__ = ("_always", "_automaton", "_exact", "_in_nothing", "_lengths", "_of_length", "_remembered", "_sets")
+    __slots__ = ("_always", "_automaton", "_cache", "_exact", "_in_nothing", "_lengths", "_of_length", "_sets")
 
     def __init__(self, atoms: Mapping[int, Atom], *, in_few_values: bool, set_memory: int) -> None:
         self._always: list[int] = []
         self._exact: dict[str, list[int]] = {}
         self._lengths: list[tuple[Range, int]] = []
-        self._of_length: RecentByWeight[int, list[int]] = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
-        self._remembered: RecentByWeight[str, list[int]] | None = None
+        self._of_length: RecentByWeight[int, list[int]] = RecentByWeight(_CACHED, lambda _, found: 1 + len(found))
+        self._cache: RecentByWeight[str, list[int]] | None = None
         if in_few_values:
-            self._remembered = RecentByWeight(_REMEMBERED, lambda _, found: 1 + len(found))
-        words: dict[str, _Word] = {}
+            self._cache = RecentByWeight(_CACHED, lambda _, found: 1 + len(found))
+        literals: dict[str, _Literal] = {}
         expressions: dict[int, Atom] = {}
         for number, atom in atoms.items():
             if isinstance(atom.value, Range):
@@ -179,25 +179,25 @@ class _Part:
             elif isinstance(atom.value, Expression):
                 expressions[number] = atom
             else:
-                self._file(number, atom.kind, atom.value.lower() if atom.norm is Norm.NORM else atom.value, words)
+                self._file(number, atom.kind, atom.value.lower() if atom.norm is Norm.NORM else atom.value, literals)
         self._sets: list[ExpressionSet] = []
         for texts, found in _sets(expressions, set_memory):
             for text in texts:
-                _word(words, text).sets.append(found)
+                _literal(literals, text).sets.append(found)
             if not texts:
                 self._sets.append(found)
-        self._automaton = _automaton(words)
+        self._automaton = _automaton(literals)
         self._in_nothing = self._found("")
 
     def matching(self, text: str) -> list[int]:
         if not text:
             return self._in_nothing
-        if self._remembered is None:
+        if self._cache is None:
             return self._found(text)
-        found = self._remembered.get(text)
+        found = self._cache.get(text)
         if found is None:
             found = self._found(text)
-            self._remembered.put(text, found)
+            self._cache.put(text, found)
         return found
 
     def _found(self, text: str) -> list[int]:
@@ -208,15 +208,15 @@ class _Part:
         sets = self._sets
         if self._automaton is not None and text:
             last = len(text) - 1
-            for end, (length, at_start, at_end, anywhere, of_word) in self._automaton.iter(text):
+            for end, (length, at_start, at_end, anywhere, of_literal) in self._automaton.iter(text):
                 if anywhere:
                     found += anywhere
                 if at_start and end + 1 == length:
                     found += at_start
                 if at_end and end == last:
                     found += at_end
-                if of_word:
-                    sets = sets + of_word
+                if of_literal:
+                    sets = sets + of_literal
         if sets:
             encoded = text.encode()
             for one in sets if len(sets) == 1 else dict.fromkeys(sets):
@@ -230,38 +230,38 @@ class _Part:
             self._of_length.put(length, found)
         return found
 
-    def _file(self, number: int, kind: Kind, text: str, words: dict[str, _Word]) -> None:
+    def _file(self, number: int, kind: Kind, text: str, literals: dict[str, _Literal]) -> None:
         if kind is Kind.EXACT:
             self._exact.setdefault(text, []).append(number)
         elif not text:
             self._always.append(number)
         elif kind is Kind.PREFIX:
-            _word(words, text).at_start.append(number)
+            _literal(literals, text).at_start.append(number)
         elif kind is Kind.SUFFIX:
-            _word(words, text).at_end.append(number)
+            _literal(literals, text).at_end.append(number)
         else:
-            _word(words, text).anywhere.append(number)
+            _literal(literals, text).anywhere.append(number)
 
 
-def _word(words: dict[str, _Word], text: str) -> _Word:
-    word = words.get(text)
-    if word is None:
-        word = words[text] = _Word(len(text), [], [], [], [])
-    return word
+def _literal(literals: dict[str, _Literal], text: str) -> _Literal:
+    literal = literals.get(text)
+    if literal is None:
+        literal = literals[text] = _Literal(len(text), [], [], [], [])
+    return literal
 
 
-def _automaton(words: Mapping[str, _Word]) -> ahocorasick.Automaton | None:
-    if not words:
+def _automaton(literals: Mapping[str, _Literal]) -> ahocorasick.Automaton | None:
+    if not literals:
         return None
     automaton = ahocorasick.Automaton()
-    for text, word in words.items():
-        automaton.add_word(text, word)
+    for text, literal in literals.items():
+        automaton.add_word(text, literal)
     automaton.make_automaton()
     return automaton
 
 
 def _sets(atoms: Mapping[int, Atom], memory: int) -> Iterable[tuple[frozenset[str], ExpressionSet]]:
-    """Sets of expressions, each with texts of which one stands wherever one of them matches; no texts: it is always to be asked."""
+    """Yield sets of expressions, each with texts of which one occurs wherever one of them matches; no texts: always try it."""
     needed = {number: _needed(atom) for number, atom in atoms.items()}
     counts = Counter(text for choices in needed.values() for texts in set(choices) for text in texts)
     together: dict[frozenset[str], list[tuple[int, str]]] = {}
@@ -286,4 +286,4 @@ def _needed(atom: Atom) -> list[frozenset[str]]:
     choices = required_texts(atom.value.source)
     if atom.norm is Norm.NORM:
         choices = [frozenset(text.lower() for text in texts) for texts in choices]
-    return [texts for texts in choices if shortest(texts) >= _LEAST_TEXT]
+    return [texts for texts in choices if shortest(texts) >= _MIN_TEXT]

@@ -1,8 +1,8 @@
-"""Conditions as one graph without repetitions, so that thousands of rules are evaluated only where a URL gives reason to.
+"""Conditions as one graph without duplicates, so that a rule is evaluated only when a URL may match it.
 
-Each different comparison and each different combination is one node, whatever the order of its parts. For every node there is a set of
-atoms such that, while none of them holds, the node is what it is when no atom holds at all: for an `And` that is false then, those of any
-one of its false parts will do. A rule is looked at only when one of these atoms holds.
+Each different comparison and combination is one node, whatever the order of its parts. Each node has a set of trigger atoms:
+while none of them holds, the node has the same value as when no atom holds at all. For an `And` that is false then, the triggers
+of any one of its false parts are enough. A rule is evaluated only when one of its trigger atoms holds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Node(NamedTuple):
     parts: tuple[int, ...]
 
     def holds(self, values: Mapping[int, bool]) -> bool:
-        """Return its value from those of its parts; a part without one is false."""
+        """Return the value of the node for the values of its parts; a missing one is false."""
         if self.joint is Joint.AND:
             return all(values.get(part, False) for part in self.parts)
         if self.joint is Joint.OR:
@@ -37,7 +37,7 @@ class Node(NamedTuple):
 
 
 class Conditions:
-    """Nodes by number. It grows as conditions are added; nothing here calls itself, so conditions may be of any depth."""
+    """Nodes by number. Conditions can only be added; there is no recursion, so they may have any depth."""
 
     def __init__(self) -> None:
         self.atoms: dict[int, Atom] = {}
@@ -45,7 +45,7 @@ class Conditions:
         self._numbers: dict[Atom | Node, int] = {}
 
     def add(self, condition: Condition) -> int:
-        """Return the number of a condition; conditions that differ in the order of parts, or in capitals that don't count, share one."""
+        """Return the number of a condition; conditions equal but for the order of parts, or irrelevant case, share one."""
         numbered: list[int] = []
         waiting: list[tuple[Condition, bool]] = [(condition, False)]
         while waiting:
@@ -65,7 +65,7 @@ class Conditions:
         return numbered[0]
 
     def below(self, root: int) -> tuple[int, ...]:
-        """Return the combinations that a node is made of, itself included, each after its parts."""
+        """Return the combinations that a node consists of, itself included, each after its parts."""
         found: set[int] = set()
         waiting = [root]
         while waiting:
@@ -76,36 +76,36 @@ class Conditions:
         return tuple(sorted(found))
 
     def atoms_of(self, root: int) -> set[int]:
-        """Return the atoms that a node is made of."""
+        """Return the atoms that a node consists of."""
         if root in self.atoms:
             return {root}
         return {part for number in self.below(root) for part in self.nodes[number].parts if part in self.atoms}
 
     def without_atoms(self) -> dict[int, bool]:
-        """Return what each combination is when no atom holds."""
+        """Return the value of each combination when no atom holds."""
         values: dict[int, bool] = {}
         for number, node in self.nodes.items():
             values[number] = node.holds(values)
         return values
 
-    def turning(self, uses: Mapping[int, int]) -> dict[int, frozenset[int]]:
-        """Return for each node atoms without which it is what it is when no atom holds, as few and as seldom used ones as possible.
+    def triggers(self, uses: Mapping[int, int]) -> dict[int, frozenset[int]]:
+        """Return the trigger atoms of each node (see the module), as few and as rarely used ones as possible.
 
-        `uses` says how many rules an atom is used in.
+        `uses` is the number of rules that use an atom.
         """
         values = self.without_atoms()
-        turning = {number: frozenset({number}) for number in self.atoms}
+        triggers = {number: frozenset({number}) for number in self.atoms}
         for number, node in self.nodes.items():
-            deciding = node.joint is Joint.OR  # a part of this value settles it
+            deciding = node.joint is Joint.OR  # a part with this value decides
             settling = [part for part in node.parts if node.joint is not Joint.NOT and values.get(part, False) is deciding]
             if settling:
-                turning[number] = min((turning[part] for part in settling), key=lambda atoms: sum(uses[atom] for atom in atoms))
+                triggers[number] = min((triggers[part] for part in settling), key=lambda atoms: sum(uses[atom] for atom in atoms))
             else:
-                turning[number] = frozenset().union(*(turning[part] for part in node.parts))
-        return turning
+                triggers[number] = frozenset().union(*(triggers[part] for part in node.parts))
+        return triggers
 
     def digests(self) -> dict[int, str]:
-        """Return for each node a text that is the same for equal conditions, in whatever order conditions were added."""
+        """Return for each node a text that is equal for equal conditions, whatever the order of adding."""
         digests = {number: _digest(repr((*map(str, atom_key(atom)),))) for number, atom in self.atoms.items()}
         for number, node in self.nodes.items():
             digests[number] = _digest(f"{node.joint.value} {' '.join(sorted(digests[part] for part in node.parts))}")
@@ -139,12 +139,12 @@ class Conditions:
 
 
 def atom_key(atom: Atom) -> Sequence[object]:
-    """Return what tells an atom from others."""
+    """Return the values that identify an atom."""
     return (atom.field.value, atom.kind.value, atom.norm.value, type(atom.value).__name__, atom.value)
 
 
 def _plain(atom: Atom) -> Atom:
-    """The atom as it is compared: capitals don't matter in a plain text without case, and nor does case for lengths."""
+    """Return the atom as compared: plain text without case in lower case, and lengths without a norm."""
     if atom.kind is Kind.LENGTH:
         return Atom(atom.field, atom.kind, atom.value, Norm.NONE)
     if isinstance(atom.value, str) and atom.norm is Norm.NORM:

@@ -1,4 +1,4 @@
-"""One `<Rule>` of a rules.xml, read into a rule: its condition, its actions, and how it is said in one line."""
+"""Parsing of one `<Rule>` of a rules.xml: its condition, its actions, and its text in one line."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ COMBINED = ("And", "Or", "Not")
 CONDITIONS = (*COMBINED, "Atom", *SHORTCUTS)
 ACTIONS = tuple(kind.value for kind in ActionKind)
 OWN_FIELDS = tuple(field.name for field in fields(Document) if field.name != "fields")
-"""Fields of every document, which no AddMeta may set; what AddMeta sets is kept beside them."""
+"""Fields of every document, which AddMeta must not set."""
 LABEL = "source"
-"""The field in which a Source is kept."""
+"""The metadata field that Source sets."""
 MAX_REF = 200
-"""Characters of a rule said in one line."""
+"""Maximal characters of a rule's text in one line."""
 MAX_INSTRUCTIONS = 2_000_000
-"""Instructions of the programs that RE2 makes of the large expressions of a file: about a second to read and compile them."""
+"""Maximal instructions of RE2's programs for the large expressions of a file: about a second of compilation."""
 _ORDINARY = 200
-"""An expression with more instructions is large; of others, the size of the file is bound enough."""
+"""An expression with more instructions is large; the file size limits the others."""
 _LARGEST = 400_000
-"""Instructions that RE2 has made, about, when it finds that an expression is too large."""
+"""About the number of instructions generated before RE2 reports an expression as too large."""
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class RuleReader:
-    """Reads the rules of one file; what is wrong with them goes to `mistakes`."""
+    """Parses the rules of one file, and adds mistakes to `mistakes`."""
 
     def __init__(self, file: str, mistakes: Mistakes) -> None:
         self._file = file
@@ -69,20 +69,20 @@ class RuleReader:
         self._instructions = 0
 
     def rule(self, element: Element, *, group: str, key: str) -> ActionRule | None:
-        """Return the rule of an element whose children are conditions and actions, or None after telling what is wrong with it."""
+        """Return the rule of an element whose children are conditions and actions; None after recording its mistakes."""
         before = self._mistakes.count
         self._known(element, ())
         condition: Condition | None = None
         first: Element | None = None
         has_condition = any(child.name in CONDITIONS for child in element.children)
         actions: list[Action] = []
-        said: dict[tuple[ActionKind, str], Element] = {}
+        seen: dict[tuple[ActionKind, str], Element] = {}
         for child in element.children:
             if child.name in ACTIONS:
                 if first is None and has_condition and not actions:
                     self._mistakes.at(child, f"{child.name} is an action, and the condition comes before the actions")
                 action = self._action(child)
-                self._check_beside(child, action, said)
+                self._check_beside(child, action, seen)
                 actions.append(action)
             elif first is None:
                 first, condition = child, self._condition(child)
@@ -93,7 +93,7 @@ class RuleReader:
             self._check_complete(element, condition=first, actions=actions)
         if condition is None or self._mistakes.count > before:
             return None
-        text = f"{_said(element.children)}: {', '.join(_said_action(action) for action in actions)}"
+        text = f"{_conditions_text(element.children)}: {', '.join(_action_text(action) for action in actions)}"
         ref = RuleRef(self._file, element.line, _one_line(text))
         return ActionRule(ref, condition, tuple(actions), group, key)
 
@@ -139,7 +139,7 @@ class RuleReader:
         return self._compared(element, self._either(element, "val", "value"), field, kind)
 
     def _compared(self, element: Element, attribute: str, field: Field | None, kind: Kind | None) -> Condition | None:
-        """Return the comparison with the value of an attribute, of which the element may have told already that it has none."""
+        """Return the comparison with the value of an attribute; None if a part is wrong, which has been recorded."""
         norm = self._one_of(element, "norm", Norm, Norm.NORM)
         literal = self._literal(element)
         if field is None or kind is None or norm is None or not attribute:
@@ -161,7 +161,7 @@ class RuleReader:
         return Or((Atom(field, Kind.SUFFIX, below, norm), Atom(field, Kind.EXACT, value, norm)))
 
     def _take_instructions(self, instructions: int, element: Element, attribute: str) -> None:
-        """Raise RuleFileError when the expressions of the file are too much for RE2 together; each may be small in the file."""
+        """Count instructions. Raise RuleFileError when the large expressions of the file exceed the limit together."""
         self._instructions += instructions if instructions > _ORDINARY else 0
         if self._instructions > MAX_INSTRUCTIONS:
             message = (
@@ -182,7 +182,7 @@ class RuleReader:
     # --- actions ---------------------------------------------------------------------------------------------------
 
     def _action(self, element: Element) -> Action:
-        """Return the action, with what could be read of it."""
+        """Return the action with the attributes that could be parsed."""
         kind = ActionKind(element.name)
         name = value = ""
         shift = 0
@@ -228,7 +228,7 @@ class RuleReader:
         return int(value)
 
     def _check_beside(self, element: Element, action: Action, others: dict[tuple[ActionKind, str], Element]) -> None:
-        """`others` are the actions before, by what no two of a rule may share; the action is added to them."""
+        """Record a repeated or contradicting action. `others` are the actions before, by kind and name; add this one."""
         kind, name = action.kind, ""
         if kind is ActionKind.ADD_META:
             name = action.name
@@ -263,7 +263,7 @@ class RuleReader:
         return False
 
     def _either(self, element: Element, name: str, other: str, *, needed: bool = True) -> str:
-        """Return the one of two spellings of an attribute that is there, or nothing."""
+        """Return which of two spellings of an attribute is present; empty if none."""
         if name in element.attributes and other in element.attributes:
             self._mistakes.at_name(element, other, f"{other} is another word for {name}; {element.name} has one of them")
             return ""
@@ -291,7 +291,7 @@ class RuleReader:
 
 
 def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistakes) -> None:
-    """Tell of attributes other than those known."""
+    """Record attributes that are not known."""
     for attribute in element.attributes:
         if attribute not in known:
             name = attribute.rpartition(" ")[2]
@@ -301,7 +301,7 @@ def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistake
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown word: a question after the known word that is most like it, if one is."""
+    """Return "; did you mean …?" with the most similar known word; empty if none is similar."""
     question = did_you_mean(word, known, cutoff=0.7, is_quoted=False)
     return f"; {question}" if question else ""
 
@@ -317,26 +317,26 @@ _OPPOSITES = {
 }
 
 
-def _said(elements: Iterable[Element]) -> str:
-    """Conditions in one line; actions are passed over."""
-    return ", ".join(_said_condition(element) for element in elements if element.name not in ACTIONS)
+def _conditions_text(elements: Iterable[Element]) -> str:
+    """Return conditions in one line, without actions."""
+    return ", ".join(_condition_text(element) for element in elements if element.name not in ACTIONS)
 
 
-def _said_condition(element: Element) -> str:
+def _condition_text(element: Element) -> str:
     if element.name in COMBINED:
-        return f"{element.name}({_said(element.children)})"
-    said = element.attributes
-    words = [element.name, said.get("field", "")]
+        return f"{element.name}({_conditions_text(element.children)})"
+    attributes = element.attributes
+    words = [element.name, attributes.get("field", "")]
     if element.name == "Atom":
-        words.append(said.get("kind", Kind.EXACT))
-    words.append(said.get("val") or said.get("value") or "''")
-    norm = said.get("norm", Norm.NORM)
+        words.append(attributes.get("kind", Kind.EXACT))
+    words.append(attributes.get("val") or attributes.get("value") or "''")
+    norm = attributes.get("norm", Norm.NORM)
     words += [norm] * (norm != Norm.NORM)
-    words += ["literal"] * ("true" in {said.get("literal"), said.get("litteral")})
+    words += ["literal"] * ("true" in {attributes.get("literal"), attributes.get("litteral")})
     return " ".join(word for word in words if word)
 
 
-def _said_action(action: Action) -> str:
+def _action_text(action: Action) -> str:
     if action.kind is ActionKind.SOURCE:
         return f"Source {action.name}"
     if action.kind is ActionKind.ADD_META:

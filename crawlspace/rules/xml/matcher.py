@@ -1,7 +1,7 @@
-"""The rules of a rules.xml compiled: what all of them together say of a URL.
+"""The compiled rules of a rules.xml: the combined actions for a URL.
 
-Every rule that matches is applied in its order, and a later one overrides what an earlier one set. Few URLs match a new combination of
-comparisons, so the answer is remembered for the comparisons that hold, and shared by all URLs that are alike in them.
+All matching rules are applied in order; a later one overrides an earlier one. Few URLs match a new combination of comparisons, so
+the result is cached by the set of matching comparisons and shared by all URLs with the same set.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from crawlspace.rules.xml.conditions import Conditions
 from crawlspace.rules.xml.model import Action, ActionKind, ActionRule, ActionRuleSet
 from crawlspace.urls import Url
 
-_REMEMBERED = 100_000
-"""So many numbers of atoms and rules are kept in mind at a time, twice over; each costs about 100 bytes."""
+_CACHED = 100_000
+"""Maximal numbers of atoms and rules in each generation of a cache; each takes about 100 bytes."""
 
 
 class Setting(NamedTuple):
-    """What an action sets. `aspect` is what it overrides an earlier one of: a flag, the shift, the label, or a field by name."""
+    """The effect of an action. `aspect` is what a later action overrides: a flag, the shift, the label, or a field by name."""
 
     aspect: tuple[str, ...]
     value: bool | int | str
     words: str
-    """As a person would say it."""
+    """Text for users."""
 
 
 def setting(action: Action) -> Setting:
-    """Return what an action sets."""
+    """Return the effect of an action."""
     kind = action.kind
     if kind in _FLAGS:
         aspect, on = _FLAGS[kind]
@@ -58,10 +58,10 @@ _FLAGS = {
 
 
 class CompiledActions:
-    """Compiled once; what it remembers changes no answer."""
+    """Immutable but for caches."""
 
     def __init__(self, rules: ActionRuleSet, *, accept: bool, index: bool, follow: bool) -> None:
-        """The flags are what holds before the first rule."""
+        """The flags are the values before the first rule."""
         self.rules = rules
         self.accept = accept
         self._before: dict[tuple[str, ...], bool | int | str] = {
@@ -74,9 +74,9 @@ class CompiledActions:
         conditions = Conditions()
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
-        """Hexadecimal; another value means that some answer could be another."""
+        """Hexadecimal; changes whenever a result may change."""
         self.fields_hash = _fields_hash(rules.rules, roots, conditions)
-        """As `content_hash`, of what is added to documents alone; empty where nothing is."""
+        """As `content_hash`, but of the metadata added to documents; empty if there is none."""
         self._atoms = AtomMatcher(conditions.atoms)
         self._nodes = conditions.nodes
         self._compiled = [
@@ -85,43 +85,41 @@ class CompiledActions:
         ]
         values = conditions.without_atoms()
         self._without_atoms = frozenset(place for place, root in enumerate(roots) if values.get(root, False))
-        """The rules that match where no atom holds."""
-        turning = conditions.turning(Counter(atom for root in roots for atom in conditions.atoms_of(root)))
-        self._turned_by: dict[int, list[int]] = {}
-        """By atom, the rules that may be turned by it: from matching to not matching, or the other way."""
+        """The rules that match when no atom holds."""
+        triggers = conditions.triggers(Counter(atom for root in roots for atom in conditions.atoms_of(root)))
+        self._triggered_by: dict[int, list[int]] = {}
+        """By atom, the rules to evaluate when it holds: they may begin or cease to match."""
         for place, root in enumerate(roots):
-            for atom in turning[root]:
-                self._turned_by.setdefault(atom, []).append(place)
+            for atom in triggers[root]:
+                self._triggered_by.setdefault(atom, []).append(place)
         self._by_atoms: RecentByWeight[frozenset[int], Actions] = RecentByWeight(
-            _REMEMBERED, lambda atoms, said: 1 + len(atoms) + len(said.applied)
+            _CACHED, lambda atoms, actions: 1 + len(atoms) + len(actions.applied)
         )
-        self._by_rules: RecentByWeight[tuple[int, ...], Actions] = RecentByWeight(
-            _REMEMBERED, lambda rules, _: 1 + 2 * len(rules)
-        )
+        self._by_rules: RecentByWeight[tuple[int, ...], Actions] = RecentByWeight(_CACHED, lambda rules, _: 1 + 2 * len(rules))
 
     def evaluate(self, url: Url) -> Actions:
-        """Return what the rules say of a URL; the same object for URLs of which the same atoms hold, while it is remembered."""
+        """Return the actions for a URL; the same object for URLs with the same matching atoms, while it is cached."""
         atoms = self._atoms.matching(url)
-        said = self._by_atoms.get(atoms)
-        if said is None:
+        actions = self._by_atoms.get(atoms)
+        if actions is None:
             matched = self._matched(atoms)
-            said = self._by_rules.get(matched)
-            if said is None:
-                said = self._applied(matched)
-                self._by_rules.put(matched, said)
-            self._by_atoms.put(atoms, said)
-        return said
+            actions = self._by_rules.get(matched)
+            if actions is None:
+                actions = self._applied(matched)
+                self._by_rules.put(matched, actions)
+            self._by_atoms.put(atoms, actions)
+        return actions
 
     def _matched(self, atoms: frozenset[int]) -> tuple[int, ...]:
-        """The places of the rules that match, in their order."""
-        turned_by = self._turned_by
-        turned = {place for atom in atoms if atom in turned_by for place in turned_by[atom]}
-        if not turned:
+        """Return the indices of the rules that match, in order."""
+        triggered_by = self._triggered_by
+        triggered = {place for atom in atoms if atom in triggered_by for place in triggered_by[atom]}
+        if not triggered:
             return tuple(sorted(self._without_atoms))
         values = dict.fromkeys(atoms, True)
         nodes = self._nodes
-        matched = set(self._without_atoms - turned)
-        for place in turned:
+        matched = set(self._without_atoms - triggered)
+        for place in triggered:
             rule = self._compiled[place]
             for number in rule.nodes:
                 if number not in values:
@@ -166,7 +164,7 @@ class _Compiled(NamedTuple):
 def _content_hash(
     rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions, *, defaults: tuple[bool, bool, bool]
 ) -> str:
-    """Places, groups, keys and the order of parts don't count, nor does an action that a later one of its rule overrides."""
+    """Return the hash of the rules without places, groups, keys, the order of parts, and overridden actions of the same rule."""
     return _hash({"format": 1, "before": defaults, "rules": _settings(rules, roots, conditions)})
 
 
@@ -178,7 +176,7 @@ def _fields_hash(rules: Sequence[ActionRule], roots: Sequence[int], conditions: 
 def _settings(
     rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions, *, aspects: frozenset[str] | None = None
 ) -> list[object]:
-    """What each rule sets, where; only of these aspects, if any are named."""
+    """Return each rule's condition and effects; only of `aspects`, if given."""
     digests = conditions.digests()
     content: list[object] = []
     for rule, root in zip(rules, roots, strict=True):

@@ -1,6 +1,6 @@
-"""The rules of a rules.xml as values: what is read from the file, and what is compiled.
+"""The rules of a rules.xml as values, between parsing and compiling.
 
-All rules are applied to each URL in their order; what a later one sets overrides what an earlier one set.
+All rules are applied to each URL in order; a later one overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from crawlspace.decision import RuleRef
 
 
 class Field(StrEnum):
-    """The part of a URL that is looked at."""
+    """The part of a URL that is compared."""
 
     URL = "url"
     SCHEME = "scheme"
@@ -33,24 +33,24 @@ class Kind(StrEnum):
 
 
 class Norm(StrEnum):
-    """How capitals are taken."""
+    """How case is treated."""
 
     NORM = "norm"
-    """Without case, on both sides."""
+    """Case-insensitive."""
     LOWER = "lower"
-    """The URL's part in lower case, the value as it is."""
+    """The URL's part in lower case, the value as written."""
     NONE = "none"
-    """As written, the host too."""
+    """Case-sensitive, with the host as written in the link."""
 
 
 class Expression(NamedTuple):
-    """A value with a regular expression in it, in RE2's syntax and without anchors, case and groups of its own."""
+    """A value with a regular expression in RE2's syntax, without anchors, case flags and capturing groups."""
 
     source: str
 
 
 class Range(NamedTuple):
-    """Lengths in characters, both ends included; `high` None: no upper end."""
+    """Lengths in characters, both ends included; `high` None means no upper end."""
 
     low: int
     high: int | None
@@ -58,7 +58,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One comparison. `value` is a plain text, or an Expression, or for kind length a Range."""
+    """One comparison. `value` is plain text, an Expression, or for kind length a Range."""
 
     field: Field
     kind: Kind
@@ -85,7 +85,7 @@ Condition = Atom | And | Or | Not
 
 
 class ActionKind(StrEnum):
-    """Each as its element is named."""
+    """The actions, by the names of their elements."""
 
     ACCEPT = "Accept"
     IGNORE = "Ignore"
@@ -100,7 +100,7 @@ class ActionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`name` is of a Source or an AddMeta, `value` of an AddMeta, `shift` of a Priority; line and column count from 1."""
+    """`name` belongs to Source and AddMeta, `value` to AddMeta, `shift` to Priority; line and column count from 1."""
 
     kind: ActionKind
     name: str = ""
@@ -112,7 +112,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ActionRule:
-    """`ref.text` is the rule in one line, as a person would say it: `Domain foo.com: NoIndex, Follow`."""
+    """`ref.text` is the rule in one line: `Domain foo.com: NoIndex, Follow`."""
 
     ref: RuleRef
     condition: Condition
@@ -122,7 +122,7 @@ class ActionRule:
 
 
 class PassedOver(NamedTuple):
-    """An element of an exported configuration that is no rule, and so is not read."""
+    """An element of an exported configuration that contains no rules, and is skipped."""
 
     line: int
     column: int

@@ -1,14 +1,14 @@
-"""`rules.xml`: the file of action rules, after Exalead CloudView's.
+"""`rules.xml`: the file of action rules, in the format of Exalead CloudView.
 
     <Rules group="…" key="…">
       <Rule> a condition, then actions </Rule>
     </Rules>
 
-Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in a configuration exported from
-there, Rules and actions are in that of the configuration. It is read as it is: what leads to its Rules is looked through, and the
-rest of it passed over. A file with mistakes gives no rules at all, but all its mistakes.
+Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in an exported configuration,
+Rules and actions are in the configuration's namespace. Such a configuration can be used as it is: its Rules are found, and the
+rest is skipped. A file with mistakes gives no rules; all its mistakes are reported.
 
-Nothing in a file can make reading it costly: it has no DOCTYPE and so no entities of its own, and its size and depth are limited.
+Parsing has bounded cost: there is no DOCTYPE, so no entities, and size and depth are limited.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode
 
 NAMESPACE = "exa:com.exalead.actionrules.v21"
 MAX_SIZE = 10 * 1024 * 1024
-"""Bytes of a file."""
+"""Maximal bytes of a file."""
 MAX_DEPTH = 100
-"""Elements inside each other."""
+"""Maximal depth of nested elements."""
 WRAPPERS = ("CrawlConfig", "Crawler")
-"""Elements without a namespace that may stand around Rules."""
+"""Elements without a namespace that may enclose Rules."""
 
 
 def parse_rules_xml(data: bytes, *, file: str) -> ActionRuleSet:
-    """Return the rules of a file. Raises RuleFileError with every mistake; `file` is the name to show."""
+    """Return the rules of a file. Raises RuleFileError with all mistakes; `file` is the name in messages."""
     refuse_size(len(data), file=file)
     return _Reading(XmlText(decode(data, file=file), file=file)).result()
 
 
 def refuse_size(size: int, *, file: str) -> None:
-    """Raise RuleFileError for a file of more bytes than are read."""
+    """Raise RuleFileError if a file is too large."""
     if size > MAX_SIZE:
         has, limit = (f"{count / 1024 / 1024:,.1f} MiB" for count in (size, MAX_SIZE))
         message = f"the file has {has}, and {limit} is the most that is read; an expression can take the place of many values"
         raise RuleFileError([Mistake(file, 1, 1, message, "")])
 
 
-class _Place(Enum):
-    """What an element is by where it stands."""
+class _Role(Enum):
+    """The role of an element by its position."""
 
     OUTSIDE = auto()
     RULES = auto()
     RULE = auto()
     COMBINED = auto()
-    """A condition that holds others."""
+    """A condition that contains others."""
     SINGLE = auto()
-    """A condition or action that holds nothing."""
+    """A condition or action that contains nothing."""
     SKIPPED = auto()
-    """A mistake, with all that is in it."""
+    """A mistake, with everything in it."""
 
 
 @dataclass(slots=True)
@@ -65,16 +65,16 @@ class _Open:
     """An element that is not closed yet."""
 
     element: Element
-    place: _Place
+    role: _Role
     group: str = ""
     key: str = ""
     leads_to_rules: bool = False
     passed_over: int = 0
-    """How many elements were passed over before it."""
+    """Number of elements skipped before it."""
 
 
 class _Reading:
-    """Goes through a file once, and reads each Rule where it ends."""
+    """Parses a file in one pass; a Rule is read at its end tag."""
 
     def __init__(self, text: XmlText) -> None:
         self._text = text
@@ -105,7 +105,7 @@ class _Reading:
             raise self._mistakes.error()
         return ActionRuleSet(tuple(self._rules), tuple(self._passed_over))
 
-    # --- what the parser tells ---------------------------------------------------------------------------------------
+    # --- handlers of the parser --------------------------------------------------------------------------------------
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
         at = self._text.offset(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
@@ -123,30 +123,30 @@ class _Reading:
             message = f"more than {MAX_DEPTH} elements stand inside each other here; write the conditions flatter"
             raise RuleFileError([self._text.mistake(element.line, element.column, message)])
         above = self._open[-1] if self._open else None
-        if above is None or above.place is _Place.OUTSIDE:
+        if above is None or above.role is _Role.OUTSIDE:
             self._open.append(self._outside(element))
-        elif above.place is _Place.SKIPPED:
-            self._open.append(_Open(element, _Place.SKIPPED))
+        elif above.role is _Role.SKIPPED:
+            self._open.append(_Open(element, _Role.SKIPPED))
         else:
             self._open.append(self._inside(element, above))
 
     def _end(self, name: str) -> None:
         ended = self._open.pop()
         element = ended.element
-        if ended.place is _Place.RULE:
+        if ended.role is _Role.RULE:
             above = self._open[-1]
             rule = self._rule_reader.rule(element, group=above.group, key=above.key)
             if rule is not None:
                 self._rules.append(rule)
-        elif ended.place is _Place.OUTSIDE and not ended.leads_to_rules:
+        elif ended.role is _Role.OUTSIDE and not ended.leads_to_rules:
             del self._passed_over[ended.passed_over :]
             self._passed_over.append(PassedOver(element.line, element.column, element.name))
-        if not self._open and not self._found_rules and ended.place is _Place.OUTSIDE:
+        if not self._open and not self._found_rules and ended.role is _Role.OUTSIDE:
             self._mistakes.at(element, _WITHOUT_RULES if element.name in _OF_RULES else _no_rules(self._almost_rules))
 
     def _characters(self, text: str) -> None:
         above = self._open[-1]
-        if above.place in {_Place.OUTSIDE, _Place.SKIPPED} or not text.strip():
+        if above.role in {_Role.OUTSIDE, _Role.SKIPPED} or not text.strip():
             return
         if not above.element.spoiled:
             column = self._parser.CurrentColumnNumber + 1 + len(text) - len(text.lstrip())
@@ -154,10 +154,10 @@ class _Reading:
             self._mistakes.at_place(self._parser.CurrentLineNumber, column, message)
             above.element.spoiled = True
 
-    # --- where elements stand ----------------------------------------------------------------------------------------
+    # --- roles of elements -------------------------------------------------------------------------------------------
 
     def _outside(self, element: Element) -> _Open:
-        """An element in nothing, or in what is passed over."""
+        """Return the outermost element, or an element inside skipped ones."""
         if element.name == "Rules" and _is_ours(element):
             self._found_rules = True
             for one in self._open:
@@ -168,31 +168,31 @@ class _Reading:
             return self._rules_element(element, group="", key="")
         if not self._open and not _is_wrapper(element):
             self._mistakes.at(element, _not_outermost(element))
-            return _Open(element, _Place.SKIPPED)
+            return _Open(element, _Role.SKIPPED)
         if element.name.lower() == "rules":
             self._almost_rules = element
-        return _Open(element, _Place.OUTSIDE, passed_over=len(self._passed_over))
+        return _Open(element, _Role.OUTSIDE, passed_over=len(self._passed_over))
 
     def _inside(self, element: Element, above: _Open) -> _Open:
-        """An element inside Rules."""
+        """Return an element inside Rules."""
         if not _is_ours(element):
             self._mistakes.at(element, _foreign(element))
-        elif above.place is _Place.RULES and element.name == "Rules":
+        elif above.role is _Role.RULES and element.name == "Rules":
             return self._rules_element(element, group=above.group, key=above.key)
-        elif above.place is _Place.RULES and element.name == "Rule":
-            return _Open(element, _Place.RULE)
-        elif element.name in _HELD.get(above.place, ()):
+        elif above.role is _Role.RULES and element.name == "Rule":
+            return _Open(element, _Role.RULE)
+        elif element.name in _HELD.get(above.role, ()):
             above.element.children.append(element)
-            return _Open(element, _Place.COMBINED if element.name in COMBINED else _Place.SINGLE)
+            return _Open(element, _Role.COMBINED if element.name in COMBINED else _Role.SINGLE)
         else:
             self._mistakes.at(element, "" if self._mistakes.full else _misplaced(element.name, above))
         above.element.spoiled = True
-        return _Open(element, _Place.SKIPPED)
+        return _Open(element, _Role.SKIPPED)
 
     def _rules_element(self, element: Element, *, group: str, key: str) -> _Open:
         check_attributes(element, ("group", "key"), self._mistakes)
         attributes = element.attributes
-        return _Open(element, _Place.RULES, group=attributes.get("group", group), key=attributes.get("key", key))
+        return _Open(element, _Role.RULES, group=attributes.get("group", group), key=attributes.get("key", key))
 
     def _check_crawlers(self) -> None:
         if len(self._crawlers) > 1:
@@ -209,11 +209,11 @@ _XML = "http://www.w3.org/XML/1998/namespace "
 _NAMESPACES = f"elements of rules are in {NAMESPACE} or another namespace of exa:, or in none"
 _OF_RULES = frozenset({"Rule", *CONDITIONS, *ACTIONS})
 _WITHOUT_RULES = "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"
-_HELD = {_Place.RULES: ("Rule", "Rules"), _Place.RULE: (*CONDITIONS, *ACTIONS), _Place.COMBINED: CONDITIONS}
+_HELD = {_Role.RULES: ("Rule", "Rules"), _Role.RULE: (*CONDITIONS, *ACTIONS), _Role.COMBINED: CONDITIONS}
 
 
 def _is_ours(element: Element) -> bool:
-    """An export has rules and actions in a namespace of its own."""
+    """Return whether an element may be part of the rules; an export has them in a namespace of its own."""
     return not element.namespace or element.namespace.startswith("exa:")
 
 
@@ -222,7 +222,7 @@ def _is_wrapper(element: Element) -> bool:
 
 
 def _not_outermost(element: Element) -> str:
-    """What is wrong with an outermost element that neither is Rules nor leads there."""
+    """Return what is wrong with an outermost element that is neither Rules nor a wrapper."""
     name = element.name
     if not _is_ours(element) and name in {"Rules", *WRAPPERS, *_OF_RULES}:
         return _foreign(element)
@@ -245,15 +245,15 @@ def _foreign(element: Element) -> str:
 
 
 def _misplaced(name: str, above: _Open) -> str:
-    """What is wrong with an element that can't stand where it does."""
+    """Return what is wrong with an element at a wrong position."""
     holder = above.element.name
-    held = _HELD.get(above.place, ())
+    held = _HELD.get(above.role, ())
     if not held:
         return f"{holder} holds no elements; is it meant to end before {name}, as in <{holder} …/>?"
     if name in ACTIONS:
         where = (
             "stands in a Rule, behind the condition"
-            if above.place is _Place.RULES
+            if above.role is _Role.RULES
             else "is an action and stands behind the condition, not in it"
         )
         return f"{name} {where}"

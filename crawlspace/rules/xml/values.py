@@ -1,7 +1,7 @@
-"""The values of a rules.xml, read into what is compared.
+"""Parsing of the values of a rules.xml into the compared form.
 
-A value is text. A backslash before one of `^$.*+?[](){}|` gives that character its meaning in a regular expression; everywhere else these
-characters stand for themselves. A backslash itself is written twice.
+A value is text. A backslash before one of `^$.*+?[](){}|` gives that character its meaning in a regular expression; otherwise
+these characters stand for themselves. A backslash itself is written twice.
 """
 
 from __future__ import annotations
@@ -18,22 +18,21 @@ from crawlspace.rules.xml.model import Expression, Field, Kind, Norm, Range
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 SPECIAL = "^$.*+?[](){}|"
-"""The characters that a backslash gives a meaning."""
+"""The characters that get a special meaning from a backslash."""
 MAX_LENGTH = 10_000
-"""Characters of a value. URLs are shorter, and reading a much longer expression would take RE2 minutes and gigabytes."""
+"""Maximal characters of a value. URLs are shorter; RE2 would take minutes and gigabytes for a much longer expression."""
 MAX_COUNT = 1000
-"""RE2 repeats nothing more often."""
+"""RE2's maximal number of repetitions."""
 
 
 class TooLarge(BadValue):
-    """An expression for which RE2 lacks memory."""
+    """An expression that needs too much memory in RE2."""
 
 
 def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool) -> tuple[Kind, str | Expression | Range]:
-    """Return the kind of comparison and what is compared. Raises BadValue, and TooLarge, which is one.
+    """Return the kind of comparison and the compared value. Raises BadValue or its subclass TooLarge.
 
-    `\\^` at the beginning and `\\$` at the end don't come into an expression. They say that the comparison begins or ends there, which
-    another kind says as well.
+    `\\^` at the beginning and `\\$` at the end don't become part of an expression: they change the kind of comparison.
     """
     if len(text) > MAX_LENGTH:
         raise BadValue(f"the value has {len(text):,} characters, and {MAX_LENGTH:,} is the most; put several conditions into Or")
@@ -56,12 +55,12 @@ def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool
 
 
 def program_size(expression: Expression) -> int:
-    """Return of how many instructions the program is that RE2 makes of an expression which was read just before."""
+    """Return the number of instructions of RE2's program for an expression that was just compiled, so that RE2 has it cached."""
     return int(re2.compile(expression.source, _OPTIONS).programsize)
 
 
 def read_range(text: str) -> Range:
-    """Return the lengths that `[3:9]`, `[:9]`, `[3:]` or `[9]` mean; blanks count for nothing. Raises BadValue."""
+    """Return the range written as `[3:9]`, `[:9]`, `[3:]` or `[9]`; blanks are ignored. Raises BadValue."""
     found = _RANGE.fullmatch(text)
     if found is None:
         if negative := re.search(r"-\s*[0-9]", text):
@@ -79,15 +78,16 @@ def read_range(text: str) -> Range:
 
 
 class _Writer:
-    """Writes pieces as one expression; what RE2 would refuse is found here, where its place is known."""
+    """Writes pieces as one expression, and finds what RE2 would refuse while the position is known."""
 
     def __init__(self, pieces: list[Piece]) -> None:
-        self._pieces = [*pieces, Piece("", -1)]  # so that there always is a next one
+        self._pieces = [*pieces, Piece("", -1)]  # a sentinel, so that there always is a next one
         self._written: list[str] = []
         self._origins: list[int] = []
         self._groups: list[int] = []
         self._before = ""
-        """What a repetition would repeat: nothing, `one` thing, something that is `repeated`, or as `seldom` as can be."""
+        """What a repetition here would apply to: empty for nothing, `one` unit, a `repeated` one, or a lazily repeated (`seldom`)
+        one."""
 
     def expression(self) -> Expression:
         index = 0
@@ -103,7 +103,7 @@ class _Writer:
         return Expression(source)
 
     def _write(self, index: int) -> int:
-        """Write one thing, and return how many pieces it was."""
+        """Write one unit; return its number of pieces."""
         piece, following = self._pieces[index], self._pieces[index + 1]
         if piece.choice or piece.mark == ".":
             return self._put(piece, piece.choice or ".")
@@ -118,7 +118,7 @@ class _Writer:
         if piece.mark == "(":
             pieces = self._group(index)
             self._groups.append(piece.at)
-            self._put(piece, "(?:", before="")  # what a group matched is of no use here
+            self._put(piece, "(?:", before="")  # captures are not used
             return pieces
         if piece.mark == ")" and self._groups:
             self._groups.pop()
@@ -128,7 +128,7 @@ class _Writer:
         raise BadValue(_MISPLACED[piece.mark], piece.at)
 
     def _text(self, piece: Piece, *, repeated: bool) -> None:
-        """What is repeated is one character, as it stands in the file."""
+        """Write plain text; a repetition applies to one character of the file."""
         text = _SPECIAL.sub(r"\\\g<0>", piece.text)
         if text:
             self._put(piece, f"(?:{text})" if repeated and piece.whole else text)
@@ -165,7 +165,7 @@ class _Writer:
         return end + 1 - index
 
     def _group(self, index: int) -> int:
-        r"""Return how many pieces open a group; of `\(\?:` the colon is taken off the text behind."""
+        r"""Return the number of pieces that open a group; for `\(\?:`, remove the colon from the following text."""
         if self._pieces[index + 1].mark != "?":
             return 1
         sort = joined(self._pieces[index + 2 : index + 4])
@@ -178,17 +178,17 @@ class _Writer:
         raise BadValue(r"groups are written \( \) or \(\?: \); they have no names and no flags", self._pieces[index].at)
 
     def _refused(self, source: str, reason: bytes | str) -> BadValue:
-        said = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        place = max(source.rfind(said.partition(": ")[2]), 0)
+        reported = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        place = max(source.rfind(reported.partition(": ")[2]), 0)
         at, length = 0, 0
         for text, origin in zip(self._written, self._origins, strict=True):
             if length > place:
                 break
             at, length = origin, length + len(text)
-        if said.startswith("invalid repetition size"):
+        if reported.startswith("invalid repetition size"):
             return BadValue(f"repetitions inside each other make more than {MAX_COUNT:,}, which is more than RE2 takes", at)
-        kind = TooLarge if said.startswith("pattern too large") else BadValue
-        return kind(f"RE2 cannot use this expression: {said.partition(': ')[0]}", at)
+        kind = TooLarge if reported.startswith("pattern too large") else BadValue
+        return kind(f"RE2 cannot use this expression: {reported.partition(': ')[0]}", at)
 
 
 _OPTIONS = re2.Options()
@@ -239,7 +239,7 @@ def _check_mark(mark: str, at: int) -> None:
 
 
 def _choice(text: str, start: int, field: Field) -> tuple[str, int]:
-    r"""Return what stands from `\[` to `\]` as RE2 writes it, and where it ends."""
+    r"""Return the text from `\[` to `\]` in RE2's syntax, and the index of its end."""
     at = start + 2
     negated = text.startswith(r"\^", at)
     at += 2 * negated
@@ -280,7 +280,7 @@ def _in_choice(character: str) -> str:
 
 
 def _anchored(pieces: list[Piece], kind: Kind, *, begins: bool, ends: bool) -> Kind:
-    """Return the kind of comparison that begins or ends where the value does."""
+    """Return the kind of comparison anchored at the beginning or the end."""
     depth = 0
     for piece in pieces:
         depth += (piece.mark == "(") - (piece.mark == ")")
@@ -294,7 +294,7 @@ def _anchored(pieces: list[Piece], kind: Kind, *, begins: bool, ends: bool) -> K
 
 
 def _compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piece]:
-    """The pieces, with text in the spelling of URLs."""
+    """Yield the pieces, with text in the spelling of URLs."""
     start = 0
     while start < len(pieces):
         end = start
@@ -306,7 +306,7 @@ def _compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piec
 
 
 def _plain(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
-    """Return a value that is no expression."""
+    """Return the compared form of a value without an expression."""
     if not text and kind is not Kind.EXACT:
         raise BadValue("the value is empty, so this holds for every URL; leave it out, or use kind exact")
     if kind is not Kind.EXACT:

@@ -274,7 +274,7 @@ def test_robots_txt_counts_only_where_it_is_obeyed(tmp_path: Path, store: Memory
 
 WRONG = [
     (Question(f"{HOME}/", address="www.example.com"), "'www.example.com' is not an IP address"),
-    (Question("b", page="/a"), "'/a' is not an absolute URL; the page a link stands on"),
+    (Question("b", page="/a"), "'/a' is not an absolute URL; give the page with the link as in --from"),
 ]
 
 

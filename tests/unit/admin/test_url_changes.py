@@ -110,8 +110,8 @@ def test_what_is_left_alone_is_told() -> None:
     assert keeper(store).recrawl([1]).changed == 1, "it waits in source user from now on"
     assert store.get(URL).source is Source.USER  # type: ignore[union-attr]
     assert list(keeper(store).recrawl([1, 2, 3, 4]).of_the_rest()) == [
-        "1 wait to be fetched for the first time, in source user, and are due anyhow",
-        "2 are outside the crawl space, and are left as they are",
+        "1 wait to be fetched for the first time, in source user, and are due already",
+        "2 are outside the crawl space, and are not changed",
     ]
 
 
@@ -196,7 +196,7 @@ def test_prefixes(given: str, prefix: str | None) -> None:
 
 def test_urls_are_normalised() -> None:
     assert read_url("HTTP://WWW.Example.com:80/%7ea#b").text == "http://www.example.com/~a"
-    with pytest.raises(UsageError, match=r"'www\.example\.com' is no URL to work with"):
+    with pytest.raises(UsageError, match=r"'www\.example\.com' is not a valid URL"):
         read_url("www.example.com")
 
 
@@ -272,8 +272,8 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
         assert opened.deliver(index_file, clock) == ""
         keeper(opened.store).forget([1])
         with closing(CrawlLock(place.path)):
-            assert opened.deliver(index_file, clock) == "the crawl that runs at this moment tells the index"
-        assert opened.deliver(index_file, clock) == "the index has followed"
+            assert opened.deliver(index_file, clock) == "the crawl that is running updates the index"
+        assert opened.deliver(index_file, clock) == "the index is up to date"
         with closing(EmbeddedIndex(index_file, read_only=True)) as index:
             assert list(index.urls()) == []
 

@@ -109,7 +109,7 @@ WRONG = [
     ([("*", "a", "*", 404.0)], "the code is 404.0"),
     ([("*", "a", "*", "4xx")], "the code is '4xx'"),
     ([("*", "a", "*", True)], "the code is True"),
-    ([("*", "", " ** ", 404)], "would make an error of every page"),
+    ([("*", "", " ** ", 404)], "would turn every page into an error"),
 ]  # fmt: skip
 
 

@@ -256,7 +256,7 @@ def test_a_fetch_longer_than_its_lease_is_not_handed_out_again() -> None:
 
 
 def test_more_sites_than_can_be_at_hand_all_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crawlspace.frontier.leases.MOST_AT_HAND", 2)
+    monkeypatch.setattr("crawlspace.frontier.leases.MAX_BUFFERED", 2)
     world = World(*(new(f"http://s{site}/{n}") for site in range(30) for n in range(30)), delay=1.0)
     asked = set()
     for _ in range(60):

@@ -176,7 +176,7 @@ def test_a_global_check_that_breaks_keeps_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def test_hosts_are_not_remembered_without_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_REMEMBERED", 3)
+    monkeypatch.setattr(module, "_CACHED_ORIGINS", 3)
     verdicts = Verdicts(_space(LOCAL), None)
     for number in range(20):
         assert _of(verdicts, f"http://www{number}.example.com/") is not None
