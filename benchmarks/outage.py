@@ -28,7 +28,8 @@ from crawlspace.model import NewUrl, Source, Status
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse, url_key
-from tests.sites import Reply, Request, Site, drop, page, serve, status
+from tests.http import Reply, Request
+from tests.sites import Site, drop, page, serve, status
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 _WEEK = ("503", "503", "refuses", "refuses", "refuses", "resets", "resets")

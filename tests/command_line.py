@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.quick_start import IS_POSSIBLE, Running, quick_scrapy, start_quickly
+from tests.notifications import Running, start_program
+from tests.quick_start import IS_POSSIBLE, quick_scrapy, start_quickly
 
 ROOT = Path(__file__).resolve().parent.parent
 """The repository: what `scrapy` must be run in."""
@@ -69,19 +70,12 @@ def start_scrapy(
 ) -> Running:
     """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
 
-    What it prints goes to a file, so that it never waits for a reader. `quickly`: without an interpreter of its own, where that is possible.
+    What it prints goes to a file, piece by piece; each piece and the end are reported (`tests.notifications`). `quickly`: without an
+    interpreter of its own, where that is possible.
     """
     if quickly and IS_POSSIBLE:
-        return start_quickly(args, cwd, _environment(env), output, output)
-    with output.open("wb") as file:
-        return subprocess.Popen(
-            [sys.executable, "-m", "scrapy", *args],
-            cwd=cwd,
-            env=_environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+        return start_quickly(args, cwd, _environment(env), output)
+    return start_program([sys.executable, "-m", "scrapy", *args], output=output, cwd=cwd, env=_environment(env))
 
 
 def _environment(more: Mapping[str, str] | None) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
-from tests.quick_start import Running
+from tests.notifications import Running, wait_until
 
 settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)
@@ -57,6 +58,22 @@ class Project:
         process = start_scrapy([*args, *self._options()], output=self.folder / "output.txt", env=self.env)
         self.started.append(process)
         return process
+
+    def output(self) -> str:
+        """What the command that was started last has printed so far."""
+        return self.started[-1].output()
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for a condition that a request, an output or an end may change; fail where a command ends first, but for those killed."""
+
+        def holds_yet() -> bool:
+            ended = [process for process in self.started if process.poll() not in (None, -signal.SIGKILL)]
+            if holds():
+                return True
+            assert not ended, f"exit status {ended[0].poll()}\n{ended[0].output()}"
+            return False
+
+        wait_until(holds_yet)
 
     def _options(self) -> list[str]:
         return ["-s", f"CRAWLSPACE_STORE_URL={self.store_url}"] if self.store_url else []

@@ -10,65 +10,64 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Protocol
 
 from scrapy.cmdline import execute
+
+from tests.notifications import Running
 
 IS_POSSIBLE = "forkserver" in multiprocessing.get_all_start_methods()
 _READS_THE_ENVIRONMENT = "crawlspace.settings"
 
+_reaping = threading.Lock()
+"""A start reads the exit status of each process that has ended, and that can be read once: no other thread reads one meanwhile."""
 
-class Running(Protocol):
-    """A process that was started, as `subprocess.Popen` shows it."""
-
-    @property
-    def pid(self) -> int: ...
-    def poll(self) -> int | None: ...
-    def wait(self, timeout: float | None = None) -> int: ...
-    def send_signal(self, sig: int, /) -> None: ...
-    def kill(self) -> None: ...
+Output = Path | Connection
+"""A file that is appended to, or the writing end of a pipe."""
 
 
 class _Forked:
-    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path) -> None:
+    """A process that is Scrapy, forked off the server."""
+
+    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Output, stderr: Output) -> None:
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["tests.preloaded"])
         self._process = server.Process(target=_be_scrapy, args=(list(args), cwd, dict(env), stdout, stderr))
-        self._process.start()
+        with _reaping:
+            self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
 
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
     def wait(self, timeout: float | None = None) -> int:
-        self._process.join(timeout)
-        status = self._process.exitcode
-        if status is None:
+        if not wait([self._process.sentinel], timeout):
             raise subprocess.TimeoutExpired("scrapy", timeout or 0.0)
+        with _reaping:
+            self._process.join()
+            status = self._process.exitcode
+        assert status is not None
         return status
-
-    def send_signal(self, sig: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, sig)
 
     def kill(self) -> None:
         self._process.kill()
 
 
-def start_quickly(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path) -> Running:
-    """Start `scrapy args…` and return at once; what it prints goes to files, which may be the same."""
-    return _Forked(args, cwd, env, stdout, stderr)
+def start_quickly(args: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path) -> Running:
+    """Start `scrapy args…` and return at once; what it prints goes to a file."""
+    reading, writing = multiprocessing.Pipe(duplex=False)
+    with reading, writing:
+        process = _Forked(args, cwd, env, writing, writing)
+        return Running(process, os.dup(reading.fileno()), output)
 
 
 def quick_scrapy(
     args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float
 ) -> int | None:
     """Run `scrapy args…` to its end and return its exit status, negative for a signal; None where it took too long and was killed."""
-    process = start_quickly(args, cwd, env, stdout, stderr)
+    process = _Forked(args, cwd, env, stdout, stderr)
     try:
         return process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -77,11 +76,19 @@ def quick_scrapy(
         return None
 
 
-def _be_scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path) -> None:
-    for path, stream in ((stdout, sys.stdout), (stderr, sys.stderr)):
-        with path.open("ab") as file:
-            os.dup2(file.fileno(), stream.fileno())
-        stream.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+def _be_scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Output, stderr: Output) -> None:
+    for output, number in ((stdout, 1), (stderr, 2)):
+        if isinstance(output, Path):
+            with output.open("ab") as file:
+                os.dup2(file.fileno(), number)
+        else:
+            os.dup2(output.fileno(), number)
+    for output in {stdout, stderr}:
+        if not isinstance(output, Path):
+            output.close()  # the pipe ends with this process
+    # The streams of the process that this one is forked from may be of another kind, and stay as they were.
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(env)
     time.tzset()

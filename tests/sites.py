@@ -18,66 +18,17 @@ import ssl
 import struct
 import sys
 import threading
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
 from http import HTTPStatus
-from http.client import responses
-from typing import Protocol
 
-TOLD: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
-LAST_DATA = slice(52, 56)
-"""Where tcpi_last_data_recv stands in the struct tcp_info of linux/tcp.h: milliseconds since data came in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request as it came in; `path` holds the query string, and the names of `headers` are in lower case."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
-    at: float
-    """Monotonic seconds: when its last bytes came to the machine (on Linux; elsewhere, when this process has read them)."""
-
-
-class Reply(Protocol):
-    """What a site holds for a path."""
-
-    async def send(self, request: Request, connection: Connection) -> None:
-        """Answer the request; raise ConnectionError where the connection is not to be used again."""
-
-
-class Connection:
-    """One client's connection, from the server's end."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
-        self.writer = writer
-        self._raw: socket.socket = writer.get_extra_info("socket")
-
-    async def write(self, data: bytes) -> None:
-        self.writer.write(data)
-        await self.writer.drain()
-
-    @property
-    def waited_s(self) -> float:
-        """How long ago the last data came in, to the tick of the system's clock (1 to 10 ms); 0.0 where the system does not tell (only Linux)."""
-        if TOLD is None:
-            return 0.0
-        told = self._raw.getsockopt(socket.IPPROTO_TCP, TOLD, LAST_DATA.stop)
-        return int.from_bytes(told[LAST_DATA], sys.byteorder) / 1000
-
-    def reset(self) -> None:
-        """Close so that the client sees a reset and not an orderly end."""
-        with suppress(OSError):
-            self._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+from tests.http import Connection, Reply, Request, head_of, names_same_version, read_request
+from tests.notifications import notify
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +41,10 @@ class Answer:
 
     async def send(self, request: Request, connection: Connection) -> None:
         given = {name.lower(): value for name, value in self.headers.items()}
-        if self.code == HTTPStatus.OK and _same(request.headers, given):
-            await connection.write(_head(HTTPStatus.NOT_MODIFIED, self.headers))
+        if self.code == HTTPStatus.OK and names_same_version(request.headers, given):
+            await connection.write(head_of(HTTPStatus.NOT_MODIFIED, self.headers))
             return
-        head = _head(self.code, {"Content-Length": str(len(self.body)), **self.headers})
+        head = head_of(self.code, {"Content-Length": str(len(self.body)), **self.headers})
         await connection.write(head if request.method == "HEAD" else head + self.body)
 
 
@@ -210,7 +161,7 @@ class drip:
     content_type: str = "text/html; charset=utf-8"
 
     async def send(self, request: Request, connection: Connection) -> None:
-        await connection.write(_head(200, {"Content-Type": self.content_type, "Connection": "close"}))
+        await connection.write(head_of(200, {"Content-Type": self.content_type, "Connection": "close"}))
         while True:
             await connection.write(self.chunk)
             await asyncio.sleep(self.every_s)
@@ -225,7 +176,7 @@ class cut_short:
 
     async def send(self, request: Request, connection: Connection) -> None:
         length = len(self.body.encode()) + self.missing
-        await connection.write(_head(200, {"Content-Type": "text/html", "Content-Length": str(length)}) + self.body.encode())
+        await connection.write(head_of(200, {"Content-Type": "text/html", "Content-Length": str(length)}) + self.body.encode())
         raise ConnectionAbortedError
 
 
@@ -238,6 +189,21 @@ class slow:
 
     async def send(self, request: Request, connection: Connection) -> None:
         await asyncio.sleep(self.seconds)
+        await self.then.send(request, connection)
+
+
+class held:
+    """Answers as `then` does, once `release` was called."""
+
+    def __init__(self, then: Reply) -> None:
+        self.then = then
+        self._released: Future[None] = Future()
+
+    def release(self) -> None:
+        self._released.set_result(None)
+
+    async def send(self, request: Request, connection: Connection) -> None:
+        await asyncio.shield(asyncio.wrap_future(self._released))
         await self.then.send(request, connection)
 
 
@@ -298,8 +264,9 @@ class Server:
         self.connections += 1
         connection = Connection(reader, writer)
         try:
-            while request := await _read_request(connection):
+            while request := await read_request(connection):
                 self.requests.append(request)
+                notify()
                 self._waiting += 1
                 self.most_at_once = max(self.most_at_once, self._waiting)
                 try:
@@ -366,36 +333,3 @@ async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Ev
     for writer in writers:  # also those whose talk is over, and whose last words nobody reads
         writer.transport.abort()
     await asyncio.sleep(0)  # the transports close their sockets in the loop's next round
-
-
-async def _read_request(connection: Connection) -> Request | None:
-    """The next request of a connection; None when the client has closed it."""
-    start = await connection.reader.read(1)
-    if not start:
-        return None
-    if (
-        start == b"\x16"
-    ):  # a TLS handshake: as other servers do, answer in plain text, which the client takes for a failed handshake
-        await connection.write(_head(400, {"Connection": "close"}))
-        raise ConnectionAbortedError
-    head = start + await connection.reader.readuntil(b"\r\n\r\n")
-    first, *lines = head.decode("latin-1").rstrip("\r\n").split("\r\n")
-    method, path, _version = first.split(" ", 2)
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    body = await connection.reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(method, path, headers, body, time.monotonic() - connection.waited_s)
-
-
-def _head(code: int, headers: Mapping[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {int(code)} {responses.get(code, 'Unknown')}", *(f"{name}: {value}" for name, value in headers.items())]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-def _same(asked: Mapping[str, str], given: Mapping[str, str]) -> bool:
-    """Whether a conditional request names the version there is; an ETag outranks a date, as in RFC 9110 section 13.2.2."""
-    if "if-none-match" in asked:
-        return "etag" in given and given["etag"] in [tag.strip() for tag in asked["if-none-match"].split(",")]
-    return "last-modified" in given and asked.get("if-modified-since") == given["last-modified"]

@@ -183,7 +183,7 @@ class Engine:
                         self.frontier.skip(state)
                         self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
                         continue
-                    self.frontier.hold(state.site)  # first: the site keeps its turn
+                    self.frontier.block(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
                     return fetch
             self._leased[state.id] = state

@@ -109,23 +109,23 @@ class Frontier:
         site_queue.asked_at = site_queue.asked_before
         self._over(site_queue)
 
-    def hold(self, site: str) -> None:
+    def block(self, site: str) -> None:
         """Return nothing of the site until `unblock`; one request to it (its robots.txt) is in flight from now on."""
         site_queue = self._sites[site]
-        site_queue.held = True
+        site_queue.blocked = True
         site_queue.begin(self._clock.monotonic())
         self.in_flight += 1
 
     def unblock(self, site: str, *, answered: bool | None = None) -> Failures:
-        """End the request for which `hold` blocked the site, and update its pace. `answered` is as in `finished`."""
+        """End the request for which `block` blocked the site, and update its pace. `answered` is as in `finished`."""
         site_queue = self._sites[site]
-        site_queue.held = False
+        site_queue.blocked = False
         self._set_pace(site_queue)
         return self._asked(site_queue, 0.0, answered=answered)
 
     def is_held(self, site: str) -> bool:
         """Return whether the site is blocked until `unblock` or `locate`."""
-        return (site_queue := self._sites.get(site)) is not None and site_queue.held
+        return (site_queue := self._sites.get(site)) is not None and site_queue.blocked
 
     def is_located(self, site: str) -> bool:
         """Return whether the address of a site is known, as set by `locate`."""
@@ -133,14 +133,14 @@ class Frontier:
 
     def await_address(self, state: UrlState) -> None:
         """Take back a URL just returned, and block its site until `locate`."""
-        self._sites[state.site].held = True
+        self._sites[state.site].blocked = True
         self.put_back(state)
 
     def locate(self, site: str, address: str | None, *, certain: bool = True) -> None:
         """Let the site share its delay with others of the same address (None: with none); look up again later unless `certain`."""
         if (site_queue := self._sites.get(site)) is None or site_queue.located_until == inf:
             return
-        site_queue.held = False
+        site_queue.blocked = False
         site_queue.located_until = inf if certain else self._clock.monotonic() + UNCERTAIN_S
         if address is not None:
             self._address_groups.join(site_queue, address)
@@ -202,9 +202,8 @@ class Frontier:
 
     def look_again(self) -> None:
         """Update the sites from the store, after another process has written to it."""
-        for known in self._store.sites():
-            if known.site not in self.given_up_sites:
-                self._learn(self._queue_of(known.site), known.pending, known.due)
+        for known in (one for one in self._store.sites() if one.site not in self.given_up_sites):
+            self._learn(self._queue_of(known.site), known.pending, known.due)
 
     def wait_site(self, site: str, seconds: float) -> None:
         """Send no requests to the site for that time; stored for later runs."""

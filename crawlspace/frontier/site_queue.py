@@ -126,7 +126,7 @@ class SiteQueue:
     """Requests in a row without any response."""
     asked_since: float = inf
     """When the first request since the last response was sent."""
-    held: bool = False
+    blocked: bool = False
     """Blocked until robots.txt or the address is known."""
     paced: bool = False
     """Whether its pace has been set."""
@@ -177,7 +177,7 @@ class SiteQueue:
 
     @property
     def has_room(self) -> bool:
-        return self.in_flight < self.pace.concurrency and not self.held and not self.pace.suspended
+        return self.in_flight < self.pace.concurrency and not self.blocked and not self.pace.suspended
 
     @property
     def delay_s(self) -> float:

@@ -31,7 +31,7 @@ fetched in between."""
 class Turns(Protocol):
     def next_turn_in(self, site: str) -> float: ...
     def asked_beside(self, site: str) -> None: ...
-    def is_held(self, site: str) -> bool: ...
+    def is_blocked(self, site: str) -> bool: ...
 
 
 class DelaySource(Protocol):
@@ -103,7 +103,7 @@ class RobotsTurns:
 
     # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
     def waiting(self) -> Collection[str]:
-        for site in [site for site in self._asking if not self._turns.is_held(site)]:
+        for site in [site for site in self._asking if not self._turns.is_blocked(site)]:
             self._end(site)
         return {*(() if self._site_delays.is_suspended() else self._waiting), *self._asking.values()}
 
@@ -133,7 +133,7 @@ class RobotsTurns:
         return self._turns.next_turn_in(site) * (_BEHIND_A_PAGE if has_just_come else 1.0)
 
     def _is_ours(self, site: str) -> bool:
-        return self._holds is None or self._holds(site) or self._turns.is_held(site)
+        return self._holds is None or self._holds(site) or self._turns.is_blocked(site)
 
     def _ask_in(self, wait: float, site: str, now: float) -> None:
         heappush(self._next, (now + wait, next(self._order), site))

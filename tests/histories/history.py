@@ -15,11 +15,14 @@ from pathlib import Path
 
 from crawlspace.model import Held, State, UrlState
 from tests.histories import focus, neighbour
-from tests.histories.changes import Changes, reconfigured
+from tests.histories.changes import Changes
 from tests.histories.configuration import DAY, ELSEWHERE, HOUR, OUTSIDE, Configuration, Rule
+from tests.histories.documents import Indexed
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.driver import AddressGroup, Fate, OnServer, Run
-from tests.histories.oracle import Indexed, Oracle, Past, Remembered, fails
+from tests.histories.driver import AddressGroup, OnServer
+from tests.histories.fate import Fate, Run
+from tests.histories.oracle import Oracle, Past, Remembered, fails
+from tests.histories.reconfigured import reconfigured
 from tests.histories.team import TeamMachine
 from tests.histories.web import REFUSALS, Site, Web, host_of
 
@@ -274,14 +277,18 @@ class _History:
         steps = (2 * HOUR, 72 * HOUR, 400 * DAY) if self._drawn.clock else (2 * HOUR, 72 * HOUR)
         by = self._chance.choice(steps)
         if self._drawn.clock and self._chance.random() < 0.5:
-            self._machine.clock._now += by
+            self._machine.clock.set(self._machine.clock.now() + by)
             self._say(f"the clock is set forward by {by} s")
             return
-        self._machine.clock._now -= by
+        self._machine.clock.set(self._machine.clock.now() - by)
         self._trouble.clock_off = 2
         for one in self._all():
-            one._set_back = True
+            one.note_set_back()
         self._say(f"the clock is set back by {by} s")
+
+    def note_set_back(self) -> None:
+        """The clock was set back: what waits may wait for longer."""
+        self._set_back = True
 
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
         """A person decides about held deletions, or about some URLs; not about those that another crawler has."""

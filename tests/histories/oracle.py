@@ -6,37 +6,30 @@ that some past leads to is right.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
+from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
 from tests.histories.inherited import fields_of
-from tests.histories.web import Page, Web, distances, host_of, name_of, path_of
+from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
+
+
 ABSENT: Remembered = ("absent", None)
-IN_NO_GROUP = "in no group"
-"""What the key of a document begins with that is held for the rules."""
-AS_IT_WAS = "as it was"
-"""What it begins with where the document is held as it was, and equal to what was equal to it then."""
+
+
 _DONE: Remembered = ("done", 200)
+
+
 _OK, _ERRORS = 200, 400
+
+
 _MANY_FAIL = 0.35
 """From this share of broken pages on, a site may well be taken for one that is down."""
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """A document as the index has it."""
-
-    title: str
-    text: str
-    duplicates: frozenset[str] = frozenset()
-    field: str = ""
-    """What rules have added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +60,6 @@ class Past:
     """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
     held_by_other: Collection[str] = ()
     """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
-
-
-@dataclass(slots=True)
-class _Document:
-    url: str
-    title: str
-    text: str
-    canonical: str
-    key: tuple[str, ...]
-    """Of its group."""
-    own_key: tuple[str, ...]
-    least: int = 0
-    """Redirects on the way to it."""
-    most: int = 0
-    aside: bool = False
-    as_it_is: bool = True
-    """Its content is known for sure."""
 
 
 class Oracle:
@@ -172,8 +148,8 @@ class Oracle:
 
     def _index_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         documents = self._documents(memory, past)
-        for group in _groups(documents):
-            may = [one for one in group if not any(_always_better(other, one, group) for other in group)]
+        for group in groups_of(documents):
+            may = [one for one in group if not any(is_always_better(other, one, group) for other in group)]
             there = [one for one in group if one.url in index]
             if not there:
                 yield f"MISSING {' or '.join(one.url for one in may)}: {group[0].title!r}"
@@ -182,7 +158,7 @@ class Oracle:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
                 yield from self._content_differences(one, index[one.url], past)
                 if one.url not in past.of_other:
-                    yield from _noted_differences(one, index[one.url], group)
+                    yield from noted_differences(one, index[one.url], group)
                     yield from self._field_differences(one, index[one.url], memory, past)
         for url, has in index.items():
             if url not in documents:
@@ -191,7 +167,7 @@ class Oracle:
             if was is not None and self.verdicts(url) == {ELSEWHERE} and url not in index:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
-    def _content_differences(self, document: _Document, has: Indexed, past: Past) -> Iterator[str]:
+    def _content_differences(self, document: Document, has: Indexed, past: Past) -> Iterator[str]:
         """As far as differences count: what no checksum sees is no change."""
         if document.url in past.held_by_other:
             return
@@ -199,9 +175,7 @@ class Oracle:
         if document.as_it_is and seen(has.title, has.text) != seen(document.title, document.text):
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
-    def _field_differences(
-        self, document: _Document, has: Indexed, memory: Mapping[str, Remembered], past: Past
-    ) -> Iterator[str]:
+    def _field_differences(self, document: Document, has: Indexed, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         if document.url in {one.url for one in past.kept}:
             return
         kept = {one.url for one in past.kept}
@@ -233,19 +207,19 @@ class Oracle:
             if was is not None and (was.title, was.text) != (has.title, has.text):
                 yield f"CHANGED {url}: {has.title!r}, was {was.title!r} when another crawler took it over"
 
-    def _documents(self, memory: Mapping[str, Remembered], past: Past) -> dict[str, _Document]:
+    def _documents(self, memory: Mapping[str, Remembered], past: Past) -> dict[str, Document]:
         """All documents by address, those that stand aside marked so and with the key of the page they stand aside for.
 
         Where either may be, with the present as it is, what is remembered says whether an address is a document.
         """
-        documents: dict[str, _Document] = {}
+        documents: dict[str, Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
             if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
             sure = kept.key is None and kept.url not in past.of_other
-            documents[kept.url] = _Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=sure)
+            documents[kept.url] = Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=sure)
         for page in self._all_pages():
             may = self._remembered(page)
             if (
@@ -255,7 +229,7 @@ class Oracle:
             ):
                 key = self._configuration.content_key(page.title, page.text)
                 canonical = self._canonical(page)
-                documents[page.url] = _Document(page.url, page.title, page.text, canonical, key, key)
+                documents[page.url] = Document(page.url, page.title, page.text, canonical, key, key)
         for document in documents.values():
             found = self._web.page(document.url)
             document.least = document.most = found.redirects if found is not None else 0
@@ -388,33 +362,6 @@ class Oracle:
         barred = ", barred" if self._configuration.bars(url, self._web) else ""
         noindex = ", noindex" if page.noindex or page.header_noindex else ""
         return f"there is {page.failure or page.status} {page.title!r} {page.type}{barred}{noindex}"
-
-
-def _groups(documents: Mapping[str, _Document]) -> list[list[_Document]]:
-    groups: defaultdict[tuple[str, ...], list[_Document]] = defaultdict(list)
-    for document in documents.values():
-        groups[document.key].append(document)
-    return list(groups.values())
-
-
-def _always_better(one: _Document, other: _Document, group: Sequence[_Document]) -> bool:
-    """Whether the first stands before the second, whichever of them was found first. Between hosts, the one that was indexed first stays."""
-    if name_of(one.url) != name_of(other.url) and one.aside == other.aside:
-        return False
-    return _rank(one, group, one.most) < _rank(other, group, other.least)
-
-
-def _rank(document: _Document, group: Sequence[_Document], redirects: int) -> tuple[bool, bool, int, int]:
-    is_named = any(other.canonical == document.url for other in group)
-    return (document.aside, not is_named, redirects, len(path_of(document.url)))
-
-
-def _noted_differences(document: _Document, has: Indexed, group: Sequence[_Document]) -> Iterator[str]:
-    if document.own_key[0] in (IN_NO_GROUP, AS_IT_WAS):
-        return  # so are they
-    others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
-    if has.duplicates != others:
-        yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
 
 
 def fails(page: Page) -> bool:

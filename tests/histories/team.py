@@ -25,7 +25,8 @@ from crawlspace.index.sink import Sink
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
-from tests.histories.driver import NAME, AddressGroup, Fate, Run, Stuck, errors_into
+from tests.histories.driver import NAME, AddressGroup
+from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.servers import another_client
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from scrapy.utils import _compression
 
-from tests.sites import Connection, Reply, Request, binary
+from tests.http import Connection, Reply, Request
+from tests.sites import binary
 
 LIBRARIES: Any = _compression
 """Where Scrapy has its libraries for Brotli and Zstandard."""

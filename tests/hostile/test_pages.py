@@ -10,8 +10,9 @@ import pytest
 from crawlspace.model import State
 from tests.conftest import Project, assert_same
 from tests.hostile.replies import MEGABYTE, OK, Raw, bomb, chunked, encoded, folded, headers, without_length
+from tests.http import Reply
 from tests.integration.stored import collection, indexed, opened, states
-from tests.sites import Reply, Server, Site, binary, html, page, redirect, serve, text
+from tests.sites import Server, Site, binary, html, page, redirect, serve, text
 
 LONG = b"a" * 200_000
 XML_BOMB = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY l0 "lol">%s]><a>&l9;</a>' % b"".join(

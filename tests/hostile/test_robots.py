@@ -7,8 +7,9 @@ from contextlib import ExitStack
 
 from tests.conftest import MakeProject
 from tests.hostile.replies import OK, Raw, bomb, chunked, headers
+from tests.http import Reply
 from tests.integration.stored import opened
-from tests.sites import Reply, Server, Site, binary, page, redirect, serve, status, text
+from tests.sites import Server, Site, binary, page, redirect, serve, status, text
 
 PLAIN = b"Content-Type: text/plain\r\n"
 ALLOWED, FORBIDDEN, UNREADABLE = "allowed", "forbidden", "unreadable"

@@ -13,8 +13,9 @@ from crawlspace.model import State
 from tests.certificates import certificate
 from tests.conftest import MakeProject
 from tests.hostile.replies import OK, Raw, chunked
+from tests.http import Reply
 from tests.integration.stored import opened
-from tests.sites import Reply, Site, hang, page, serve, text
+from tests.sites import Site, hang, page, serve, text
 
 EVERY_S = 0.1
 SLOW: list[tuple[str, Reply]] = [

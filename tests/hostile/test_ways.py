@@ -11,8 +11,9 @@ from crawlspace.model import State
 from tests.certificates import certificate
 from tests.conftest import MakeProject
 from tests.hostile.replies import OK, Raw, chunked
+from tests.http import Reply
 from tests.integration.stored import opened
-from tests.sites import Reply, Site, page, serve, status
+from tests.sites import Site, page, serve, status
 
 ENDLESS = Raw(OK, b"X-A: a\r\n" * 100)
 FOLDED = Raw(OK + b"X-A: a\r\n", b" a\r\n" * 100)

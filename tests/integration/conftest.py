@@ -1,10 +1,9 @@
-"""Commands in the process of the tests: they take no second to start."""
+"""Commands in the process of the tests, which take no second to start; a plain project with the add-on; workers and sites for them."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,11 @@ from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
 from tests.command_line import ROOT, CompletedRun
-from tests.conftest import Project
+from tests.conftest import MakeProject, Project
+from tests.integration.plain_project import PlainProject
+from tests.integration.workers import MakeTeam, Team, tree
+from tests.servers import emptied
+from tests.sites import Server, page, serve, slow, status
 
 Run = Callable[..., CompletedRun]
 
@@ -31,16 +34,6 @@ def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     return in_this_process
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this folder."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert built.returncode == 0, built.stdout + built.stderr
-    return next(folder.glob("*.whl"))
-
-
 def settings_of(demo: Project) -> Settings:
     """The project's settings for a collection's folders, and its store."""
     folders = {"CRAWLSPACE_COLLECTIONS_DIR": str(demo.collections), "CRAWLSPACE_DATA_DIR": str(demo.data)}
@@ -53,3 +46,38 @@ def settings_with(own: Mapping[str, str]) -> Settings:
     settings.setmodule("crawlspace.settings", priority="project")
     settings.setdict(dict(own), priority="cmdline")
     return settings
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> PlainProject:
+    return PlainProject(tmp_path / "elsewhere")
+
+
+@pytest.fixture
+def team(project: MakeProject) -> Iterator[MakeTeam]:
+    made = []
+
+    def make(*starts: str, settings: str = "", rules: str = "") -> Team:
+        emptied().close()
+        one = Team(project({"demo/start_urls.txt": "\n".join(starts), "demo/crawl.rules": rules}), settings)
+        made.append(one)
+        return one
+
+    yield make
+    for each in made:
+        each.store.close()
+
+
+@pytest.fixture
+def four() -> Iterator[list[Server]]:
+    """Four sites that link to each other."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(50), host=f"127.0.0.{n}")) for n in range(1, 5)]
+        for server in servers:
+            server.site["/"] = page("Home", text=f"home of {server.netloc}", links=["/0", *(other.url("/") for other in servers)])
+            server.site["/robots.txt"] = status(404)
+            for path in [path for path in server.site if path not in ("/", "/robots.txt")]:
+                number = int(path[1:])
+                links = [f"/{6 * number + c}" for c in range(1, 7) if 6 * number + c < 50]
+                server.site[path] = slow(page(path, text=f"{path} of {server.netloc}", links=links), 0.03)
+        yield servers

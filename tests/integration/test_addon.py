@@ -1,186 +1,13 @@
-"""The rules alone, in a Scrapy project outside this one: own spiders, own middlewares, the stock scheduler.
-
-The project's modules are named as folders of ours are, so that the add-on works only if it needs none of those.
-"""
+"""The add-on in a plain Scrapy project: what is fetched and in which order, start URLs and addresses."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
-from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
 from crawlspace.decision import Reason
-from crawlspace.runtime.addon_rules import NOFOLLOW, NOINDEX_ITEMS
-from crawlspace.runtime.rule_middleware import RULES
-from tests.command_line import ROOT, CompletedRun, run_scrapy
 from tests.conftest import assert_same
-from tests.sites import Server, Site, binary, page, redirect, serve, status, text
-
-SETTINGS = """\
-SPIDER_MODULES = ["spiders"]
-CONCURRENT_REQUESTS = 1
-ROBOTSTXT_OBEY = True
-TELNETCONSOLE_ENABLED = False
-LOG_LEVEL = "DEBUG"
-DOWNLOADER_MIDDLEWARES = {"middlewares.SeesRequests": 543}
-SPIDER_MIDDLEWARES = {"middlewares.SeesLinks": 543}
-ITEM_PIPELINES = {"pipelines.KeepsItems": 300}
-ADDONS = {"crawlspace.addon.CrawlSpaceRules": 500}
-"""
-
-SHOP = """\
-import scrapy
-
-
-class Shop(scrapy.Spider):
-    name = "shop"
-
-    def __init__(self, start="", **kwargs):
-        super().__init__(**kwargs)
-        self.start_urls = start.split()
-
-    def parse(self, response):
-"""
-"""A spider, but for what it does with a page."""
-
-SPIDERS = (
-    SHOP
-    + """\
-        yield {"url": response.url, "rules": response.meta["crawlspace_rules"]}
-        yield from response.follow_all(css="a")
-
-
-class OwnWays(Shop):
-    name = "own_ways"
-
-    async def start(self):
-        yield scrapy.Request(self.start_urls[0])
-
-    def parse(self, response):
-        yield {"url": response.url}
-        yield response.follow("/soon/1")
-        yield response.follow("/first", priority=1000)
-        yield response.follow("/free/of/all/rules.zip", meta={"crawlspace_rules": False}, callback=self.taken)
-        yield response.follow("/refused/by/rules.zip", callback=self.taken)
-
-    def taken(self, response):
-        yield {"url": response.url, "type": response.headers["Content-Type"].decode()}
-"""
-)
-
-MIDDLEWARES = """\
-class SeesRequests:
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler.stats)
-
-    def __init__(self, stats):
-        self.stats = stats
-
-    def process_request(self, request):
-        self.stats.set_value("seen/requests", [*self.stats.get_value("seen/requests", []), request.url])
-
-
-class SeesLinks:
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler.stats)
-
-    def __init__(self, stats):
-        self.stats = stats
-
-    async def process_spider_output_async(self, response, result):
-        async for one in result:
-            if hasattr(one, "callback"):
-                self.stats.set_value("seen/links", [*self.stats.get_value("seen/links", []), one.url])
-            yield one
-
-    def process_spider_output(self, response, result):
-        for one in result:
-            if hasattr(one, "callback"):
-                self.stats.set_value("seen/links", [*self.stats.get_value("seen/links", []), one.url])
-            yield one
-"""
-
-PIPELINES = """\
-import json
-
-
-class KeepsItems:
-    @classmethod
-    def from_crawler(cls, crawler):
-        return cls(crawler.stats)
-
-    def __init__(self, stats):
-        self.stats = stats
-        self.items = []
-
-    def process_item(self, item):
-        self.items.append(item)
-        return item
-
-    def close_spider(self):
-        with open("left.json", "w") as file:
-            json.dump({"items": self.items, "stats": self.stats.get_stats()}, file, default=str)
-"""
-
-
-class PlainProject:
-    """A Scrapy project in a temporary folder, run as its user runs it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.write(
-            {
-                "scrapy.cfg": "[settings]\ndefault = settings\n",
-                "settings.py": SETTINGS,
-                "spiders.py": SPIDERS,
-                "middlewares.py": MIDDLEWARES,
-                "pipelines.py": PIPELINES,
-            }
-        )
-
-    def write(self, files: Mapping[str, str]) -> None:
-        for name, content in files.items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, encoding="utf-8")
-
-    def crawl(self, *starts: str, options: Sequence[str] = (), spider: str = "shop") -> CompletedRun:
-        return self.scrapy("crawl", spider, "-a", f"start={' '.join(starts)}", *options)
-
-    def scrapy(self, *args: str) -> CompletedRun:
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        return run_scrapy(args, cwd=self.folder, env={"PYTHONPATH": path})
-
-    def left(self) -> dict[str, Any]:
-        left: dict[str, Any] = json.loads((self.folder / "left.json").read_text(encoding="utf-8"))
-        return left
-
-    def stats(self, prefix: str = "crawlspace/") -> dict[str, Any]:
-        return {name.removeprefix(prefix): value for name, value in self.left()["stats"].items() if name.startswith(prefix)}
-
-    def rules_of(self, server: Server) -> dict[str, dict[str, Any]]:
-        """What the spider found in `response.meta`, by path."""
-        return {item["url"].removeprefix(server.url("")): item["rules"] for item in self.left()["items"]}
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> PlainProject:
-    return PlainProject(tmp_path / "elsewhere")
-
-
-def fetched(server: Server) -> list[str]:
-    return [path for path in server.paths() if path != "/robots.txt"]
-
+from tests.integration.plain_project import MIDDLEWARES, SETTINGS, PlainProject, fetched
+from tests.sites import Site, binary, page, redirect, serve, status, text
 
 # --- what is fetched, and in which order --------------------------------------------------------------------------
 
@@ -194,7 +21,10 @@ RULES_XML = """\
 </Rules>
 """
 
+
 NOTHING_SAID = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
+
+
 SHIFTED = ["/plain", "/leaf/1", "/hub/1", "/soon/1", "/late/1"]
 
 
@@ -236,6 +66,7 @@ allow domain 127.0.0.1
 forbid domain *
 forbid prefix http://127.0.0.1:{port}/private/
 """
+
 
 LINKS = [
     # a link of the start page; the reason it is refused for, or "" where it is fetched
@@ -448,99 +279,3 @@ def test_a_spiders_address_rules_do_not_stop_what_else_the_process_connects_to(p
         )
         plain.crawl("http://site.example/").succeeded()
         assert "http://site.example/" in proxy.paths()
-
-
-# --- which rules ----------------------------------------------------------------------------------------------------
-
-FOLDERS = [
-    # files; settings; the paths fetched of /, /a and /b
-    ({"rules/crawl.rules": "forbid prefix http://*/a\n"}, "", ["/", "/b"]),
-    ({"rules/shop/crawl.rules": "forbid prefix http://*/b\n", "rules/crawl.rules": "forbid domain *\n"}, "", ["/", "/a"]),
-    ({"rules/other/crawl.rules": "forbid domain *\n", "rules/crawl.rules": ""}, "", ["/", "/a", "/b"]),
-    ({"conf/crawl.rules": "forbid prefix http://*/a\n"}, "CRAWLSPACE_RULES_DIR = 'conf'\n", ["/", "/b"]),
-    ({"rules/rules.xml": "<Rules><Rule><Path val='/a'/><Ignore/></Rule></Rules>"}, "", ["/", "/b"]),
-]
-
-
-@pytest.mark.parametrize(("files", "settings", "paths"), FOLDERS)
-def test_where_the_rules_lie(plain: PlainProject, files: dict[str, str], settings: str, paths: list[str]) -> None:
-    plain.write({**files, "settings.py": SETTINGS + settings})
-    with serve(Site({"/": page("Home", links=["/a", "/b"])}, otherwise=page("Any"))) as server:
-        plain.crawl(server.url("/")).succeeded()
-        assert_same(fetched(server), paths)
-
-
-BAD_RULES = "alow domain a.example\nforbid domian b.example\n"
-BAD_XML = "<Rules>\n  <Rule><Domian val='a.example'/><Ignore/></Rule>\n</Rules>\n"
-MISTAKES = [
-    # files, beside a settings.py with these lines; what is said
-    ({}, "", ["there is no crawl.rules and no rules.xml in ", "rules", "CRAWLSPACE_RULES_DIR"]),
-    ({"rules/shop/note": "", "rules/crawl.rules": ""}, "", ["there is no crawl.rules", "rules/shop"]),
-    ({"rules": "a file\n"}, "", ["there is no crawl.rules"]),
-    (
-        {"rules/crawl.rules": BAD_RULES, "rules/rules.xml": BAD_XML},
-        "",
-        ["rules/crawl.rules:1:1: ", "    alow domain a.example\n    ^\n", "crawl.rules:2:8: ", "rules/rules.xml:2:"],
-    ),
-    ({"rules/crawl.rules": ""}, "CRAWLSPACE_MAX_PATH_DEEPTH = 3\n", ["did you mean CRAWLSPACE_MAX_PATH_DEPTH?"]),
-    ({"rules/crawl.rules": ""}, "CRAWLSPACE_MAX_PATH_DEPTH = -3\n", ["CRAWLSPACE_MAX_PATH_DEPTH is -3; it must be at least 0"]),
-    ({"conf/crawl.rules": ""}, "CRAWLSPACE_RULE_DIR = 'conf'\n", ["did you mean CRAWLSPACE_RULES_DIR?"]),
-    ({"rules/crawl.rules": "alow domain a\n"}, "LOG_ENABLED = False\n", ["crawl.rules:1:1: "]),
-    ({"rules/crawl.rules": ""}, "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", ["name them in CRAWLSPACE_START_URLS"]),
-]
-PROCESSES = [(), ("-s", "FORCE_CRAWLER_PROCESS=1"), ("-s", "TWISTED_REACTOR_ENABLED=0")]
-
-
-@pytest.mark.parametrize(("files", "settings", "said"), MISTAKES)
-def test_a_mistake_ends_the_crawl_before_it_begins(
-    plain: PlainProject, files: dict[str, str], settings: str, said: list[str]
-) -> None:
-    plain.write({**files, "settings.py": SETTINGS + settings})
-    run = plain.crawl()
-    assert [words for words in said if words not in run.stderr] == []
-    assert (run.returncode, "shop is not crawled:" in run.stderr, "Traceback" in run.stderr) == (1, True, False)
-
-
-@pytest.mark.parametrize("options", PROCESSES, ids=["usual", "crawler_process", "no_reactor"])
-def test_a_mistake_leaves_the_last_export_and_asks_nothing(plain: PlainProject, options: tuple[str, ...]) -> None:
-    plain.write({"rules/crawl.rules": BAD_RULES, "items.jsonl": "the last crawl's\n"})
-    with serve(Site({}, otherwise=page("Any"))) as server:
-        run = plain.crawl(server.url("/"), options=(*options, "-O", "items.jsonl"))
-        assert server.paths() == []
-    assert (run.returncode, run.stderr.count("alow domain a.example"), "Traceback" in run.stderr) == (1, 1, False)
-    assert (plain.folder / "items.jsonl").read_text(encoding="utf-8") == "the last crawl's\n"
-
-
-def test_settings_without_effect_are_named(plain: PlainProject) -> None:
-    settings = "CRAWLSPACE_LEASE_S = 60\nURLLENGTH_LIMIT = 0\nCRAWLSPACE_SITES = {'*': {'delay': 1}}\n"
-    plain.write({"rules/crawl.rules": "", "settings.py": SETTINGS + settings})
-    with serve(Site({}, otherwise=page("Any"))) as server:
-        run = plain.crawl(server.url("/")).succeeded()
-        assert fetched(server) == ["/"]
-    assert "without effect in the add-on: CRAWLSPACE_LEASE_S\n" in run.stderr
-    assert "without effect in the add-on: delay of CRAWLSPACE_SITES" in run.stderr
-
-
-def test_what_a_person_asks_for_by_scrapy_fetch_is_not_held_by_the_rules(plain: PlainProject) -> None:
-    plain.write({"rules/crawl.rules": BAD_RULES})
-    with serve(Site({}, otherwise=page("Asked for"))) as server:
-        run = plain.scrapy("fetch", "--nolog", server.url("/a.zip")).succeeded()
-    assert "Asked for" in run.stdout
-
-
-def test_nothing_of_this_project_is_imported_but_the_package() -> None:
-    """The other folders have names that a project is likely to have, too."""
-    code = "import sys, crawlspace.addon; print(sorted({'spiders', 'middlewares', 'pipelines'} & {n.split('.')[0] for n in sys.modules}))"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout == "[]\n"
-
-
-def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_is_told() -> None:
-    documented = (ROOT / "docs" / "addon.md").read_text(encoding="utf-8")
-    names = [*SETTINGS_THAT_HOLD, RULES_DIR, START_URLS, RULES, NOFOLLOW, NOINDEX_ITEMS]
-    assert [name for name in names if name not in documented] == []
-    assert f'ADDONS = {{"{CrawlSpaceRules.__module__}.{CrawlSpaceRules.__qualname__}": 500}}' in documented
-    assert (
-        f'["crawlspace_rules"]` holds what the rules say of the page:\n\n```python\n{NOTHING_SAID}'.replace("'", '"')
-        in documented
-    )

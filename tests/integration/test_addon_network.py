@@ -12,14 +12,8 @@ from scrapy.settings import Settings
 
 from crawlspace.addon import RULES_DIR, CrawlSpaceRules
 from tests.conftest import assert_same
-from tests.integration.test_addon import SETTINGS, SHOP, PlainProject, fetched
+from tests.integration.plain_project import SETTINGS, SHOP, PlainProject, fetched
 from tests.sites import Site, page, redirect, sequence, serve, status
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> PlainProject:
-    return PlainProject(tmp_path / "elsewhere")
-
 
 # --- addresses ----------------------------------------------------------------------------------------------------
 

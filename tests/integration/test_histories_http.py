@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 import apsw
@@ -20,12 +19,16 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project
-from tests.histories.changes import Changes, reconfigured
+from tests.histories.changes import Changes
 from tests.histories.configuration import Configuration, Rule
-from tests.histories.oracle import Indexed, Oracle, Past
+from tests.histories.documents import Indexed
+from tests.histories.oracle import Oracle, Past
+from tests.histories.reconfigured import reconfigured
 from tests.histories.web import HTML, PLAIN, Site, Web
+from tests.http import Reply, Request
 from tests.integration.stored import make_due
-from tests.sites import Reply, Request, Server, drop, html, serve, status
+from tests.notifications import notify, wait_until
+from tests.sites import Server, drop, html, serve, status
 from tests.sites import Site as Served
 
 STEPS = 5
@@ -71,9 +74,7 @@ class History:
         process = self.project.start("crawl", "demo")
         served = sum(self.web.requests.values())
         wanted = served + self.chance.randint(1, 25)
-        while process.poll() is None and sum(self.web.requests.values()) < wanted:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(0.005)
+        wait_until(lambda: process.poll() is not None or sum(self.web.requests.values()) >= wanted)
         process.send_signal(signal.SIGKILL)
         process.wait()
         self.steps.append(f"crawl killed after {sum(self.web.requests.values()) - served} requests")
@@ -150,6 +151,7 @@ def served() -> Iterator[tuple[Web, list[Server]]]:
 
 def _reply(web: Web, request: Request) -> Reply:
     answer = web.answer(f"http://{request.headers['host']}{request.path}")
+    notify()
     if answer.failure:
         return drop(reset=True)
     if answer.body:

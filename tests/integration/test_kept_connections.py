@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.conftest import MakeProject
+from tests.http import Connection, Reply, Request
 from tests.integration.stored import collection, indexed, statuses
-from tests.sites import Connection, Reply, Request, Site, page, serve, text
+from tests.sites import Site, page, serve, text
 
 DELAY_S = 0.05
 TICK_S = 0.02

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,9 +15,11 @@ import apsw
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
+from tests.command_line import ROOT
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import collection, indexed, states
-from tests.sites import Site, page, serve, slow, status
+from tests.notifications import start_program
+from tests.sites import Server, Site, hang, page, serve, status
 
 PAGES = 400
 KILLS = 4
@@ -27,6 +32,10 @@ def links_of(number: int) -> list[str]:
     return [f"/{child}" for child in range(number * 6 + 1, number * 6 + 7) if child < PAGES] + ["/", f"/{number // 6}"]
 
 
+def has_been_asked(server: Server, times: int) -> Callable[[], bool]:
+    return lambda: len(server.requests) >= times
+
+
 def test_kill_9(project: MakeProject) -> None:
     site = Site({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
     site["/"] = page("Home", links=["/0"])
@@ -37,8 +46,7 @@ def test_kill_9(project: MakeProject) -> None:
         for _ in range(KILLS):
             before = len(server.paths())
             process = demo.start("crawl", "demo")
-            while len(server.paths()) < before + chance.randint(20, 90):
-                assert process.poll() is None, (demo.folder / "output.txt").read_text()
+            demo.until(has_been_asked(server, before + chance.randint(20, 90)))
             process.send_signal(signal.SIGKILL)
             process.wait()
         demo.crawl("demo").succeeded()
@@ -54,11 +62,10 @@ def test_ctrl_c_once_ends_cleanly_and_says_what_is_left(project: MakeProject) ->
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.05\n"))
         process = demo.start("crawl", "demo")
-        while len(server.paths()) < 10:
-            assert process.poll() is None
+        demo.until(has_been_asked(server, 10))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
-        said = (demo.folder / "output.txt").read_text()
+        said = demo.output()
         assert "demo: stopped." in said
         assert "left for the next start:" in said
         fetched = set(server.paths())
@@ -69,19 +76,17 @@ def test_ctrl_c_once_ends_cleanly_and_says_what_is_left(project: MakeProject) ->
 
 def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=["/slow", *(f"/{n}" for n in range(60))])}, otherwise=page("Any", text="any"))
-    site["/slow"] = slow(page("Slow", text="late"), 20)
+    site["/slow"] = hang()
     site["/robots.txt"] = status(404)
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.02\n"))
         process = demo.start("crawl", "demo")
-        while "/slow" not in server.paths():
-            assert process.poll() is None
+        demo.until(lambda: "/slow" in server.paths())
         process.send_signal(signal.SIGINT)
-        while "Received SIGINT" not in (demo.folder / "output.txt").read_text():
-            assert process.poll() is None
+        demo.until(lambda: "Received SIGINT" in demo.output())
         process.send_signal(signal.SIGINT)
         process.wait(timeout=15)
-        said = (demo.folder / "output.txt").read_text()
+        said = demo.output()
         assert "demo: stopped." in said
         assert "Traceback" not in said
         site["/slow"] = page("Slow", text="in time")
@@ -90,7 +95,7 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
         assert {state.status for state in states(demo).values()} == {200}
 
 
-def test_kill_9_while_a_change_of_the_rules_is_carried_through(project: MakeProject) -> None:
+def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakeProject) -> None:
     """The states are many enough for several transactions; what the killed starts left undone, the last one does."""
     pages = 12_000
     with serve(Site({"/": page("Home")})) as server:
@@ -99,14 +104,14 @@ def test_kill_9_while_a_change_of_the_rules_is_carried_through(project: MakeProj
         file = demo.data / "demo" / "state.db"
         fill(file, server.url("/private/"), pages)
         demo.write({"demo/crawl.rules": f"forbid prefix {server.url('/private/')}\n"})
-        done = 0
-        for _ in range(3):
-            process = demo.start("crawl", "demo")
-            while process.poll() is None and excluded(file) <= done:
-                pass
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            done = excluded(file)
+        done: list[int] = []
+        while pages not in done:
+            command = [sys.executable, "-m", "tests.integration.killed_at_commit", str(len(done) + 1), "crawl", "demo"]
+            process = start_program(command, output=demo.folder / "output.txt", cwd=ROOT, env={**os.environ, **demo.env})
+            assert process.wait(timeout=60) == -signal.SIGKILL, demo.output()
+            done.append(excluded(file))
+        assert done == sorted(done)
+        assert len(set(done)) > 2, "some were killed when a part was excluded"
         demo.crawl("demo").succeeded()
         assert excluded(file) == pages
         assert_same(server.counts().elements(), ["/robots.txt", "/"])

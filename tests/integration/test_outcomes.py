@@ -9,9 +9,9 @@ import pytest
 
 from crawlspace.model import State
 from tests.conftest import MakeProject, Project, assert_same
+from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed, refusals, states, unreachable
 from tests.sites import (
-    Reply,
     Server,
     Site,
     binary,

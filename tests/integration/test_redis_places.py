@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from threading import Event
 
 import pytest
 import redis
 
 from tests.conftest import MakeProject, Project
 from tests.integration import stored
-from tests.servers import PROGRAM
-from tests.sites import Server, Site, page, serve, slow
+from tests.notifications import wait_until
+from tests.servers import free_port, started
+from tests.sites import Server, Site, held, page, serve
 
 PAGES = 12
 CLUSTER = "REDIS_PARAMS = {'redis_cls': 'redis.cluster.RedisCluster'}\n"
@@ -39,48 +36,9 @@ def demo(project: MakeProject, server: Server, url: str, settings: str = "") -> 
     )
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
-
-
-@contextmanager
-def started(folder: Path, *options: str, port: int | None = None, kind: Sequence[str] = ()) -> Iterator[redis.Redis]:
-    """A server with these options; a client of it that decodes."""
-    port = port or free_port()
-    folder.mkdir(exist_ok=True)
-    command = [str(PROGRAM), *kind, "--port", str(port), "--dir", str(folder), "--bind", "127.0.0.1", *options]
-    with (folder / "log.txt").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    client = redis.Redis(port=port, decode_responses=True)
-    try:
-        soon(lambda: answers(client))
-        yield client
-    except BaseException:
-        sys.stderr.write((folder / "log.txt").read_text())
-        raise
-    finally:
-        client.close()
-        process.kill()
-        process.wait()
-
-
-def answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.exceptions.ConnectionError:
-        return False
-
-
 def soon(holds: Callable[[], bool]) -> None:
-    """Wait until it holds, for half a minute at most."""
-    for _ in range(1500):
-        if holds():
-            return
-        Event().wait(0.02)
-    raise AssertionError("it took too long")
+    """Wait for a condition that the log of a server changes."""
+    wait_until(holds, timeout_s=30)
 
 
 def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path) -> None:
@@ -98,25 +56,27 @@ def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path)
 
 
 def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Server, tmp_path: Path) -> None:
-    site.site["/3"] = slow(page("Page 3", text="text of 3", links=["/4"]), 1.0)
+    site.site["/3"] = third = held(page("Page 3", text="text of 3", links=["/4"]))
     folder = tmp_path / "server"
     with started(folder, "--save", "3600 100000", "--dbfilename", "no.rdb") as client:
         port = client.connection_pool.connection_kwargs["port"]
         shared = demo(project, site, f"redis://127.0.0.1:{port}/0")
         crawl = shared.start("crawl", "demo")
-        soon(lambda: "/3" in site.paths())
+        shared.until(lambda: "/3" in site.paths())
         (folder / "no.rdb").mkdir()  # what it writes cannot be put there
         client.bgsave()
-        soon(lambda: "Redis takes nothing at present: MISCONF" in (shared.folder / "output.txt").read_text())
+        soon(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+        third.release()
+        shared.until(lambda: "Redis takes nothing at present: MISCONF" in shared.output())
         (folder / "no.rdb").rmdir()
         client.bgsave()
-        assert crawl.wait(timeout=60) == 0, (shared.folder / "output.txt").read_text()
+        assert crawl.wait(timeout=60) == 0, shared.output()
         assert len(stored.indexed(shared)) == PAGES + 1
         assert set(site.counts().values()) == {1}, "nothing was fetched twice"
 
 
 def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: Server, tmp_path: Path) -> None:
-    site.site["/3"] = slow(page("Page 3", text="text of 3", links=["/4"]), 1.0)
+    site.site["/3"] = third = held(page("Page 3", text="text of 3", links=["/4"]))
     with ExitStack() as stack:
         first = stack.enter_context(ExitStack())
         master = first.enter_context(started(tmp_path / "one", "--repl-diskless-sync-delay", "0"))
@@ -129,10 +89,11 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         stack.enter_context(started(tmp_path / "three", port=watching, kind=(str(tmp_path / "sentinel.conf"), "--sentinel")))
         shared = demo(project, site, f"sentinel://127.0.0.1:{watching}/here/0")
         crawl = shared.start("crawl", "demo")
-        soon(lambda: "/3" in site.paths())
+        shared.until(lambda: "/3" in site.paths())
         first.close()
-        assert crawl.wait(timeout=60) == 0, (shared.folder / "output.txt").read_text()
-        said = (shared.folder / "output.txt").read_text()
+        third.release()
+        assert crawl.wait(timeout=60) == 0, shared.output()
+        said = shared.output()
         assert said.count("Redis answers again") == 1
         assert "Traceback" not in said
         assert len(stored.indexed(shared)) == PAGES + 1

@@ -10,8 +10,9 @@ from msgspec import structs
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project, assert_same
+from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed, make_due, opened, states, statuses
-from tests.sites import Reply, Server, Site, drop, page, redirect, serve, status
+from tests.sites import Server, Site, drop, page, redirect, serve, status
 
 SETTINGS = FAST + "RETRY_TIMES = 1\nCRAWLSPACE_REFRESH_MIN = 1\n"
 HOME = page("Home", links=["/changes", "/other", "/third"], headers={"ETag": '"home"'})

@@ -90,8 +90,7 @@ def test_a_second_crawl_of_the_same_collection(project: MakeProject) -> None:
     with serve(Site({"/": page("Home", links=[f"/{n}" for n in range(100)])}, otherwise=page("Any"))) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.2\n"))
         first = demo.start("crawl", "demo")
-        while not server.paths():
-            assert first.poll() is None
+        demo.until(lambda: bool(server.paths()))
         run = demo.crawl("demo")
         assert (run.returncode, f"process {first.pid}" in run.stderr, "Traceback" in run.stderr) == (1, True, False)
         assert first.poll() is None

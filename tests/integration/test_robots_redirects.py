@@ -8,8 +8,9 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import MakeProject
+from tests.http import Reply
 from tests.integration.stored import FAST, collection, statuses, unreachable
-from tests.sites import Reply, Server, Site, page, redirect, serve, status, text
+from tests.sites import Server, Site, page, redirect, serve, status, text
 
 BARRED = text("User-agent: *\nDisallow: /docs/no\n")
 

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from tests.conftest import MakeProject
+from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed, shared, states, unreachable
-from tests.sites import Reply, Site, page, serve, status
+from tests.sites import Site, page, serve, status
 from tests.unit.test_docs import json_in
 
 

@@ -31,7 +31,7 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 START_URLS = "start URLs"
 """The `file` of findings about start URLs whose place is unknown."""
 
-_COMPARED, _COMPARED_EACH = 1_000_000, 20
+COMPARED, _COMPARED_EACH = 1_000_000, 20
 """Maximal patterns compared one by one in search of covering ones, in total and in addition for each rule: thousands of patterns
 made of the same few literals would take minutes."""
 
@@ -118,7 +118,7 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
     """Yield rules that one earlier rule of the list covers; several earlier rules that cover one together are not found."""
     prefix = PrefixMatcher(rules.prefix)
     address = AddressMatcher(rules.address)
-    budget = Budget(_COMPARED + _COMPARED_EACH * (len(rules.domain) + len(rules.prefix)))
+    budget = Budget(COMPARED + _COMPARED_EACH * (len(rules.domain) + len(rules.prefix)))
     pairs: Iterator[tuple[Rule, Rule | None]] = chain(
         ((rule, domain.covering(rule, budget)) for rule in rules.domain),
         ((rule, prefix.covering(rule, budget)) for rule in rules.prefix),

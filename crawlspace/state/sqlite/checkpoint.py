@@ -20,11 +20,10 @@ import apsw
 
 LOG_PAGES = 16_000
 """64 MB: keys are spread over their whole index, and a page changed often is copied into the file once."""
-_REST_PAGES = 3_000
+REST_PAGES = 3_000
 """So few take the writer some 30 ms."""
-_MOST_PAGES = 8 * LOG_PAGES
+MOST_PAGES = 8 * LOG_PAGES
 """Where the thread cannot keep up, the writer helps, or the log would grow without end."""
-_flush = getattr(os, "fdatasync", os.fsync)
 
 
 class Checkpoints:
@@ -75,7 +74,7 @@ class Checkpoints:
         self._later()
         if copier.hindered:
             return
-        if rest > _REST_PAGES and self._pages < _MOST_PAGES:
+        if rest > REST_PAGES and self._pages < MOST_PAGES:
             self._copy()
             return
         with suppress(apsw.Error):
@@ -118,5 +117,5 @@ class _Copier:
         with suppress(apsw.Error, OSError):
             self._db.execute("SELECT 1 FROM meta LIMIT 1").fetchall()  # a connection that has read nothing yet knows of no log
             pages, self.copied = self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            _flush(self._flushed)
+            getattr(os, "fdatasync", os.fsync)(self._flushed)
             self.hindered = self.copied < pages

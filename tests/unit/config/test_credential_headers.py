@@ -1,15 +1,11 @@
-"""Which requests get those of DEFAULT_REQUEST_HEADERS that carry credentials."""
+"""Which headers carry credentials, and which hosts get them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from scrapy import Request
 
 from crawlspace.config.credential_headers import CredentialHosts, is_credential
 from crawlspace.urls import parse
-from middlewares.default_headers import DefaultHeaders
 
 HEADERS = [
     # name, whether it is taken for one that carries credentials
@@ -60,30 +56,6 @@ HOSTS = [
 @pytest.mark.parametrize(("patterns", "url", "sent"), HOSTS)
 def test_hosts_that_get_them(patterns: list[str], url: str, *, sent: bool) -> None:
     assert CredentialHosts(patterns, [parse(start) for start in STARTS]).allow(url) is sent
-
-
-SENT = [
-    # URL, own headers of the request, whether Scrapy's proxies are on, headers that it is sent with
-    ("https://wiki.example.com/", {}, True, {"Accept": "a", "Authorization": "secret", "Proxy-Authorization": "p"}),
-    ("https://evil.example/", {}, True, {"Accept": "a", "Proxy-Authorization": "p"}),
-    ("https://evil.example/", {}, False, {"Accept": "a"}),
-    ("https://evil.example/", {"Authorization": "own"}, False, {"Accept": "a", "Authorization": "own"}),
-    (
-        "https://wiki.example.com/",
-        {"Accept": "own"},
-        False,
-        {"Accept": "own", "Authorization": "secret", "Proxy-Authorization": "p"},
-    ),
-]
-
-
-@pytest.mark.parametrize(("url", "own", "through_proxies", "expected"), SENT)
-def test_headers_of_a_request(url: str, own: dict[str, str], expected: dict[str, str], *, through_proxies: bool) -> None:
-    headers: dict[str | bytes, Any] = {"Accept": "a", b"Authorization": "secret", "Proxy-Authorization": "p"}
-    hosts = CredentialHosts([], [parse(start) for start in STARTS])
-    request = Request(url, headers=own)
-    DefaultHeaders(headers, hosts, through_proxies=through_proxies).process_request(request)
-    assert request.headers.to_unicode_dict() == expected
 
 
 WARNINGS = [

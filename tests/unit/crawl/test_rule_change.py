@@ -3,56 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from msgspec import structs
 
 from crawlspace.crawl import rule_change as module
-from crawlspace.crawl.generation import generation, set_generation
 from crawlspace.crawl.plan import OTHERS, Plan
-from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.crawl.rule_change import RULES_HASH, plan, reconcile, rules_hash
+from crawlspace.model import Document, Held, State
 from crawlspace.rules.bulk import Verdicts
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
-from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.memory.store import MemoryStore
-from crawlspace.urls import parse
-
-NOW = 1_750_000_000
-LATER = NOW + 1_000
-OPEN, SHUT = DeletionLimit(100, 1_000), DeletionLimit(0, 0)
-
-RULES = """\
-allow domain www.example.com
-forbid domain *.example.com
-forbid prefix http://www.example.com/private/
-"""
-GLOBAL = "allow domain sales.example.com"
-
-IN, PRIVATE = "http://www.example.com/", "http://www.example.com/private/"
-SALES, LOST = "http://sales.example.com/", "http://lost.example.com/"
-
-PENDING = (State.PENDING, None, False, None, None)
-DOCUMENT = (State.DONE, 200, True, None, NOW + 500)
-DUPLICATE = (State.DONE, 200, False, None, NOW + 500)
-MISSING = (State.GONE, 404, False, None, NOW + 500)
-FAILING = (State.FAILED, 503, True, Held.HOST, NOW + 500)
-HELD = (State.DONE, 200, True, Held.RULES, None)
-ASLEEP = (State.DONE, 200, True, None, None)
-OUT = (State.EXCLUDED, 760, False, None, None)
-ELSEWHERE = (State.EXCLUDED, 761, False, None, None)
-BACK = (State.DONE, 200, True, None, LATER)
-
-Row = tuple[State, int | None, bool, Held | None, int | None]  # state, status, indexed, held, next fetch
+from tests.unit.crawl.known_urls import (
+    ASLEEP,
+    BACK,
+    DOCUMENT,
+    DUPLICATE,
+    ELSEWHERE,
+    FAILING,
+    GLOBAL,
+    HELD,
+    IN,
+    LATER,
+    LOST,
+    MISSING,
+    NOW,
+    OPEN,
+    OUT,
+    PENDING,
+    PRIVATE,
+    RULES,
+    SALES,
+    SHUT,
+    Mortal,
+    Row,
+    content,
+    everything,
+    get,
+    known,
+    metas,
+    row,
+    verdicts,
+)
 
 ROWS: list[tuple[str, Row, str, Row, Row]] = [
-    # URL, as it is known, what the plan counts it as, after, after if the brake allows nothing
+    # URL, as it is known, what the plan counts it as, after, after where the deletion limit allows nothing
     (IN, PENDING, "", PENDING, PENDING),
     (IN, DOCUMENT, "", DOCUMENT, DOCUMENT),
     (IN, FAILING, "", FAILING, FAILING),
@@ -152,7 +150,7 @@ def test_of_many_hosts_the_largest_are_told() -> None:
     assert found.by_host[OTHERS] == {"excluded": 10}
 
 
-BRAKES = [
+DELETION_LIMITS = [
     # percent, count, how many of three deletions are held, among eight documents
     (10, 100, 0),
     (37, 0, 3),
@@ -163,7 +161,7 @@ BRAKES = [
 ]
 
 
-@pytest.mark.parametrize("percent,count,held", BRAKES)
+@pytest.mark.parametrize("percent,count,held", DELETION_LIMITS)
 def test_all_deletions_are_held_or_none(percent: int, count: int, held: int) -> None:
     store = everything()
     done = reconcile(store, verdicts(), hash="new", deletion_limit=DeletionLimit(percent, count), now=LATER)
@@ -234,76 +232,6 @@ def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == [("push", f"{IN}1")]
 
 
-# --- killed --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("deletion_limit", [OPEN, SHUT], ids=["open", "shut"])
-@pytest.mark.parametrize("lost", [True, False], ids=["before the write", "after it"])
-def test_a_kill_at_any_point_changes_nothing_of_the_end(
-    deletion_limit: DeletionLimit, lost: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_BATCH", 2)
-    monkeypatch.setattr(module, "_AT_ONCE", 2)
-    whole = everything()
-    reconcile(whole, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
-    assert metas(whole) == ("new", "", 2)
-    assert len(whole.log) > 8
-    for writes in range(len(whole.log)):
-        store = everything()
-        kill(store, writes, deletion_limit=deletion_limit, lost=lost)
-        assert plan(store, verdicts(), hash="new", deletion_limit=deletion_limit).changed is (metas(store)[:2] != ("new", ""))
-        reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
-        assert content(store) == content(whole), f"killed at write {writes}"
-        assert reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER) is None
-
-
-def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
-    store = everything()
-    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
-    assert store.log.index("rules_generation") < store.log.index("reclassify")
-    assert store.log[0] == RECONCILING
-    assert store.log[-2:] == [RULES_HASH, RECONCILING]
-
-
-def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three deletions were too many; the two that are left would not be."""
-    monkeypatch.setattr(module, "_BATCH", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
-    deletion_limit = DeletionLimit(0, 2)
-    store = everything()
-    kill(
-        store, 2 + 9 + 1, deletion_limit=deletion_limit
-    )  # after the metas, what is left to others, has nothing in the index or returns, and one deletion
-    assert store.counts().held == 1 + 1
-    store.record([Change(get(store, f"{PRIVATE}1"), forget=True)], now=NOW)
-    found = plan(store, verdicts(), hash="new", deletion_limit=deletion_limit)
-    assert (found.deletions, found.held) == (2, 2)
-    reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
-    assert store.counts().held == 1 + 2
-
-
-@pytest.mark.parametrize("back", [True, False], ids=["back to the old rules", "to others"])
-def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
-    store = everything()
-    store.set_meta(RULES_HASH, "old")
-    kill(store, 2 + 9 + 1, deletion_limit=SHUT)
-    other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
-    assert plan(store, verdicts(rules), hash=other, deletion_limit=OPEN).changed
-    reconcile(store, verdicts(rules), hash=other, deletion_limit=OPEN, now=LATER)
-    assert metas(store) == (other, "", 3)
-    assert row(store, f"{PRIVATE}1")[2:4] == (True, None)
-
-
-def test_a_generation_made_meanwhile_is_not_taken_back() -> None:
-    store = everything()
-    kill(store, 3, deletion_limit=OPEN)
-    set_generation(store, 7)
-    reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
-    assert metas(store) == ("new", "", 7)
-
-
 HASHES = [
     # rules, global rules, what else counts, whether it is the same as of RULES and GLOBAL
     (RULES, GLOBAL, "", True),
@@ -325,110 +253,6 @@ def test_the_hash_differs_where_a_verdict_could(rules: str, global_rules: str | 
         return rules_hash(CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), []), shared, beside)
 
     assert (hashed(rules, global_rules, beside) == hashed(RULES, GLOBAL, "")) is same
-
-
-class Killed(Exception):
-    """The process dies."""
-
-
-class Mortal(MemoryStore):
-    """Dies at a write: before it, or once it is made."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.writes_left: int | None = None
-        self.last_write_is_lost = True
-        self.log: list[str] = []
-
-    def reclassify(self, found: Reclassified, *, now: int) -> Effects:
-        with self._writing("reclassify"):
-            return super().reclassify(found, now=now)
-
-    def set_meta(self, name: str, value: str) -> None:
-        with self._writing(name):
-            super().set_meta(name, value)
-
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[None]:
-        if self.writes_left == 0 and self.last_write_is_lost:
-            raise Killed
-        self.log.append(what)
-        yield
-        if self.writes_left == 0:
-            raise Killed
-        if self.writes_left is not None:
-            self.writes_left -= 1
-
-
-def kill(store: Mortal, writes: int, *, deletion_limit: DeletionLimit, lost: bool = True) -> None:
-    """Kill a change of the rules at the write after so many."""
-    store.writes_left, store.last_write_is_lost = writes, lost
-    with pytest.raises(Killed):
-        reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
-    store.writes_left = None
-
-
-def verdicts(rules: str = RULES) -> Verdicts:
-    space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
-    return Verdicts(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
-
-
-def everything() -> Mortal:
-    """A store with URLs of all kinds."""
-    kinds = {
-        IN: (PENDING, DOCUMENT, OUT, ELSEWHERE, ASLEEP, FAILING),
-        PRIVATE: (DOCUMENT, PENDING, ELSEWHERE, OUT),
-        SALES: (DOCUMENT, PENDING, OUT),
-        LOST: (DOCUMENT, ELSEWHERE),
-    }
-    rows = [(f"{prefix}{number}", row) for prefix, rows in kinds.items() for number, row in enumerate(rows, 1)]
-    return known(*rows, (f"{IN}a.zip", DOCUMENT))
-
-
-def known(*rows: tuple[str, Row], alike: bool = False) -> Mortal:
-    """A store with these URLs, each with a document of its own or all `alike`; what they duplicate stands before them."""
-    store = Mortal()
-    discover(store, "http://www.example.com/forgotten")
-    store.record([Change(get(store, "http://www.example.com/forgotten"), forget=True)], now=NOW)
-    original = "http://www.example.com/o"
-    if not alike:
-        rows = ((original, DOCUMENT), *rows)
-    for url, (state, status, indexed, held, due) in rows:
-        discover(store, url)
-        change = Change(structs.replace(get(store, url), state=state, status=status, held=held, next_fetch=due, rules=1))
-        if indexed or (state, status) == (State.DONE, 200):
-            own = url if indexed and not alike else original
-            change.state.checksum = own.encode()[-16:].rjust(16)
-            change.document = Document(url, title="A title", text=own)
-        store.record([change], now=NOW)
-    store.acknowledge("index", store.orders("index", 99, now=NOW))
-    store.log.clear()
-    return store
-
-
-def discover(store: MemoryStore, url: str) -> None:
-    parsed = parse(url)
-    store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX, 0, 0, 0, len(parsed.path))], now=NOW)
-
-
-def get(store: MemoryStore, url: str) -> UrlState:
-    state = store.get(url)
-    assert state is not None
-    return state
-
-
-def row(store: MemoryStore, url: str) -> Row:
-    state = get(store, url)
-    return (state.state, state.status, state.indexed, state.held, state.next_fetch)
-
-
-def metas(store: MemoryStore) -> tuple[str | None, str | None, int]:
-    return (store.get_meta(RULES_HASH), store.get_meta(RECONCILING), generation(store))
-
-
-def content(store: MemoryStore) -> tuple[list[UrlState], list[tuple[str, str]], object]:
-    orders = sorted((order.op.value, order.url) for order in store.orders("index", 99, now=NOW))
-    return list(store.urls()), orders, metas(store)
 
 
 @pytest.mark.parametrize(

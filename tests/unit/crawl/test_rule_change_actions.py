@@ -22,7 +22,7 @@ from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
-from tests.unit.crawl.test_rule_change import (
+from tests.unit.crawl.known_urls import (
     ASLEEP,
     BACK,
     DOCUMENT,

@@ -11,7 +11,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.site_delays import SiteDelays
 from crawlspace.frontier.site_queue import Pace
-from tests.unit.config.test_collection import settings as all_settings
+from tests.unit.config.collection_files import settings as all_settings
 
 MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC
 HOUR = 3600.0

@@ -50,7 +50,7 @@ def read(url: str, status: int) -> tuple[Answer, Answer]:
     )
     state = frontier.next()
     assert state is not None
-    frontier.hold(SITE)
+    frontier.block(SITE)
     frontier.put_back(state)
     fetch = FetchRobots(SITE, "http", url, 0 if url == OWN else 1)
     failures.robots_read(fetch, status=status, body="")

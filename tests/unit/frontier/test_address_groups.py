@@ -151,7 +151,7 @@ def test_robots_txt_is_asked_for_in_the_turn_of_its_site() -> None:
     world = World({"a:80": ("1", 1, 1), "b:80": ("1", 1, 1)}, urls=2)
     state = world.next()
     assert state is not None
-    world.frontier.hold(state.site)
+    world.frontier.block(state.site)
     world.frontier.put_back(state)
     world.clock.advance(5)
     assert world.next() is None, "it is still asking"

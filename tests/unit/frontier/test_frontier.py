@@ -168,7 +168,7 @@ def test_a_held_site_waits_for_its_robots_and_for_its_delay() -> None:
     state = world.frontier.next()
     assert state is not None
     world.frontier.put_back(state)
-    world.frontier.hold("a:80")
+    world.frontier.block("a:80")
     assert world.next() is None
     world.frontier.unblock("a:80")
     assert world.next() is None

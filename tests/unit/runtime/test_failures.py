@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from unittest.mock import Mock, call
-
 import pytest
 from OpenSSL import SSL
-from scrapy import Request
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -22,13 +19,10 @@ from twisted.internet import error as tx
 from twisted.python.failure import Failure
 from twisted.web._newclient import ParseError, ResponseFailed
 
-from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import OutcomeKind, Status, UrlState
-from crawlspace.runtime.download.failures import HeadersTooLarge, KeptConnectionClosed, NotAsked, UndecodableBody, meaning_of
+from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.download.failures import HeadersTooLarge, KeptConnectionClosed, UndecodableBody, meaning_of
 from crawlspace.runtime.download.kept_connections import SecondTurns
-from crawlspace.runtime.requests import ROBOTS, STATE
-from spiders.collection import CollectionSpider
 
 URL = "http://a.example/"
 PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED
@@ -96,19 +90,6 @@ def test_failures(
     meaning = meaning_of(error, url=URL, resolver=resolver)  # type: ignore[arg-type]
     assert (meaning.status, meaning.kind, meaning.host_failure) == (status, kind, may_be_the_hosts)
     assert (meaning.reason is not None) is (kind is KEPT_OUT)
-
-
-@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
-def test_what_was_not_asked_for_has_no_outcome(error: Exception) -> None:
-    spider = CollectionSpider("demo")
-    spider.session = Mock(second_turns=SecondTurns())
-    engine = spider.session.engine
-    page, robots = Failure(error), Failure(error)
-    page.request = Request(URL, meta={STATE: UrlState(7, 1, URL, "a.example:80")})  # type: ignore[attr-defined]
-    robots.request = Request(URL, meta={ROBOTS: FetchRobots("a.example:80", "http", URL)})  # type: ignore[attr-defined]
-    assert list(spider.failed(page)) == []
-    spider.robots_failed(robots)
-    assert engine.method_calls == [call.not_asked(7), call.frontier.unblock("a.example:80")]
 
 
 def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_turn_on_a_new_one() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.addon_rules import SharedResolver
-from crawlspace.runtime.download import resolver as module
-from crawlspace.runtime.download.resolver import Found, Guard, GuardedResolver, HostNames
+from crawlspace.runtime.download.resolver import Guard, GuardedResolver, HostNames
+from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 
 ADDRESS, PRIVATE, ADMITTED = Reason.ADDRESS, Reason.PRIVATE_ADDRESS, Reason.ADMITTED
@@ -30,7 +30,7 @@ def guard_against(address: str) -> Guard:
     return lambda _host, _port, asked: Decision(ADDRESS if asked == address else ADMITTED, None, ())
 
 
-def raise_no_such_host(host: str) -> Found:
+def raise_no_such_host(host: str) -> list[str]:
     raise socket.gaierror(socket.EAI_NONAME, "no such host")
 
 
@@ -63,8 +63,7 @@ class TwoCrawls:
     """One may not connect to the first address of the host, the other not to the second."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, kind: type[GuardedResolver], addresses: list[str]) -> None:
-        found = [(int(socket.AF_INET), address) for address in addresses]
-        monkeypatch.setattr(module, "_look_up", lambda host: found)
+        answer_look_ups(monkeypatch, lambda _: addresses)
         self.of_process = kind(names())
         guards = [guard_against(FIRST), guard_against(SECOND)]
         for guard in guards:
@@ -107,7 +106,7 @@ def test_a_crawl_knows_what_a_handler_was_told_that_does_not_say_who_asks(monkey
 
 def test_no_such_host_is_known_whoever_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TwoCrawls(monkeypatch, GuardedResolver, [])
-    monkeypatch.setattr(module, "_look_up", raise_no_such_host)
+    answer_look_ups(monkeypatch, raise_no_such_host)
     assert two.ask() == []
     assert [crawl.does_not_exist(HOST) for crawl in two.crawls] == [True, True]
 

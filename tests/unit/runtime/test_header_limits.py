@@ -11,7 +11,7 @@ from protego import Protego
 from scrapy.core.downloader.handlers.http11 import _TunnelingTCP4ClientEndpoint
 from scrapy.exceptions import DownloadFailedError, ResponseDataLossError
 from twisted.internet.defer import Deferred
-from twisted.internet.protocol import Protocol
+from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from twisted.web._newclient import Request, ResponseFailed
@@ -238,13 +238,11 @@ class Tunnel:
         self.transport = StringTransport()
         self.is_secure: list[Any] = []
         self.transport.startTLS = lambda *_: self.is_secure.append(True)  # type: ignore[attr-defined]
-        self.protocol = Protocol()
-        self.protocol.makeConnection(self.transport)
         self.failed: list[Failure] = []
-        self.ready: Deferred[Any] = endpoint._tunnelReadyDeferred
+        self.ready: Deferred[Any] = endpoint.connect(Factory.forProtocol(Protocol))
         self.ready.addErrback(self.failed.append)
-        endpoint._protocolFactory = None  # type: ignore[assignment]
-        endpoint.requestTunnel(self.protocol)
+        self.protocol = reactor.tcpClients[0][2].buildProtocol(None)
+        self.protocol.makeConnection(self.transport)
 
 
 PROXY_ANSWERS = [

@@ -149,7 +149,7 @@ def test_a_site_that_another_process_asks_is_waited_for() -> None:
 def test_a_site_is_needed_until_it_has_answered() -> None:
     world = World("http://0.example/")
     world.turns = RobotsTurns(world.frontier, world, holds=lambda _: True)
-    world.frontier.hold("0.example:80")
+    world.frontier.block("0.example:80")
     world.redirect(1, "shared.example")
     assert len(world.crawl(1)) == 1
     assert world.turns.waiting() == {"shared.example:80"}

@@ -14,10 +14,10 @@ import pytest
 
 from crawlspace import settings as defaults
 from crawlspace.decision import Reason
-from crawlspace.runtime.download import resolver as module
-from crawlspace.runtime.download.resolver import Found, GuardedResolver, HostNames
+from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.session import Session
 from crawlspace.state.sqlite.store import SqliteStore
+from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import PUBLIC, Pool, Reactor, Receiver
 
 RULES = f"forbid address {PUBLIC}\n"
@@ -42,9 +42,9 @@ class Process(Reactor):
         return receiver.found
 
 
-def look_up(host: str) -> Found:
+def look_up(host: str) -> list[str]:
     if host == "open.example":
-        return [(int(socket.AF_INET), PUBLIC)]
+        return [PUBLIC]
     raise socket.gaierror(socket.EAI_AGAIN if host == "busy.example" else socket.EAI_NONAME, "none")
 
 
@@ -52,7 +52,7 @@ def look_up(host: str) -> Found:
 def process(monkeypatch: pytest.MonkeyPatch) -> Process:
     made = Process()
     monkeypatch.setattr("twisted.internet.reactor", made, raising=False)
-    monkeypatch.setattr(module, "_look_up", look_up)
+    answer_look_ups(monkeypatch, look_up)
     return made
 
 

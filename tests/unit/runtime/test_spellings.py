@@ -17,6 +17,7 @@ from crawlspace.runtime.addon_rules import AddonRules
 from crawlspace.runtime.download import resolver as module
 from crawlspace.runtime.download.resolver import GuardedResolver, HostNames, as_in_urls
 from crawlspace.urls import MalformedUrl, parse
+from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 
 HERE = "127.0.0.1"
@@ -93,12 +94,12 @@ def test_a_host_is_the_one_of_its_url_or_none(host: str) -> None:
 def resolver_that_finds(monkeypatch: pytest.MonkeyPatch, host: str) -> GuardedResolver:
     """One whose rules forbid every address; the host is the only one there is."""
 
-    def look_up(asked: str) -> list[tuple[int, str]]:
+    def look_up(asked: str) -> list[str]:
         if asked != host:
             raise socket.gaierror(socket.EAI_NONAME, "no such host")
-        return [(int(socket.AF_INET), HERE)]
+        return [HERE]
 
-    monkeypatch.setattr(module, "_look_up", look_up)
+    answer_look_ups(monkeypatch, look_up)
     reactor: Any = Reactor()
     resolver = GuardedResolver(HostNames(reactor, cache_size=10, timeout_s=5))
     resolver.add(lambda host, port, address: Decision(Reason.ADDRESS, None, ()))

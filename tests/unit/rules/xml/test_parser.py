@@ -1,4 +1,4 @@
-"""The grammar of rules.xml: what is read, and what is said, and where, of what can't be."""
+"""What a rules.xml means: conditions, actions, the file as a whole, and the examples of docs/rules_xml.md."""
 
 from __future__ import annotations
 
@@ -6,39 +6,10 @@ import re
 
 import pytest
 
-from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.rules.xml.model import ActionRuleSet, And, Condition, Expression, Not, Or, Range
-from crawlspace.rules.xml.parser import MAX_DEPTH, MAX_SIZE, parse_rules_xml
 from tests.command_line import ROOT
+from tests.unit.rules.xml.parsed import RULE, mistakes, read, shown
 
 V21 = "exa:com.exalead.actionrules.v21"
-
-
-def read(text: str | bytes) -> ActionRuleSet:
-    return parse_rules_xml(text if isinstance(text, bytes) else text.encode(), file="rules.xml")
-
-
-def mistakes(text: str | bytes) -> tuple[Mistake, ...]:
-    with pytest.raises(RuleFileError) as caught:
-        read(text)
-    return caught.value.mistakes
-
-
-def shown(condition: Condition) -> str:
-    """`host suffix .foo.com`; an expression stands between slashes, an empty value is ''."""
-    if isinstance(condition, And | Or):
-        return f"{type(condition).__name__}({', '.join(map(shown, condition.parts))})"
-    if isinstance(condition, Not):
-        return f"Not({shown(condition.part)})"
-    value = condition.value
-    if isinstance(value, Expression):
-        text = f"/{value.source}/"
-    elif isinstance(value, Range):
-        text = f"{value.low}..{'' if value.high is None else value.high}"
-    else:
-        text = value or "''"
-    norm = f" {condition.norm}" if condition.norm != "norm" else ""
-    return f"{condition.field} {condition.kind} {text}{norm}"
 
 
 CONDITIONS = [
@@ -183,9 +154,6 @@ def test_a_rule_is_said_in_one_line(fragment: str, text: str) -> None:
     assert len(rule.ref.text) <= 200
 
 
-# --- the file as a whole ----------------------------------------------------------------------------------------------
-
-RULE = '<Rule><Path val="/a"/><Index/></Rule>'
 EXPORT = f"""<?xml version="1.0" encoding="UTF-8"?>
 <CrawlConfig xmlns="exa:com.exalead.mercury.mami.crawl.v20" xmlns:ar="{V21}" xmlns:bee="exa:exa.bee">
   <Crawler name="web" nthreads="10">
@@ -273,300 +241,17 @@ def test_lines_may_end_in_any_way(end: str) -> None:
     assert (mistake.line, mistake.column, mistake.text) == (4, 20, lines[3])
 
 
-# --- mistakes ---------------------------------------------------------------------------------------------------------
-
-
-def marked(text: str) -> tuple[str, list[int]]:
-    """The text without its marks ¦, and the columns of the characters behind them."""
-    parts = text.split("¦")
-    return "".join(parts), [len("".join(parts[:number])) + 1 for number in range(1, len(parts))]
-
-
-def assert_told(before: str, line: str, after: str, words: tuple[str, ...]) -> None:
-    clean, columns = marked(line)
-    found = mistakes(f"{before}\n{clean}\n{after}")
-    assert [(m.file, m.line, m.column, m.text) for m in found] == [("rules.xml", 2, column, clean) for column in columns]
-    for mistake, part in zip(found, words, strict=True):
-        assert part in mistake.message
-
-
-WRONG_RULES = [
-    # what stands in a Rule, with ¦ before each place pointed at; words of the message
-    ('¦<path val="/a"/><Index/>', "path is not known; Rule holds And, Or, Not, Atom"),
-    ('¦<path val="/a"/><Index/>', "did you mean Path?"),
-    ('<Path val="/a"/>¦<Noindex/>', "did you mean NoIndex?"),
-    ('<Path val="/a"/>¦<No-Index/>', "did you mean NoIndex?"),
-    ('<Or>¦<Paht val="/a"/></Or><Index/>', "Or holds And, Or, Not, Atom, Domain"),
-    ('<Or>¦<Index/><Path val="/a"/></Or><Index/>', "Index is an action and stands behind the condition, not in it"),
-    ('<Path val="/a">¦<Index/></Path><Follow/>', "Path holds no elements"),
-    ('<Path val="/a"/><Index>¦<Follow/></Index>', "Index holds no elements"),
-    ('<Path val="/a"/>¦<Rule/>', "Rule cannot stand in Rule; is a </Rule> missing"),
-    ('<Path val="/a"/>¦<x:Index xmlns:x="urn:x"/>', "in the namespace 'urn:x'; elements of rules are in " + V21),
-    ('<Path val="/a"/>  ¦Index', "text cannot stand in Rule"),
-    ('<Path val="/a">¦/a</Path><Index/>', "text cannot stand in Path"),
-    ('<Path val="/a"/><Index><![CDATA[¦yes]]></Index>', "text cannot stand in Index"),
-    # order and number
-    ('¦<Index/><Path val="/a"/>', "Index is an action, and the condition comes before the actions"),
-    ('<Path val="/a"/><Index/>¦<Path val="/b"/>', "one condition, and this one has Path; put both into And or Or"),
-    ("¦<Or/><Index/>", "Or is empty"),
-    ("<Or>¦<And></And></Or><Index/>", "And is empty"),
-    ("¦<Not/><Index/>", "Not is empty; it holds a condition"),
-    ('<Not><Path val="/a"/>¦<Path val="/b"/></Not><Index/>', "Not holds one condition"),
-    ('<Path val="/a"/><Index/><Follow/>¦<NoIndex/>', "NoIndex contradicts Index of line 2"),
-    ('<Path val="/a"/><Ignore/>¦<Accept/>', "Accept contradicts Ignore"),
-    ('<Path val="/a"/><NoFollow/>¦<Follow/>', "Follow contradicts NoFollow"),
-    ('<Path val="/a"/><Index/>¦<Index/>', "Index stands twice in this rule"),
-    ('<Path val="/a"/><Source name="a"/>¦<Source name="b"/>', "Source stands twice"),
-    ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="c"/>', "AddMeta 'a' stands twice"),
-    # attributes
-    ('<Or ¦val="a"><Path val="/a"/></Or><Index/>', "attribute 'val' is not known; Or has none"),
-    ('<Path val="/a"/><Index ¦now="a"/>', "Index has none"),
-    ('<Path ¦Val="a" val="/a"/><Index/>', "Path has val, value, norm, literal, litteral; did you mean val?"),
-    ('<Path val="/a" ¦kind="exact"/><Index/>', "attribute 'kind' is not known"),
-    ('<Path val="/a" ¦x:val="b" xmlns:x="urn:x"/><Index/>', "attribute 'val' is not known"),
-    ("¦<Path/><Index/>", 'Path needs val="…"'),
-    ('¦<Atom value="a"/><Index/>', 'Atom needs field="…"'),
-    ('¦<Atom field="url"/><Index/>', 'Atom needs value="…"'),
-    ('¦<Atom field="url" ¦val="a"/><Index/>', ('needs value="…"', "did you mean value?")),
-    ('<Path val="/a" ¦value="/a"/><Index/>', "value is another word for val; Path has one of them"),
-    ('<Path val="/a" literal="true" ¦litteral="true"/><Index/>', "litteral is another word for literal"),
-    ('<Path val="/a" literal="¦yes"/><Index/>', "literal is true or false, not 'yes'"),
-    ('<Atom field="¦Host" value="a"/><Index/>', "it is url, scheme, host, path, query or fragment; did you mean host?"),
-    ('<Atom field="url" kind="¦contains" value="a"/><Index/>', "exact, prefix, suffix, inside or length"),
-    ('<Path norm="¦non" val="a"/><Index/>', "norm 'non' is not known; it is norm, lower or none"),
-    ('<Length field="¦paht" val="[1]"/><Index/>', "did you mean path?"),
-    ('<Path val="/a"/>¦<Source/>', 'Source needs name="…"'),
-    ('<Path val="/a"/><Source name="¦"/>', "the name of Source is empty"),
-    ('<Path val="/a"/>¦<AddMeta value="a"/>', 'AddMeta needs name="…"'),
-    ('<Path val="/a"/>¦<AddMeta name="a"/>', 'AddMeta needs value="…"'),
-    ('<Path val="/a"/><AddMeta name="¦ " value="a"/>', "the name of AddMeta is empty"),
-    *(
-        (
-            f'<Path val="/a"/><AddMeta name="¦{name}" value="a"/>',
-            f"{name!r} is a field that every document has; AddMeta adds others than url, title, de",
-        )
-        for name in ("url", "title", "description", "language", "text", "headings", "content_type", "modified", "duplicates")
-    ),
-    ('<Path val="/a"/><AddMeta name="¦source" value="a"/>', "'source' is the field that Source sets; write <Source name="),
-    ('<Path val="/a"/><Priority shift="¦3"/>', "the shift is a whole number from -2 (first) to 2 (last), not '3'"),
-    ('<Path val="/a"/><Priority shift="¦high"/>', "not 'high'"),
-    ('<Path val="/a"/><Priority shift="¦-1.5"/>', "not '-1.5'"),
-    ('<Path val="/a"/>¦<Priority/>', 'Priority needs shift="…"'),
-    # several at once
-    ('¦<Nott/>¦<Indx/><Priority shift="¦9"/>', ("did you mean Not?", "did you mean Index?", "not '9'")),
-]
-
-
-@pytest.mark.parametrize("fragment,words", WRONG_RULES, ids=[fragment for fragment, _ in WRONG_RULES])
-def test_a_mistake_in_a_rule_is_named(fragment: str, words: str | tuple[str, ...]) -> None:
-    assert_told("<Rules><Rule>", fragment, "</Rule></Rules>", (words,) if isinstance(words, str) else words)
-
-
-WRONG_VALUES = [
-    # element without its value, the value with ¦ before the character pointed at, words of the message
-    ("Path", r"/a\(b¦\(c", r"\( is not closed by \)"),
-    ("Path", r"¦\(c", r"\( is not closed by \)"),
-    ("Path", r"/a&amp;b¦\(c", r"\( is not closed by \)"),
-    ("Path", r"/&lt;&#228;&#xE4;&quot;¦\(c", r"\( is not closed by \)"),
-    ("Path", r"/ä𝒳¦\)", r"there is no \( before this \)"),
-    ("Path", r"/a¦\]", r"there is no \[ before this \]"),
-    ("Path", r"/a¦\}", r"there is no \{ before this \}"),
-    ("Path", r"/a¦\[bc", r"\[ is not closed by \]"),
-    ("Path", r"/a¦\[\]", r"no character between \[ and \]"),
-    ("Path", r"/\[a¦z-b\]", "z-b runs backwards"),
-    ("Path", r"/\[¦^a\]", r"'none of these characters' is written \[\^ \]; a plain ^ is %5E in URLs"),
-    ("Path", r"/\[a¦^\]", "'^' is %5E in URLs and so cannot stand between"),
-    ("Path", r"/\[\^¦^\]", "'^' is %5E in URLs and so cannot stand between"),
-    ("Path", r"/\[a¦ä\]", "'ä' is %C3%A4 in URLs and so cannot stand between"),
-    ("Host", r"\[¦ä\]", "'ä' is xn--… in URLs"),
-    ("Path", r"¦\*a", r"there is nothing before \* that it could repeat"),
-    ("Path", r"\(¦\+a\)", r"nothing before \+"),
-    ("Path", r"a\|¦\?", r"nothing before \?"),
-    ("Path", r"¦\{2\}", r"nothing before \{"),
-    ("Path", r"a\*¦\*", r"\* stands behind another repetition"),
-    ("Path", r"a\*\?¦\?", r"\? stands behind another repetition"),
-    ("Path", r"a¦\{b\}", r"behind \{ stand one or two numbers"),
-    ("Path", r"a¦\{2", r"behind \{ stand one or two numbers"),
-    ("Path", r"a\{¦3,2\}", "3 is above 2"),
-    ("Path", r"a\{¦1001\}", "RE2 repeats nothing more than 1,000 times"),
-    ("Path", r"\(a\{100\}\)¦\{100\}", "repetitions inside each other make more than 1,000"),
-    ("Path", r"a¦\(\?=b\)", "looking ahead or behind is not supported, because it can hold a crawl up"),
-    ("Path", r"a¦\(\?!b\)", "looking ahead or behind"),
-    ("Path", r"a¦\(\?&lt;=b\)", "looking ahead or behind"),
-    ("Host", r"a¦\(\?&lt;!b\)", "looking ahead or behind"),
-    ("Path", r"¦\(\?P&lt;n&gt;b\)", "they have no names and no flags"),
-    ("Path", r"¦\(\?i\)b", "they have no names and no flags"),
-    ("Path", r"\(a\)¦\1", "back references are not supported"),
-    ("Path", r"/¦\d", r"a digit is \[0-9\]"),
-    ("Path", r"C:¦\temp", r"a plain backslash is written \\"),
-    ("Path", "/a¦\\", "a backslash stands before one of ^$.*+?[](){}|"),
-    ("Path", r"\[a¦\d\]", "a backslash stands before one of"),
-    ("Path", r"a¦\^b", r"\^ stands only at the beginning of a value"),
-    ("Path", r"a¦\$b", r"\$ stands only at the end of a value"),
-    ("Path", r"\^a¦\|b", r"which \| divides here"),
-    ("Path", r"¦\^", "the value is empty"),
-    ("Path", "¦", "the value is empty, so this holds for every URL"),
-    ("Path", f"¦/{'a' * 10_000}", "the value has 10,001 characters, and 10,000 is the most; put several conditions into Or"),
-    ("Domain", "¦", "the value is empty"),
-    ("Domain", r"¦\^a", r"Domain is of whole host names"),
-    ("Host", r"¦bü\*", "'bü' is not a whole part of a host name; write its xn-- form"),
-    ("Host", "www.¦bü/cher", "'bü/cher' is no part of a host name"),
-    ("Scheme", "¦ftp", "'ftp' is no scheme that is crawled; expected http or https"),
-    ("Scheme", "¦http:", "no scheme that is crawled"),
-    ('Scheme norm="none"', "¦HTTP", "no scheme that is crawled"),
-    ("Length", "[¦9:3]", "9 is above 3"),
-    ("Length", "[¦]", "a number is missing"),
-    ("Length", "[¦:]", "a number is missing"),
-    ("Length", "[¦-1:3]", "a length is never negative"),
-    ("Length", "¦30", "'30' is no range of lengths; ranges are written [3:9], [:9], [3:] or [9]"),
-    ("Length", "[3:¦x]", "is no range of lengths"),
-    ("Length", "[3:9¦", "is no range of lengths"),
-    ("Length", "[3:9] ¦&gt;", "is no range of lengths"),
-    ("Length", "¦", "is no range of lengths"),
-    ('Atom field="url" kind="length"', "[¦9:3]", "9 is above 3"),
-]
-
-
-@pytest.mark.parametrize(
-    "element,value,words", WRONG_VALUES, ids=[f"{element} {value:.60}" for element, value, _ in WRONG_VALUES]
-)
-def test_a_mistake_in_a_value_is_pointed_at(element: str, value: str, words: str) -> None:
-    attribute = "value" if element.startswith("Atom") else "val"
-    assert_told("<Rules><Rule>", f'<{element} {attribute}="{value}"/><Index/>', "</Rule></Rules>", (words,))
-
-
-def test_a_value_is_pointed_at_wherever_it_stands() -> None:
-    text = (
-        "<Rules>\n<Rule><x:Path\n  norm='norm' literal = \"false\"\n\tval\n='/>a\\('\n xmlns:x='exa:x'/><Index/></Rule></Rules>"
-    )
-    [mistake] = mistakes(text)
-    assert (mistake.line, mistake.column) == (5, 6)
-    assert str(mistake).splitlines()[1:] == ["    ='/>a\\('", "         ^"]
-
-
-WRONG_FILES = [
-    # the second line of a file with ¦ before the place pointed at, words of the message
-    ("¦<rules/>", "the outermost element of a rules.xml is Rules, not rules; did you mean Rules?"),
-    ("¦<html/>", "the outermost element of a rules.xml is Rules, not html"),
-    (f"¦{RULE}", "a Rule stands inside Rules"),
-    (
-        '¦<Rules xmlns="urn:x"/>',
-        f"Rules is in the namespace 'urn:x'; elements of rules are in {V21} or another namespace of exa:, or in none",
-    ),
-    ('¦<CrawlConfig xmlns="urn:x"/>', "CrawlConfig is in the namespace 'urn:x'"),
-    ('¦<html xmlns="urn:x"/>', "the outermost element of a rules.xml is Rules, not html"),
-    ('<Rules>¦<Rule xmlns="urn:x"/></Rules>', "Rule is in the namespace 'urn:x'"),
-    (
-        '¦<CrawlConfig><Rules xmlns="urn:x"/></CrawlConfig>',
-        "no Rules element in this file; that of line 2 is in the namespace 'urn:x', and",
-    ),
-    (
-        f'¦<foo:Rule xmlns:foo="{V21}"><foo:Path val="/a"/></foo:Rule>',
-        "a Rule stands inside Rules, and its conditions and actions in it",
-    ),
-    ("¦<Ignore/>", "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"),
-    ("¦<CrawlConfig><Crawler/></CrawlConfig>", "there is no Rules element in this file; without rules it holds <Rules/>"),
-    ("¦<CrawlConfig><rules/></CrawlConfig>", "rules of line 2 is another name, for capitals count"),
-    ("<Rules ¦name='a'/>", "attribute 'name' is not known; Rules has group, key"),
-    ("<Rules>¦<Index/></Rules>", "Index stands in a Rule, behind the condition"),
-    ("<Rules>¦<Path val='/'/></Rules>", "Path is a condition and stands in a Rule"),
-    ("<Rules>¦<rule/></Rules>", "rule is not known; Rules holds Rule, Rules; did you mean Rule?"),
-    ("<Rules>¦<Rule/></Rules>", "this Rule is empty; it holds a condition, then actions"),
-    ("<Rules>¦<Rule><Index/></Rule></Rules>", "this Rule has no condition; known are And, Or"),
-    ("<Rules>¦<Rule><Path val='/'/></Rule></Rules>", "this Rule has no action; known are Accept, Ignore"),
-    ("<Rules>¦text</Rules>", "text cannot stand in Rules"),
-    (
-        "<CrawlConfig><Crawler name='a'><Rules/></Crawler>¦<Crawler name='b'><Rules/></Crawler></CrawlConfig>",
-        "the file has rules of 2 crawlers, 'a', 'b'; a collection has the rules of one",
-    ),
-    ("¦<!DOCTYPE Rules><Rules/>", "a rules.xml has no DOCTYPE"),
-    ("¦<!DOCTYPE Rules SYSTEM 'http://h/a.dtd'><Rules/>", "a rules.xml has no DOCTYPE"),
-    ("¦<!DOCTYPE Rules [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><Rules>&a;</Rules>", "a rules.xml has no DOCTYPE"),
-    (
-        "¦<!DOCTYPE Rules [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'><!ENTITY c '&b;&b;&b;&b;'>]><Rules group='&c;'/>",
-        "a rules.xml has no DOCTYPE, and so no entities of its own",
-    ),
-    (f"{'<Rules>' * MAX_DEPTH}¦<Rules>", "more than 100 elements stand inside each other"),
-    # not well-formed: the parser's place and sentence
-    (f"<Rules>{RULE}<Rule><Path val='/'></¦Rule></Rules>", "the XML parser reports: mismatched tag"),
-    ("<Rules></¦rules>", "mismatched tag"),
-    ("<Rules><Rule><Url val='http://h/wiki>¦<Index/></Rule></Rules>", "invalid token); in a value, & is written &amp; and < is"),
-    ("<Rules>¦<Rule group='a", "unclosed token"),
-    ("<Rules><Rule><Url val='http://h/?a=b&c¦=d'/></Rule></Rules>", "& is written &amp;"),
-    ("<Rules>¦&nbsp;</Rules>", "undefined entity"),
-    ("<Rules><Rule>¦<ar:Atom field='url' value='a'/></Rule></Rules>", "unbound prefix"),
-    ("<Rules group='a' ¦group='b'/>", "duplicate attribute"),
-    ("<Rules/>¦<Rules/>", "junk after document element"),
-    ("<Rules>¦\x01</Rules>", "invalid token"),
-    ("¦<?xml version='1.0'?><Rules/>", "XML or text declaration not at start of entity"),
-    ("¦allow domain *", "syntax error"),
-]
-
-
-@pytest.mark.parametrize("line,words", WRONG_FILES, ids=[line[:80] for line, _ in WRONG_FILES])
-def test_a_mistake_in_a_file_is_named(line: str, words: str) -> None:
-    assert_told("<!-- ä -->", line, "", (words,))
-
-
-WRONG_BYTES = [
-    # file, line, column, words of the message
-    (b"", 1, 1, "the XML parser reports: no element found"),
-    (b"<Rules>\n<Rule>\n", 3, 1, "the XML parser reports: no element found"),
-    (b"<Rules>\r\n \xe4</Rules>", 2, 2, "not UTF-8; save the file as UTF-8, or name its encoding in the first line, as in <?xml"),
-    ("<Rules/>".encode("utf-32"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
-    ("\ufeff<Rules/>".encode("utf-32-be"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
-    ("<Rules/>".encode("utf-32-le"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
-    ("<Rules/>".encode("utf-32-be"), 1, 1, "the file is in UTF-32; save it as UTF-8"),
-    (b"\xff\xfe<\x00R\x00\x00\xd8", 1, 3, "not UTF-16-LE"),
-    (b'<?xml version="1.0" encoding="UTF-16"?><Rules/>', 1, 31, "cannot be read as 'UTF-16', which it says it is"),
-    (b'<?xml version="1.0" encoding="klingon"?><Rules/>', 1, 31, "cannot be read as 'klingon'"),
-    (b'<?xml version="1.0" encoding="unicode_escape"?><Rules/>', 1, 31, "cannot be read as 'unicode_escape'"),
-    (b" " * 50 * 1024 * 1024, 1, 1, "the file has 50.0 MiB, and 10.0 MiB is the most that is read"),
-]
-
-
-@pytest.mark.parametrize("data,line,column,words", WRONG_BYTES, ids=[words[:40] for *_, words in WRONG_BYTES])
-def test_a_file_that_is_no_text_is_refused(data: bytes, line: int, column: int, words: str) -> None:
-    [mistake] = mistakes(data)
-    assert (mistake.line, mistake.column) == (line, column)
-    assert words in mistake.message
-
-
-def test_the_largest_file_is_read() -> None:
-    text = f"<Rules>{RULE}</Rules>"
-    assert len(read(text + " " * (MAX_SIZE - len(text))).rules) == 1
-    assert "10.0 MiB is the most" in mistakes(text + " " * (MAX_SIZE - len(text) + 1))[0].message
-
-
-def test_the_deepest_file_is_read() -> None:
-    deep = f"{'<Not>' * (MAX_DEPTH - 3)}<Path val='/'/>{'</Not>' * (MAX_DEPTH - 3)}"
-    assert len(read(f"<Rules><Rule>{deep}<Index/></Rule></Rules>").rules) == 1
-
-
-def test_mistakes_are_told_in_the_order_of_the_file_and_a_hundred_of_them() -> None:
-    wrong = "<Rule><Index/>\n<Priority shift='3'/></Rule>\n" * 2
-    assert [mistake.line for mistake in mistakes(f"<Rules>{wrong}</Rules>")] == [1, 2, 3, 4]
-    *listed, last = mistakes("<Rules>\n" + "<Rule a='b'/>\n<x/>\n" * 500 + "</Rules>")
-    assert (len(listed), last.line, last.message) == (100, listed[-1].line, "1,400 more mistakes are not shown")
-
-
-def test_a_file_of_one_long_line_is_not_shown_over_and_over() -> None:
-    found = mistakes(f"<Rules>{'<x/>' * 100}{' ' * 600_000}</Rules>")
-    assert (len(found), found[-1].message) == (3, "98 more mistakes are not shown")
-
-
-def test_a_file_that_is_no_xml_has_that_mistake_only() -> None:
-    [mistake] = mistakes("<Rules><Rule><Indx/></Rule></Rulez>")
-    assert "mismatched tag" in mistake.message
-
-
 # --- docs/rules_xml.md ------------------------------------------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "rules_xml.md").read_text(encoding="utf-8")
+
+
 DOCUMENTED = [
     (condition.replace("\\|", "|"), meaning.replace("\\|", "|"))
     for condition, meaning in re.findall(r"^\| `(<.*?/>)` \| `(.*)` \|$", PAGE, re.MULTILINE)
 ]
+
+
 BLOCKS = re.findall(r"(?:^(?: {4}.*)?\n)+", PAGE, re.MULTILINE)
 
 

@@ -27,7 +27,7 @@ FRAME_BYTES = 24 + 4096
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, pages in {"LOG_PAGES": LOG, "_REST_PAGES": REST, "_MOST_PAGES": MOST}.items():
+    for name, pages in {"LOG_PAGES": LOG, "REST_PAGES": REST, "MOST_PAGES": MOST}.items():
         monkeypatch.setattr(checkpoint, name, pages)
 
 
@@ -116,12 +116,12 @@ def cannot_open(*_: object) -> int:
     raise OSError(24, "Too many open files")
 
 
-@pytest.mark.parametrize(("module", "name", "fails"), [(checkpoint, "_flush", cannot_flush), (os, "open", cannot_open)])
+@pytest.mark.parametrize(("name", "fails"), [("fdatasync", cannot_flush), ("open", cannot_open)])
 def test_what_cannot_be_copied_is_copied_later(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, module: object, name: str, fails: object
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, name: str, fails: object
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(module, name, fails)
+        patch.setattr(os, name, fails)
         assert write(store, 0, 30) > LOG
     write(store, 30, 20)
     assert log_pages(store.path) < 2 * LOG
@@ -143,7 +143,7 @@ from pathlib import Path
 from crawlspace.state.sqlite import checkpoint as sqlite_checkpoint
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.unit.state.sqlite.test_checkpoint import A_FEW, LOG, MOST, NOW, REST, urls
-sqlite_checkpoint.LOG_PAGES, sqlite_checkpoint._REST_PAGES, sqlite_checkpoint._MOST_PAGES = LOG, REST, MOST
+sqlite_checkpoint.LOG_PAGES, sqlite_checkpoint.REST_PAGES, sqlite_checkpoint.MOST_PAGES = LOG, REST, MOST
 store = SqliteStore.open_for_crawl(Path(sys.argv[1]))
 first = sum(store.counts().by_state.values())
 while True:

@@ -16,9 +16,9 @@ import pytest
 
 from tests.command_line import ROOT, run_scrapy
 from tests.conftest import MakeProject, assert_same
+from tests.http import Request
 from tests.sites import (
     Answer,
-    Request,
     Route,
     Server,
     Site,
@@ -162,7 +162,7 @@ def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
         go_on.wait(10)
         return status(200)
 
-    with serve(Site({"/block": block})) as server:
+    with serve(Site({"/block": block})) as server, serve(Site({"/": slow(text("later"), 0.2)})) as other:
         blocked = threading.Thread(target=ask, args=(server, "/block"))
         blocked.start()
         came.wait(10)
@@ -170,7 +170,7 @@ def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
         with socket.create_connection((server.host, server.port), timeout=10) as client:
             client.sendall(b"GET /late HTTP/1.1\r\n\r\n")
             after = time.monotonic()
-            threading.Event().wait(0.2)
+            assert ask(other, "/")[2] == b"later"
             go_on.set()
             client.recv(100)
         blocked.join(10)

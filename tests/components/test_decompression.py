@@ -13,6 +13,7 @@ from scrapy.utils.test import get_crawler
 
 from crawlspace.runtime.download.failures import UndecodableBody
 from middlewares.decompression import Decompression
+from tests.components.opened import NOTHING_IS_SENT
 from tests.hostile.replies import LIBRARIES
 
 BODY = b"some words" * 100
@@ -40,7 +41,7 @@ RESPONSES = [
 
 @pytest.mark.parametrize(("encodings", "sent", "expected"), RESPONSES)
 def test_bodies(encodings: list[str], sent: bytes, expected: bytes | type[Exception]) -> None:
-    middleware = Decompression.from_crawler(get_crawler(settings_dict={"DOWNLOAD_MAXSIZE": 5_000}))
+    middleware = Decompression.from_crawler(get_crawler(settings_dict={**NOTHING_IS_SENT, "DOWNLOAD_MAXSIZE": 5_000}))
     request = Request("http://a.example/")
     headers = {"Content-Encoding": [encoding.encode("latin-1") for encoding in encodings]} if encodings else {}
     response = Response(request.url, headers=headers, body=sent)

@@ -1,0 +1,78 @@
+"""Cookies need no list of public suffixes from the network, and have bounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from middlewares.cookies import Cookies
+from tests.command_line import ROOT
+from tests.components.opened import NOTHING_IS_SENT
+
+ONE_COOKIE = """
+import socket, sys
+from scrapy import Request
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.http import Response
+from scrapy.utils.test import get_crawler
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
+
+asked = []
+
+def refuse(*arguments, **_):
+    asked.append(arguments)
+    raise OSError
+
+socket.getaddrinfo = socket.create_connection = socket.socket.connect = refuse
+if sys.argv[1] == "bundled":
+    use_bundled_suffixes()
+middleware = CookiesMiddleware()
+request = Request("http://shop.example.co.uk/")
+for cookie in ("a=1", "b=2; Domain=example.co.uk", "c=3; Domain=co.uk"):
+    middleware.process_response(request, Response(request.url, headers={"Set-Cookie": cookie}))
+another = Request("http://www.example.co.uk/")
+middleware.process_request(another)
+print(another.headers.get("Cookie"), bool(asked))
+"""
+
+
+@pytest.mark.parametrize(("suffixes", "asks"), [("bundled", False), ("fetched", True)])
+def test_nothing_is_asked_of_the_network_for_a_cookie(tmp_path: Path, suffixes: str, *, asks: bool) -> None:
+    """Scrapy alone asks: that this test notices a request is shown too."""
+    env = {**os.environ, "TLDEXTRACT_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", ONE_COOKIE, suffixes]
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.stdout == f"b'b=2' {asks}\n", ended.stderr
+
+
+SET = [
+    # cookies that are set one after the other, each with a path; those that are sent to /x afterwards
+    ([("a", "1", "/")], ["a=1"]),
+    ([("a", "1", "/"), ("a", "2", "/")], ["a=2"]),
+    ([("a", "b" * 4_095, "/")], ["a=" + "b" * 4_095]),
+    ([("a", "b" * 4_096, "/")], []),
+    ([(f"a{n}", "1", "/") for n in range(900)], [f"a{n}=1" for n in range(850, 900)]),
+    ([("a", "1", f"/{n}") for n in range(900)] + [("b", "1", "/x")], ["b=1"]),
+]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(("cookies", "sent"), SET)
+def test_cookies_have_bounds(cookies: list[tuple[str, str, str]], sent: list[str], *, at_once: bool) -> None:
+    use_bundled_suffixes()
+    middleware = Cookies.from_crawler(get_crawler(settings_dict=NOTHING_IS_SENT))
+    request = Request("http://127.0.0.1/x")
+    headers = [f"{name}={value}; Path={path}" for name, value, path in cookies]
+    for given in [headers] if at_once else [[header] for header in headers]:
+        middleware.process_response(request, Response(request.url, headers={"Set-Cookie": given}))
+    middleware.process_request(request)
+    assert sorted((request.headers.get("Cookie") or b"").decode().split("; ")) == sorted(sent or [""])
+    assert len(middleware.jars[None]) <= 50

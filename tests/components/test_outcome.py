@@ -1,0 +1,37 @@
+"""A page whose parsing raises ends in an outcome, too."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.items import Fetched
+from middlewares.outcome import OneOutcome
+from tests.components.conftest import MakeCrawl
+
+START = "http://shop.example/"
+
+
+def test_parsing_that_raises(open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture) -> None:
+    crawl = open_crawl(START)
+    middleware = OneOutcome()
+    response = Response(START, request=crawl.request())
+    try:
+        raise ValueError("a mistake in\x1b somebody's parsing")
+    except ValueError as error:
+        found = middleware.process_spider_exception(response, error)
+    assert found is not None
+    (fetched,) = found
+    assert isinstance(fetched, Fetched)
+    assert (fetched.outcome.kind, fetched.outcome.status) == (OutcomeKind.FAILED, Status.UNEXPECTED)
+    assert "could not be parsed (699)" in caplog.text
+    assert "test_outcome.py" in caplog.text, "the log has the traceback"
+    assert "\x1b" not in fetched.outcome.detail + caplog.text
+
+
+@pytest.mark.parametrize("request_", [None, Request(START)])
+def test_what_is_no_page_of_a_collection_is_left_to_scrapy(open_crawl: MakeCrawl, request_: Request | None) -> None:
+    middleware = OneOutcome()
+    assert middleware.process_spider_exception(Response(START, request=request_), ValueError("x")) is None

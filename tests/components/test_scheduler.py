@@ -1,0 +1,137 @@
+"""When requests go out: how many in one turn of the event loop, what waits, and what becomes of requests that a spider yields."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.core.scheduler import Scheduler
+from twisted.internet.testing import MemoryReactorClock
+
+from crawlspace.crawl.run import FetchRobots
+from crawlspace.errors import ConfigError, StoreError
+from crawlspace.runtime import scheduler as module
+from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.requests import ROBOTS, STATE, robots_request
+from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
+from tests.components.conftest import MakeCrawl
+from tests.components.opened import OpenCrawl, crawler_of_another
+
+START = "http://shop.example/"
+
+
+class Turns:
+    """A scheduler that is asked as Scrapy's engine asks it, turn by turn of the event loop."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, crawl: OpenCrawl) -> None:
+        self.later: list[tuple[float, Callable[[], Any]]] = []
+        self.woken = 0
+        reactor: Any = MemoryReactorClock()
+        reactor.nameResolver = GuardedResolver(HostNames(reactor, cache_size=10, timeout_s=5))
+        monkeypatch.setattr("twisted.internet.reactor", reactor, raising=False)
+        monkeypatch.setattr(module, "call_later", self._later)
+        monkeypatch.setattr(module, "wake", lambda _: self._wake())
+        scheduler = FrontierScheduler.from_crawler(crawl.crawler)
+        assert isinstance(scheduler, FrontierScheduler)
+        self.scheduler = scheduler
+        self.scheduler.open(crawl.spider)
+
+    def turn(self) -> list[Request]:
+        """One turn of the loop: what is due at once, then as many requests as there are."""
+        due, self.later = [call for seconds, call in self.later if not seconds], [one for one in self.later if one[0]]
+        for call in due:
+            call()
+        taken = []
+        while (request := self.scheduler.next_request()) is not None:
+            taken.append(request)
+        return taken
+
+    def _later(self, seconds: float, call: Callable[[], Any]) -> SimpleNamespace:
+        timer = (seconds, call)
+        self.later.append(timer)
+
+        def cancel() -> None:
+            self.later = [other for other in self.later if other is not timer]
+
+        return SimpleNamespace(cancel=cancel)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+
+MakeTurns = Callable[..., Turns]
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch, open_crawl: MakeCrawl) -> MakeTurns:
+    """A function that opens a collection and its scheduler."""
+    return lambda *starts, **settings: Turns(monkeypatch, open_crawl(*starts, **settings))
+
+
+def test_what_is_ready_at_once_goes_out_over_several_turns(turns: MakeTurns) -> None:
+    asked = turns(*(f"http://h{number}.example/" for number in range(2 * AT_A_TURN + 5)))
+    assert [len(asked.turn()) for _ in range(4)] == [AT_A_TURN, AT_A_TURN, 5, 0]
+    assert asked.woken == 2, "Scrapy asks again only when it is woken, where it was given nothing"
+
+
+@pytest.mark.parametrize(("obeys", "kind", "url"), [(True, ROBOTS, f"{START}robots.txt"), (False, STATE, f"{START}a")])
+def test_robots_txt_goes_out_before_the_pages_of_its_site(turns: MakeTurns, kind: str, url: str, *, obeys: bool) -> None:
+    asked = turns(f"{START}a", ROBOTSTXT_OBEY=obeys)
+    (request,) = asked.turn()
+    assert (request.url, kind in request.meta) == (url, True)
+    assert asked.scheduler.has_pending_requests()
+
+
+def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(turns: MakeTurns) -> None:
+    asked = turns(START, CRAWLSPACE_SITES={"shared.example": {"delay": 3}})
+    assert len(asked.turn()) == 1, "the page itself"
+    for number in range(2):
+        fetch = FetchRobots(f"{number}.example:80", "http", "http://shared.example/robots.txt", 1)
+        assert asked.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
+    (first,) = asked.turn()
+    assert first.meta[ROBOTS].site == "0.example:80"
+    (wait_s,) = [seconds for seconds, _ in asked.later if seconds]
+    assert 2.5 < wait_s <= 3 < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"
+
+
+YIELDED = [
+    # a request that a spider yields,           admitted,  warned of
+    (Request(f"{START}new"),                    True,      False),
+    (Request(START),                            True,      False),  # known
+    (Request("http://shop.example/a.zip"),      False,     False),
+    (Request(f"{START}new", method="POST"),     True,      True),
+    (Request(f"{START}new", callback=print),    True,      True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("request_", "admitted", "warned"), YIELDED, ids=range(len(YIELDED)))
+def test_a_request_that_a_spider_yields_is_a_candidate(
+    turns: MakeTurns, caplog: pytest.LogCaptureFixture, request_: Request, *, admitted: bool, warned: bool
+) -> None:
+    asked = turns(START)
+    asked.turn()
+    with caplog.at_level(logging.WARNING):
+        assert asked.scheduler.enqueue_request(request_) is admitted
+    assert ("only the URL of a request" in caplog.text) is warned
+
+
+def test_after_an_error_nothing_goes_out(monkeypatch: pytest.MonkeyPatch, open_crawl: MakeCrawl) -> None:
+    crawl = open_crawl(START)
+    asked = Turns(monkeypatch, crawl)
+    assert asked.scheduler.has_pending_requests()
+    crawl.session.error = StoreError("full")
+    assert asked.turn() == []
+    assert not asked.scheduler.has_pending_requests()
+
+
+def test_other_spiders_have_scrapys_scheduler() -> None:
+    assert type(FrontierScheduler.from_crawler(crawler_of_another())) is Scheduler
+
+
+def test_a_scheduler_that_asks_no_rules_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which knows nothing of rules"):
+        open_session("demo", {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})

@@ -1,0 +1,172 @@
+"""What the spider of a collection makes of an answer, and of a download that failed: exactly one outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import scrapy
+from scrapy import Request
+from scrapy.exceptions import DownloadTimeoutError
+from scrapy.http import HtmlResponse, Response
+from twisted.python.failure import Failure
+
+from crawlspace.content.page import Page
+from crawlspace.crawl.run import FetchRobots
+from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.requests import robots_request
+from spiders.collection import CollectionSpider
+from tests.components.conftest import MakeCrawl
+
+START = "http://shop.example/"
+ROBOTS_OF_SHOP = FetchRobots("shop.example:80", "http", f"{START}robots.txt")
+PAGE = '<title>Page</title><p>words</p><a href="/next">next</a><a href="/a.pdf">file</a>'
+NOINDEX = '<meta name="robots" content="noindex">'
+NOFOLLOW = '<meta name="robots" content="nofollow">'
+
+ANSWERS = [
+    # status, headers,                              body,              outcome,                               of the document, links
+    (200, {},                                       PAGE,              (OutcomeKind.DOCUMENT, 200),           "Page",          2),
+    (200, {},                                       NOINDEX + PAGE,    (OutcomeKind.EXCLUDED, Status.NOINDEX),           None,            2),
+    (200, {"X-Robots-Tag": "noindex"},              PAGE,              (OutcomeKind.EXCLUDED, Status.NOINDEX),           None,            2),
+    (200, {},                                       NOFOLLOW + PAGE,   (OutcomeKind.DOCUMENT, 200),           "Page",          0),
+    (200, {"Content-Type": "text/plain"},           "words",           (OutcomeKind.DOCUMENT, 200),           "",              0),
+    (200, {"Content-Type": "image/png"},            "",                (OutcomeKind.EXCLUDED, Status.WRONG_TYPE),           None,            0),
+    (200, {"Location": "/new"},                     PAGE,              (OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT),         None,            0),
+    (301, {"Location": "/new"},                     "",                (OutcomeKind.REDIRECTED, 301),         None,            0),
+    (302, {},                                       "",                (OutcomeKind.GONE, Status.REDIRECT_MALFORMED),               None,            0),
+    (302, {"Location": "http://["},                 "",                (OutcomeKind.GONE, Status.REDIRECT_MALFORMED),               None,            0),
+    (404, {},                                       PAGE,              (OutcomeKind.GONE, 404),               None,            0),
+    (429, {},                                       "",                (OutcomeKind.FAILED, 429),             None,            0),
+    (503, {"Retry-After": "60"},                    "",                (OutcomeKind.FAILED, 503),             None,            0),
+    (503, {},                                       "",                (OutcomeKind.GONE, 503),               None,            0),
+    (999, {},                                       "",                (OutcomeKind.GONE, 500),               None,            0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "headers", "body", "outcome", "title", "links"), ANSWERS)
+def test_an_answer_is_one_outcome(
+    open_crawl: MakeCrawl,
+    status: int,
+    headers: dict[str, str],
+    body: str,
+    outcome: tuple[OutcomeKind, int],
+    title: str | None,
+    links: int,
+) -> None:
+    crawl = open_crawl(START, CRAWLSPACE_META_ROBOTS=True)
+    fetched = crawl.read(crawl.request(), body, status=status, headers=headers)
+    found = fetched.outcome
+    assert (found.url, found.kind, int(found.status), len(found.links or [])) == (START, *outcome, links)
+    assert (fetched.item and fetched.item.title) == title
+    assert found.retry_after_s == (60.0 if "Retry-After" in headers else None)
+
+
+def test_without_a_collection_there_are_items_and_requests() -> None:
+    """As in `scrapy parse`."""
+    spider = CollectionSpider("demo")
+    document, *requests = spider.parse(HtmlResponse(START, body=PAGE.encode(), request=Request(START)))
+    assert document.title == "Page"
+    assert [request.url for request in requests] == [f"{START}next", f"{START}a.pdf"]
+
+
+class Own(CollectionSpider):
+    """A collection with its own parsing."""
+
+    name = "demo"
+
+    def document(self, response: Response, page: Page) -> Any:
+        return {"one": None, "list": [], "fields": {"title": "Own"}}[page.title]
+
+
+@pytest.mark.parametrize(
+    ("title", "kind", "status"),
+    [
+        ("one", OutcomeKind.EXCLUDED, Status.NOINDEX),
+        ("list", OutcomeKind.FAILED, Status.UNEXPECTED),
+        ("fields", OutcomeKind.DOCUMENT, 200),
+    ],
+)
+def test_what_own_parsing_returns(open_crawl: MakeCrawl, title: str, kind: OutcomeKind, status: int) -> None:
+    crawl = open_crawl(START, spider=Own)
+    outcome = crawl.read(crawl.request(), f"<title>{title}</title>").outcome
+    assert (outcome.kind, outcome.status) == (kind, status)
+
+
+class Adding(CollectionSpider):
+    """Takes a link by itself."""
+
+    name = "demo"
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        yield from super().parse(response)
+        yield scrapy.Request(f"{START}added")
+
+
+class Forgetting(CollectionSpider):
+    """Yields no outcome."""
+
+    name = "demo"
+
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+@pytest.mark.parametrize(("spider", "status", "depths"), [(Adding, 200, [1]), (Forgetting, Status.UNEXPECTED, [])])
+def test_an_overridden_parse_has_one_outcome_too(
+    open_crawl: MakeCrawl, spider: type[CollectionSpider], status: int, depths: list[int]
+) -> None:
+    crawl = open_crawl(START, spider=spider)
+    request = crawl.request()
+    response = HtmlResponse(START, headers={"Content-Type": "text/html"}, body=PAGE.encode(), request=request)
+
+    async def yielded() -> list[Any]:
+        return [one async for one in crawl.spider.one_outcome_parser()(response)]
+
+    found = asyncio.run(yielded())
+    assert [one.outcome.status for one in found if isinstance(one, Fetched)] == [status]
+    assert [one.meta["depth"] for one in found if isinstance(one, scrapy.Request)] == depths
+
+
+def failure(request: Request, error: Exception) -> Failure:
+    failed = Failure(error)
+    failed.request = request  # type: ignore[attr-defined]
+    return failed
+
+
+def test_a_failed_download_is_one_outcome(open_crawl: MakeCrawl) -> None:
+    crawl = open_crawl(START)
+    (fetched,) = crawl.spider.failed(failure(crawl.request(), DownloadTimeoutError("x")))
+    assert (fetched.outcome.kind, fetched.outcome.status) == (OutcomeKind.FAILED, Status.TIMEOUT)
+
+
+@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
+def test_a_page_that_was_not_asked_for_has_no_outcome_and_another_turn(open_crawl: MakeCrawl, error: Exception) -> None:
+    crawl = open_crawl(START)
+    request = crawl.request()
+    assert crawl.engine.next_fetch() is None
+    assert list(crawl.spider.failed(failure(request, error))) == []
+    assert crawl.request().url == request.url
+
+
+@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
+def test_a_robots_txt_that_was_not_asked_for_has_another_turn(open_crawl: MakeCrawl, error: Exception) -> None:
+    crawl = open_crawl(START, ROBOTSTXT_OBEY=True)
+    assert crawl.engine.next_fetch() == ROBOTS_OF_SHOP
+    assert crawl.engine.next_fetch() is None
+    crawl.spider.robots_failed(failure(robots_request(ROBOTS_OF_SHOP, callback=None, errback=None), error))
+    assert crawl.engine.next_fetch() == ROBOTS_OF_SHOP
+
+
+@pytest.mark.parametrize(("body", "is_allowed"), [("", True), ("User-agent: *\nDisallow: /", False)])
+def test_pages_come_after_the_robots_txt_of_their_site(open_crawl: MakeCrawl, body: str, *, is_allowed: bool) -> None:
+    crawl = open_crawl(START, ROBOTSTXT_OBEY=True)
+    fetch = crawl.engine.next_fetch()
+    assert isinstance(fetch, FetchRobots)
+    request = robots_request(fetch, callback=None, errback=None)
+    crawl.spider.robots_read(Response(request.url, 200, body=body.encode(), request=request))
+    assert (crawl.engine.next_fetch() is not None) is is_allowed

@@ -1,0 +1,150 @@
+"""A worker whose calls of the server are made when a test says so."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection
+from math import inf
+from typing import Any
+
+from crawlspace.clock import FakeClock
+from crawlspace.distributed.prefetch import OtherRequests, Prefetch
+from crawlspace.distributed.shared_store import SharedStore
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.site_queue import Pace
+from crawlspace.model import UrlState
+from crawlspace.state.redis.workers import AcquiredSite
+from crawlspace.state.unreachable import UnreachableSite
+from tests.contract.conftest import SINKS
+from tests.servers import another_client
+
+PAGES = 40
+
+
+class Calls:
+    """Calls of the server, each made when it is its turn."""
+
+    def __init__(self) -> None:
+        self._jobs: deque[tuple[Callable[[], Any], Callable[[Any], None] | None]] = deque()
+
+    def begin(self, failed: Callable[[BaseException], None]) -> None: ...
+    def settle(self) -> None: ...
+    def hurry(self) -> None: ...
+    def finish(self) -> None: ...
+
+    def do(self, job: Callable[[], Any], done: Callable[[Any], None] | None = None) -> None:
+        self._jobs.append((job, done))
+
+    def make(self) -> None:
+        while self._jobs:
+            job, done = self._jobs.popleft()
+            found = job()
+            if done is not None:
+                done(found)
+
+
+class NoOtherRequests:
+    """Other requests of a worker, which a test may replace."""
+
+    def __init__(self) -> None:
+        self.requests: OtherRequests | None = None
+
+    def waiting(self) -> Collection[str]:
+        return self.requests.waiting() if self.requests else ()
+
+    def is_asking(self, site: str) -> bool:
+        return False
+
+    def begin(self, site: str) -> None:
+        if self.requests:
+            self.requests.begin(site)
+
+    def has_asked(self, site: str) -> bool:
+        return self.requests is not None and self.requests.has_asked(site)
+
+
+class Crawler:
+    """One worker, which asks two pages of a site at once and keeps no delay."""
+
+    def __init__(self, clock: FakeClock, *, timeout_s: float = 10**6) -> None:
+        self.clock = clock
+        self.calls = Calls()
+        self.shared = SharedStore.open(another_client(), "shared", sinks=SINKS, background=self.calls, timeout_s=timeout_s)
+        self.store, self.view, self.sites = self.shared.store, self.shared.view, self.shared.view.sites
+        assert self.shared.worker.begin("rules") is None
+        self.shared.worker.ready()
+        self.frontier = Frontier(self.sites, clock=clock, site_delays=self, lease_s=600, others=self.sites)
+        self.others = NoOtherRequests()
+        self.prefetch = Prefetch(
+            self,
+            self.sites,
+            self.shared.worker,
+            self.calls,
+            others=self.others,
+            join_again=self.shared.join_again,
+            clock=clock,
+            lease_s=600,
+        )
+        self.in_flight: list[UrlState] = []
+        self.unreachable: dict[str, UnreachableSite | None] = {}
+        """What was known of the sites when they came."""
+        self.changes = 0
+        """How often the store may have come to know less."""
+
+    def is_idle(self) -> bool:
+        return True
+
+    def is_in_flight(self, id: int) -> bool:
+        return id in {state.id for state in self.in_flight}
+
+    def site_acquired(self, one: AcquiredSite) -> None:
+        if one.known is not None:
+            self.view.learn(one.site, one.known)
+            self.unreachable[one.site] = one.known.unreachable
+
+    def store_changed(self) -> None:
+        self.changes += 1
+
+    def wake(self) -> None: ...
+
+    def report(self) -> str:
+        return ""
+
+    def deletions(self) -> int:
+        return 0
+
+    def of(self, site: str) -> Pace:
+        return Pace(0.0, 2)
+
+    def change_at(self) -> float:
+        return inf
+
+    def phase(self) -> None:
+        return None
+
+    def tick(self) -> None:
+        self.prefetch.tick()
+        self.calls.make()
+
+    def ask(self, most: int = 1000) -> list[str]:
+        """Begin what may be asked now; return the sites."""
+        began: list[str] = []
+        while len(began) < most and (state := self.frontier.next()) is not None:
+            self.in_flight.append(state)
+            began.append(state.site.partition(".")[0])
+        return began
+
+    def not_asked(self) -> None:
+        """Nothing that is under way was asked for after all, as Engine.not_asked has it."""
+        began, self.in_flight = self.in_flight, []
+        for state in began:
+            self.sites.release([state.id])
+            self.frontier.recorded([state.id])
+            self.frontier.finished(state)
+            self.frontier.discovered([(state.site, state.queue)])
+
+    def answered(self, *hosts: str) -> None:
+        """What is under way at these hosts is over, and nothing follows it."""
+        for state in [state for state in self.in_flight if state.site.partition(".")[0] in hosts]:
+            self.in_flight.remove(state)
+            self.frontier.finished(state)

@@ -1,0 +1,211 @@
+"""Sites that wait, and how long: rests, retries, sites that are given up, and what other workers report of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.model import Source
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import SiteRelease, Worker
+from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.views import RobotsEntry
+from tests.contract.conftest import NOW, Known, new, short
+from tests.contract.workers.steps import expire, joined, take
+
+
+def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    store.wait_site("b.example:80", NOW + 60)
+    store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
+    one, two = joined(store), joined(store)
+    row = UnreachableSite("a.example:80", 612, NOW - 60, 2, NOW - 60)
+    store.set_unreachable("a.example:80", row)  # another worker has counted it since this one began
+    taken = one.take(refill={}, new=5, limit=1, now=NOW, until=NOW + 300).sites[0]
+    assert taken.known is not None
+    assert (taken.known.asked_ago_s, taken.known.wait_until, taken.known.health) == (None, None, None)
+    assert taken.known.unreachable == row
+    assert [entry.body for entry in taken.known.robots] == ["User-agent: *"]
+    more = one.take(refill={"a.example:80": 5}, new=0, limit=5, now=NOW, until=NOW + 300).sites[0]
+    assert more.known is None  # nobody knows more of the site than the one that holds it
+    one.release_sites([SiteRelease("a.example:80", 2.5, 0, [state.id for state in [*taken.states, *more.states]])])
+    assert known.get("a.example/0").lease_until is None
+    again = two.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
+    assert again.known is not None
+    assert again.known.asked_ago_s == pytest.approx(2.5, abs=0.5)
+    assert [short(state.url) for state in again.states] == ["a.example/0", "a.example/1"]
+
+
+def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known: Known) -> None:
+    """Others may have asked it meanwhile: taken anew, it comes with what they know, also where the call is repeated."""
+    known.discover("a.example/0", "a.example/1", "b.example/0")
+    worker = joined(store)
+    worker.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 300)
+    worker.release_sites([SiteRelease("a.example:80", 2.5)])
+    for _ in range(2):
+        taken = worker.take(refill={"a.example:80": 5}, new=5, limit=5, now=NOW, until=NOW + 300, number=7)
+        assert taken.dry == ["a.example:80"]
+        asked = {one.site: one.known.asked_ago_s for one in taken.sites if one.known is not None}
+        assert asked == {"a.example:80": pytest.approx(2.5, abs=0.5), "b.example:80": None}
+
+
+BOUNDED = [
+    # seconds the site was to wait, and until when that was written (as seen now)      and when it may be taken
+    (60, 60, 60),
+    (60, 4000, 60),
+    (7200, 7000, 7000),
+    (7200, 99_999, 7200),
+    (0, 99_999, 3600),
+]
+
+
+@pytest.mark.parametrize(("wait_s", "left_s", "taken_after_s"), BOUNDED)
+def test_a_clock_that_was_set_back_makes_no_wait_longer(
+    store: RedisStore, known: Known, wait_s: int, left_s: int, taken_after_s: int
+) -> None:
+    known.discover("a.example/0")
+    store.wait_site("a.example:80", NOW + left_s, wait_s=wait_s)
+    worker = joined(store)
+    for after_s in (0, taken_after_s - 1):
+        assert not worker.take(refill={}, new=5, limit=5, now=NOW + after_s, until=NOW + 9999).sites
+        store.scripts.command("ZADD", "free", 0, 1)  # by the clock of the server it would be looked at again some seconds later
+    assert worker.take(refill={}, new=5, limit=5, now=NOW + taken_after_s, until=NOW + 9999).sites
+
+
+def test_a_site_that_rests_is_not_taken(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "b.example/0")
+    store.wait_site("b.example:80", NOW + 60)
+    one, two = joined(store), joined(store)
+    assert list(take(one)) == ["a"]
+    one.release_sites([SiteRelease("a.example:80", 0, 60, [known.get("a.example/0").id])])
+    assert take(two) == {}
+    assert two.heartbeat().free == 2, "they have work, and the crawl waits for it"
+
+
+def test_what_is_due_is_taken_when_it_is(store: RedisStore, known: Known) -> None:
+    known.crawled(("a.example/0", "x"))
+    known.record(known.change("a.example/0", next_fetch=NOW - 1))
+    assert take(joined(store)) == {"a": ["a.example/0"]}
+
+
+def test_what_is_due_later_is_no_work(store: RedisStore, known: Known) -> None:
+    known.crawled(("a.example/0", "x"))
+    known.record(known.change("a.example/0", next_fetch=NOW + 10**9))
+    worker = joined(store)
+    assert take(worker) == {}
+    assert worker.heartbeat().is_nothing_left
+
+
+def test_a_paused_source_is_no_work(store: RedisStore, known: Known) -> None:
+    known.discover(new("a.example/0", source=Source.FOLLOW))
+    worker = joined(store, sources=[Source.USER, Source.INDEX_FOLLOW])
+    assert take(worker) == {}
+    assert worker.heartbeat().is_nothing_left
+    known.discover("a.example/1")
+    assert take(worker) == {"a": ["a.example/1"]}
+
+
+def test_a_retry_of_this_run_is_waited_for(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    worker = joined(store)
+    take(worker)
+    worker.record([known.change("a.example/0", retries=1, next_fetch=NOW + 60)], now=NOW)
+    worker.release_sites([SiteRelease("a.example:80")])
+    assert not worker.heartbeat().is_nothing_left
+
+
+def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    one, two = joined(store), joined(store)
+    take(one, 1, 1)
+    one.give_up("a.example:80")
+    one.release_sites([SiteRelease("a.example:80", ids=[known.get("a.example/0").id])])
+    assert take(two) == {}
+    assert two.heartbeat().is_nothing_left
+    one.leave()
+    two.leave()
+    assert take(joined(store)) == {"a": ["a.example/0", "a.example/1"]}
+
+
+def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    expire(store, dead)
+    other.heartbeat()
+    dead.give_up("a.example:80")
+    assert take(other) == {"a": ["a.example/0", "a.example/1"]}
+
+
+def dead_and_holder(store: RedisStore, known: Known) -> tuple[Worker, Worker]:
+    """One that was taken for dead and does not know it yet, and one that has its site now; one URL more is pending there."""
+    known.discover("a.example/0", "a.example/1")
+    dead, other = joined(store), joined(store)
+    take(dead, 1, 1)
+    expire(store, dead)
+    other.heartbeat()
+    take(other, 1, 1)
+    return dead, other
+
+
+WORD_OF_THE_DEAD = [
+    # until when the new holder says that the site waits, until when the dead one does, until when it does wait
+    (NOW + 60,             NOW + 9,         NOW + 60),
+    (NOW + 60,             None,            NOW + 60),
+    (NOW + 60,             NOW + 99,        NOW + 99),
+    (None,                 NOW + 9,         NOW + 9),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+@pytest.mark.parametrize(("of_the_holder", "of_the_dead", "waits"), WORD_OF_THE_DEAD)
+def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
+    store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int, *, is_held: bool
+) -> None:
+    """Also where the other one has let it go meanwhile, as it does with a site that is to rest for long."""
+    dead, other = dead_and_holder(store, known)
+    other.wait_site("a.example:80", of_the_holder)
+    if not is_held:
+        other.release_sites([SiteRelease("a.example:80")])
+    dead.wait_site("a.example:80", of_the_dead)
+    assert [site.wait_until for site in store.sites()] == [waits]
+
+
+def test_the_word_of_a_worker_that_holds_a_site_counts_for_its_wait(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0")
+    worker = joined(store)
+    take(worker)
+    for until in (NOW + 60, NOW + 9, None):
+        worker.wait_site("a.example:80", until)
+        assert [site.wait_until for site in store.sites()] == ([] if until is None else [until])
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_the_row_of_a_site_is_written_unless_it_is_another_workers(store: RedisStore, known: Known, *, is_held: bool) -> None:
+    dead, other = dead_and_holder(store, known)
+    row = UnreachableSite("a.example:80", 612, NOW, 1, NOW)
+    other.set_unreachable("a.example:80", row)
+    if not is_held:
+        other.release_sites([SiteRelease("a.example:80")])
+    dead.set_unreachable("a.example:80", None)
+    assert store.unreachable() == ([row] if is_held else [])
+
+
+def test_a_site_that_was_given_up_and_is_resumed_is_handed_out_again(store: RedisStore, known: Known) -> None:
+    known.discover("a.example/0", "a.example/1")
+    worker = joined(store)
+    take(worker, limit=1)
+    worker.give_up("a.example:80")
+    worker.release_sites([SiteRelease("a.example:80")])
+    assert not take(worker)
+    worker.resume("a.example:80")
+    assert take(worker)
+    worker.resume("a.example:80")  # it was not given up
+    worker.resume("unknown.example:80")
+
+
+def test_robots_txt_of_a_site_is_kept_by_the_worker_that_holds_it(store: RedisStore, known: Known) -> None:
+    dead, other = dead_and_holder(store, known)
+    newer, older = (RobotsEntry("a.example:80", "http", 200, body, NOW) for body in ("newer", "older"))
+    other.save_robots(newer)
+    dead.save_robots(older)
+    assert store.robots("a.example:80", "http") == newer

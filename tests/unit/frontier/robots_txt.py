@@ -1,0 +1,48 @@
+"""What tests of robots.txt share: a cache that has read one, and a store that counts."""
+
+from __future__ import annotations
+
+from crawlspace.clock import FakeClock
+from crawlspace.frontier.robots.cache import (
+    Answer,
+    Robots,
+)
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.views import RobotsEntry
+
+SITE = "www.example.com:80"
+
+
+AGENT = "crawlspace/0.1 (+https://www.example.org/our-bot; bot@example.org)"
+
+
+DAY_S = 86_400.0
+
+
+ALLOWED, FORBIDDEN, UNKNOWN = Answer.ALLOWED, Answer.FORBIDDEN, Answer.UNKNOWN
+
+
+class CountingStore(MemoryStore):
+    """Counts how often a robots.txt is read from it."""
+
+    reads = 0
+
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        self.reads += 1
+        return super().robots(site, scheme)
+
+
+def robots_of(
+    store: MemoryStore | None = None, clock: FakeClock | None = None, *, agent: str = AGENT, ttl_s: float = DAY_S
+) -> Robots:
+    return Robots(store or MemoryStore(), clock=clock or FakeClock(), user_agent=agent, ttl_s=ttl_s, longest_delay_s=60.0)
+
+
+def reading(body: str, *, agent: str = AGENT) -> Robots:
+    robots = robots_of(agent=agent)
+    assert robots.save(SITE, "http", status=200, body=body)
+    return robots
+
+
+def ask(robots: Robots, path: str = "/a") -> Answer:
+    return robots.ask(f"http://www.example.com{path}", site=SITE)
