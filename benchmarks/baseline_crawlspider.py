@@ -1,4 +1,4 @@
-"""What Scrapy does by itself: a CrawlSpider that follows every link and writes url, title and text to a JSON-lines feed.
+"""The baseline of Scrapy alone: a CrawlSpider that follows every link and writes url, title and text to a JSON-lines feed.
 
     python -m benchmarks.baseline_crawlspider START_URL ITEMS_FILE [REDIS_URL]
 

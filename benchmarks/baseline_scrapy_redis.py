@@ -1,4 +1,4 @@
-"""What scrapy-redis does by itself: a RedisSpider that follows every link of its site, and takes its URLs from a queue that all workers share.
+"""The baseline of scrapy-redis alone: a RedisSpider that follows all links of its site, with one queue shared by all workers.
 
 python -m benchmarks.baseline_scrapy_redis REDIS_URL DELAY_S CONCURRENCY SECONDS
 """

@@ -1,11 +1,11 @@
-"""This checkout beside another one, such as that of an older commit, in turn on one machine.
+"""Compare this checkout with another one, such as that of an older commit, in turn on one machine.
 
     git worktree add ../before COMMIT
     python -m benchmarks.beside ../before                          # whole crawls of one site, in turn
     python -m benchmarks.beside ../before decisions reconcile      # any benchmark: its rows side by side
 
-Both run with this interpreter, each in its own folder, so a ratio holds though the machine's speed drifts. Of a benchmark's row, the first
-number counts.
+Both run with this interpreter, each in its own folder, in turn, so that the ratios hold although the machine's speed drifts. Of a
+benchmark's row, the first number is compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.whole_crawl import Ground, site_served
 
 _NAME = "beside"
 _LEAST = 0.97
-"""This checkout must be at least so fast, compared with the other one."""
+"""Minimal speed of this checkout compared with the other one."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _ROW = re.compile(r"^(?P<measure>\S.{20,}?)\s{2,}(?P<value>.*?\d.*)$")
 

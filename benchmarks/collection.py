@@ -1,4 +1,4 @@
-"""A collection made for one benchmark, in a folder that goes away."""
+"""A collection for one benchmark, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class BenchCollection:
         return self.folder / "data" / NAME / "index.db"
 
     def write(self, *, start_urls: Sequence[str], rules: str, settings: Mapping[str, object]) -> None:
-        """Write the collection's files. Settings are for speed on our own server unless said otherwise."""
+        """Write the collection's files. The default settings are for speed on our own server."""
         home = self.folder / "collections" / NAME
         home.mkdir(parents=True, exist_ok=True)
         (home / "start_urls.txt").write_text("".join(f"{url}\n" for url in start_urls), encoding="utf-8")
@@ -67,11 +67,11 @@ class BenchCollection:
         return cost
 
     def states(self) -> list[UrlState]:
-        """Return what the store knows of each URL."""
+        """Return the state of each URL in the store."""
         with contextlib.closing(SqliteStore(self.store_file, read_only=True)) as store:
             return list(store.urls())
 
     def index_urls(self) -> list[str]:
-        """Return the URL of every document that the index itself holds."""
+        """Return the URL of every document in the index itself."""
         with contextlib.closing(EmbeddedIndex(self.index_file, read_only=True)) as index:
             return list(index.urls())

@@ -1,9 +1,9 @@
-"""Killing a crawl at random moments, again and again: nothing may be lost, and hardly anything be done twice.
+"""Kill a crawl at random moments, again and again: nothing may be lost, and hardly anything be done twice.
 
     python -m benchmarks.crash --kills 25 --pages 2000
 
-At the end each page is indexed exactly once, the store is sound, and a page was fetched again only if it was out for fetching
-when the crawl was killed.
+At the end each page is indexed exactly once, the store passes its check, and a page was fetched again only if it was in flight when
+the crawl was killed.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _answers(pages: dict[str, int], served: Counter[str]) -> Callable[[str, str]
 
 
 def _crawl_until(collection: BenchCollection, served: Counter[str], pages: int, wait_s: float) -> None:
-    """Start the crawl and kill it a moment after that many different pages have been served."""
+    """Start the crawl and kill it shortly after that many different pages have been served."""
     with collection.log.open("wb") as output:
         process = start(collection.crawl_command(), environment=collection.environment, output=output.fileno())
         deadline = time.monotonic() + _LIMIT_S

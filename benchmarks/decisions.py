@@ -1,8 +1,8 @@
 """Decisions a second with 10, 1,000 and 100,000 rules of each type: `python -m benchmarks.decisions`.
 
-A decision has to cost about the same with ten rules and with a hundred thousand. Each row times a mixed list of URLs, half of
-which meet a rule of the kind: literal, with stars at either end and inside, and thousands of patterns that share one beginning. Address
-rules are asked by `connect`; `static` in their rows is what a decision costs without any rule.
+A decision must cost about the same with ten rules and with a hundred thousand. Each row times a mixed list of URLs, half of which match
+a rule of the type: literal, with stars at either end and inside, and thousands of patterns with one beginning. Address rules are checked
+by `connect`; `static` in their rows is the cost of a decision without rules.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A rule and a URL that it applies to, or that no rule applies to if its number is not among the rules'."""
+    """A rule, and a URL that it applies to; no rule applies to the URL if its number is not among the rules'."""
 
     rule: str
     url: str
@@ -90,7 +90,7 @@ def main(sizes: Sequence[int] = SIZES, *, urls: int = 4_000, repeat: int = 3) ->
 
 
 def mixed_urls(lists: Sequence[Sequence[Shape]], rules: int, count: int) -> list[str]:
-    """URLs of all shapes; a rule of a set of that size applies to every second one."""
+    """Return URLs of all shapes; a rule of a set of that size applies to every second one."""
     chosen = random.Random(7)
     urls: list[str] = []
     for place in range(count):
@@ -110,7 +110,7 @@ def _filled(text: str, n: int) -> str:
 
 
 def _addresses(rules: int) -> list[str]:
-    """A rule applies to about half of them."""
+    """Return addresses; a rule applies to about half of them."""
     chosen = random.Random(7)
     return [_filled("{a}.{b}.{c}.7", chosen.randrange(2 * rules)) for _ in range(2_000)]
 

@@ -1,4 +1,4 @@
-"""Milliseconds to take a page apart, and documents a second into the embedded index: `python -m benchmarks.extract`.
+"""Milliseconds to extract a page, and documents a second into the embedded index: `python -m benchmarks.extract`.
 
 Pages of 8 KB with 37 links and of 200 KB with 567, like an intranet's: a navigation list, paragraphs with links, tables. Compared is
 what a Scrapy project would do: parsel for the text and metas, and LinkExtractor, on the same pages in the same process.
@@ -67,7 +67,7 @@ def main() -> list[Row]:
 
 
 def as_scrapy_does(response: HtmlResponse) -> tuple[object, ...]:
-    """Links, title, metas and text in the usual way; a response keeps its tree, so each call gets a fresh one."""
+    """Return links, title, metas and text by Scrapy's usual means; a response caches its tree, so each call uses a new one."""
     fresh = response.replace()
     links = LinkExtractor(deny_extensions=[]).extract_links(fresh)
     title = fresh.xpath("//title/text()").get()
@@ -79,7 +79,7 @@ def as_scrapy_does(response: HtmlResponse) -> tuple[object, ...]:
 
 
 def timed(measure: str, work: Callable[[], object]) -> Row:
-    """The best of several rounds: what disturbs a shared machine only ever makes it slower."""
+    """Return the best of several rounds: other load on a shared machine only makes it slower."""
     work()
     best = float("inf")
     for _ in range(ROUNDS):
@@ -119,7 +119,7 @@ def sent(index: EmbeddedIndex, measure: str, orders: Sequence[IndexOrder]) -> Ro
 
 
 def page(paragraphs: int, links: int) -> bytes:
-    """A page with a navigation list of 15 links and `links` more in its paragraphs."""
+    """Return a page with a navigation list of 15 links and `links` more in its paragraphs."""
     chance = random.Random(7)
 
     def words(number: int) -> str:

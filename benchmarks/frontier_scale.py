@@ -1,8 +1,8 @@
-"""Whether ten million pending URLs are worked off as fast as few: `python -m benchmarks.frontier_scale [--size 10000000]`.
+"""Whether ten million pending URLs are processed as fast as few: `python -m benchmarks.frontier_scale [--size 10000000]`.
 
-Once with the URLs spread evenly over a thousand sites, and once with nine of ten at one of them. Each step is taken by a process of its
-own, which tells how much memory it has needed and ends as if it were killed. What is compared is done by turns: a hundred thousand URLs
-are put into a file that holds as many already, and into the large one; a crawl hands out URLs through the frontier of a small file and of the large one.
+Once with the URLs spread evenly over a thousand sites, and once with nine of ten at one of them. Each step runs in its own process,
+which reports its memory and ends as if killed. Compared in turn: a hundred thousand URLs are inserted into a file that has as many, and
+into the large one; and a frontier over the small file and one over the large file return URLs.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from crawlspace.state.sqlite.store import SqliteStore
 
 _SMALL = 100_000
 _ROUNDS = 2
-"""So that each rate is taken over 200,000 URLs."""
+"""So each rate is measured over 200,000 URLs."""
 _MANNERS = {"scattered": (1, 100), "as pages bring them": (10, 1_000)}
 """URLs of one site in a row, and in a transaction. A fast crawl records 128 pages at once, each with some new links to its own site."""
 _AT_THE_END = (1 + _ROUNDS * len(_MANNERS)) * _SMALL
-"""URLs that are put in while the rates are taken."""
+"""URLs inserted during the measurement."""
 _FEW = 100_000
 _PICKS = 8_000
 _LEAST_RATIO, _MOST_MB, _MOST_RESUME_S, _MOST_BYTES = 0.5, 400, 2.0, 150
 
 _Figures = dict[str, list[float]]
 _Layout = Callable[[int], int]
-"""Returns the number of the site whose turn is the n-th."""
+"""Returns the number of the site of the n-th URL."""
 
 _LAYOUTS: Mapping[str, _Layout] = {
     "1,000 sites": lambda turn: turn % SITES,
@@ -105,7 +105,7 @@ def _measured(layout: str, folder: Path, size: int) -> Iterator[Row]:
 
 
 def _in_a_process(step: str, layout: str, file: Path, first: int, end: int) -> _Figures:
-    """Take a step in a process of its own, and return what it has measured."""
+    """Run a step in its own process, and return its figures."""
     say(f"{step}: URLs {first:,} to {end:,}, {layout}")
     log = file.with_suffix(".log")
     command = [sys.executable, "-m", "benchmarks.frontier_scale", "--step", step, layout, str(file), str(first), str(end)]
@@ -120,13 +120,13 @@ def _in_a_process(step: str, layout: str, file: Path, first: int, end: int) -> _
 
 
 def _fill(file: Path, layout: _Layout, numbers: range) -> _Figures:
-    """Put URLs into a file."""
+    """Insert URLs into a file."""
     text, _ = _insert(SqliteStore.open_for_crawl(file), layout, numbers, "as pages bring them")
     return {"text": [text]}
 
 
 def _grow(file: Path, layout: _Layout, numbers: range) -> _Figures:
-    """Put URLs into a file and by turns as many into new ones; the first ones fill the page cache and count for nothing."""
+    """Insert URLs into a file and, in turn, as many into new ones; the first ones fill the page cache and are not counted."""
     store = SqliteStore.open_for_crawl(file)
     text, _ = _insert(store, layout, numbers[:_SMALL], "as pages bring them")
     figures: _Figures = {"text": [text]}
@@ -143,7 +143,7 @@ def _grow(file: Path, layout: _Layout, numbers: range) -> _Figures:
 
 
 def _hand_out(file: Path, _layout: _Layout, numbers: range) -> _Figures:
-    """Resume from a file and hand out URLs, each of which turns out to need no request."""
+    """Resume from a file and take URLs from the frontier, none of which needs a request."""
     began = time.perf_counter()
     store = SqliteStore.open_for_crawl(file)
     sites = list(store.sites())
@@ -170,7 +170,7 @@ class _NoDelay:
 
 
 def _insert(store: SqliteStore, layout: _Layout, numbers: range, manner: str) -> tuple[int, float]:
-    """Return the characters of the URLs, and how many were inserted a second; making them is not timed."""
+    """Return the characters of the URLs, and how many were inserted a second; creating them is not timed."""
     characters, seconds = 0, 0.0
     in_a_row, at_once = _MANNERS[manner]
     for start in range(0, len(numbers), at_once):

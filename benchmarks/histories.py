@@ -1,9 +1,9 @@
-"""Random histories in large numbers: a simulated web, the real engine, store and index, kills, and an oracle that knows only the present.
+"""Random histories in large numbers: a simulated web, the real engine, store and index, kills, and an independent oracle.
 
     python -m benchmarks.histories --count 2000 --steps 24 --first 0
     PYTHONHASHSEED=0 python -m benchmarks.histories --seed 1234 --steps 24     # one, with all its steps
 
-What a history is, and what is compared, stands in tests/histories. A difference prints the seed, the steps and what is MISSING or EXTRA.
+A history and what is compared are described in tests/histories. A difference prints the seed, the steps and what is MISSING or EXTRA.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.servers import another_client, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
 _MEMORY = Path("/dev/shm")
-"""Files there cost no disk; a kill of a process loses nothing on a disk either."""
+"""A folder in memory: no disk load, and a killed process loses nothing on a disk either."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:

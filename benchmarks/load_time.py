@@ -26,7 +26,7 @@ from crawlspace.errors import CrawlspaceError
 
 _LOAD_S, _REFUSED_S, _LOAD_MB, _LINT = 20, 5, 1_000, 3
 _LEAST_S = 0.5
-"""Below that lint is not compared with the load: reading the settings takes as long."""
+"""Lint is not compared with shorter loads, because reading the settings takes as long."""
 KINDS = {
     "prefix rules": ("crawl.rules", 1_000_000),
     "domain rules": ("crawl.rules", 200_000),

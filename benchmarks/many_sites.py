@@ -1,10 +1,10 @@
-"""Politeness where it is hard: a thousand slow sites, one giant among small ones, and ten thousand tiny ones.
+"""Politeness in hard cases: a thousand slow sites, one giant among small ones, and ten thousand tiny ones.
 
     python -m benchmarks.many_sites slow giant tiny
 
-The first two are held against what their delays make possible. Where ten thousand sites have three pages each, a delay need not cost
-anything, for there is always another site that may be asked. So the third is held against the same crawl without politeness: without
-delays, and also without robots.txt, which means a quarter of the requests less.
+The first two are compared with the maximum that their delays allow. Where ten thousand sites have three pages each, a delay need not cost
+anything, because another site is always ready. So the third is compared with the same crawl without politeness: without delays, and also
+without robots.txt, which means a quarter fewer requests.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 
 
 def _slow(options: argparse.Namespace) -> list[Row]:
-    """Many sites with a long delay: none may be forgotten, and each is on time."""
+    """Measure many sites with a long delay: none may be forgotten, and each is requested on time."""
     sites = options.slow_sites
     with tempfile.TemporaryDirectory(prefix="bench-slow-") as temp, PageServer(endless_page, hosts(3, sites)) as server:
         collection = _collection(
@@ -66,7 +66,7 @@ def _slow(options: argparse.Namespace) -> list[Row]:
 
 
 def _giant(options: argparse.Namespace) -> list[Row]:
-    """One site to which most links lead: it has its turns and no more, and the small ones have theirs."""
+    """Measure one site to which most links lead: it gets its share and no more, and the small ones get theirs."""
     giant, *small = hosts(4, options.small_sites + 1)
     with tempfile.TemporaryDirectory(prefix="bench-giant-") as temp:
         links_to_giant: list[str] = []
@@ -94,7 +94,7 @@ def _giant(options: argparse.Namespace) -> list[Row]:
 
 
 def _tiny(options: argparse.Namespace) -> list[Row]:
-    """Sites that are done before they are known: the crawl with a delay beside the same one without."""
+    """Measure sites that are complete quickly: the crawl with a delay compared with one without."""
     sites, pages = options.tiny_sites, options.tiny_sites * _TINY_PAGES
     unpolite = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": _TINY_CONCURRENCY}
     with tempfile.TemporaryDirectory(prefix="bench-tiny-") as temp, PageServer(_page_of_tiny_site, hosts(5, sites)) as server:
@@ -130,7 +130,7 @@ def _tiny(options: argparse.Namespace) -> list[Row]:
 
 
 def _collection(folder: Path, server: PageServer, settings: Mapping[str, object], seconds: int | None = None) -> BenchCollection:
-    """A collection of all sites of a server, each from its page 0; it stops itself after that time."""
+    """Return a collection of all sites of a server, each from its page 0; it stops itself after that time."""
     collection = BenchCollection(folder)
     collection.write(
         start_urls=[f"{origin}/0.html" for origin in server.origins],
@@ -148,7 +148,7 @@ def _speed(measure: str, costs: list[Cost], pages: int) -> Row:
 
 
 def _page_of_small_site(site: str, path: str, giant: str) -> Reply:
-    """A page most of whose links lead to new pages of the giant, and a few to further pages of its own site."""
+    """Return a page most of whose links lead to new pages of the giant, and a few to further pages of its own site."""
     if path == "/robots.txt":
         return 404, b"text/plain", b""
     number = int(path.strip("/").removesuffix(".html"))

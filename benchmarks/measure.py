@@ -1,6 +1,6 @@
-"""Running programs in turn and measuring what they cost.
+"""Run programs in turn and measure their cost.
 
-Machines are shared and drift; so two programs are run A B A B …, and compared pair by pair.
+Machines are shared and drift; so two programs run A B A B …, and are compared pair by pair.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SCRAPY = (sys.executable, "-m", "scrapy")
 
 
 class BenchmarkFailed(Exception):
-    """A benchmark's own precondition does not hold, so its numbers would mean nothing."""
+    """A precondition of a benchmark does not hold, so its numbers would be meaningless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the result table. `met` is None where there is no target."""
+    """One line of the result table. `met` is None without a target."""
 
     benchmark: str
     measure: str
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a program cost, its children included."""
+    """The cost of one run of a program, its children included."""
 
     wall_s: float
     cpu_s: float
@@ -60,11 +60,10 @@ def run(
     log: Path | None = None,
     limit_s: float = 1800,
 ) -> Cost:
-    """Run a program to its end in the project's folder and return what it cost.
+    """Run a program to its end in the project's folder and return its cost.
 
-    CPU is user and system time of the process and the children it waited for; the peak is the largest resident set of any
-    one of them. The system counts the peak from before the program is executed, so a small process starts it, and not this one.
-    What the program prints goes to `log`.
+    CPU is user and system time of the process and the children it waited for; the peak is the largest resident set of any one of them. The
+    system counts the peak from before the exec, so a small process starts the program. Its output goes to `log`.
     """
     reading, writing = os.pipe()
     with log.open("wb") if log else tempfile.TemporaryFile() as output, os.fdopen(reading, "rb") as measured:
@@ -122,7 +121,7 @@ def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM)
 
 
 def in_turn(programs: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str, list[Cost]]:
-    """Run the programs one after the other, `rounds` times over."""
+    """Run the programs in turn, `rounds` times."""
     costs: dict[str, list[Cost]] = {name: [] for name in programs}
     for number in range(rounds):
         for name, program in programs.items():
@@ -133,9 +132,10 @@ def in_turn(programs: Mapping[str, Callable[[], Cost]], rounds: int) -> dict[str
 
 
 def taken_away_s() -> float | None:
-    """Return for how long, of all processors together, a host has had ours for other machines so far; None where the system does not say.
+    """Return the time that the host took our processors for other machines (steal in proc(5)), summed over processors; None if
+    unknown.
 
-    In steps of 10 ms: what proc(5) calls steal.
+    In steps of 10 ms.
     """
     try:
         first, _, _ = Path("/proc/stat").read_bytes().partition(b"\n")
@@ -155,12 +155,12 @@ def tail(log: Path, lines: int = 15) -> str:
 
 
 def say(text: str) -> None:
-    """Print progress where it does not mix with results."""
+    """Print progress to stderr, separate from the results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def finish(benchmark: Callable[[], Sequence[Row]]) -> int:
-    """Run one benchmark and print its rows; return the exit status: 1 when a target was missed or nothing could be measured."""
+    """Run one benchmark and print its rows; return exit status 1 if a target was missed or nothing could be measured."""
     try:
         rows = benchmark()
     except BenchmarkFailed as failure:

@@ -1,9 +1,9 @@
-"""A site that is down for a week, kind after kind of failure, and then returns: as it was, and with most of its pages really gone.
+"""A site that is down for a week with each kind of failure, and then returns: as before, or with most of its pages gone.
 
     python -m benchmarks.outage --pages 5000 --real 1000
 
-Once with the real engine and store over a simulated web, whose clock goes on a month between two crawls; and once, with fewer pages, as
-real crawls over HTTP, between which everything is made due, as its interval would.
+Once with the real engine and store over a simulated web, whose clock advances a month between two crawls; and once, with fewer pages, as
+real crawls over HTTP, between which everything is made due.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 
 
 def _dead(urls: int) -> list[Row]:
-    """What a run costs more where all known URLs are those of a site that refuses connections, than with a single one."""
+    """Measure the extra cost of a run if all known URLs are of a site that refuses connections, compared with a single one."""
     costs = []
     for many in (1, urls):
         with tempfile.TemporaryDirectory(prefix="bench-dead-") as temp:
@@ -146,7 +146,7 @@ def _simulated(pages: int) -> list[Row]:
 
 
 def _week(web: Web, codes: dict[str, int], well: dict[str, str | int], pages: int) -> int:
-    """Seven crawls while the site fails; return the most documents that were missing after one."""
+    """Run seven crawls while the site fails; return the most documents missing after one."""
     lost = 0
     for how in _WEEK:
         web.pages = dict.fromkeys(well, codes[how])
@@ -233,7 +233,7 @@ class _Outage:
         )
 
     def crawl(self, how: str) -> None:
-        """One simulated day."""
+        """Simulate one day."""
         say(f"a day on which the site is {how}" if how == "well" else f"a day on which the site {how}")
         if self._collection.store_file.exists():
             with contextlib.closing(SqliteStore(self._collection.store_file)) as store:
@@ -250,7 +250,7 @@ class _Outage:
             yield
 
     def lose(self, share: float) -> set[str]:
-        """Have a share of the pages be gone; return their URLs."""
+        """Remove a share of the pages; return their URLs."""
         gone = random.Random(1).sample(self._names, round(share * len(self._names)))
         for name in gone:
             self._site[name] = status(404)

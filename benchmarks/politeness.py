@@ -1,8 +1,8 @@
-"""How near a crawl of many sites comes to the polite maximum, and whether it ever exceeds it at any of them.
+"""How close a crawl of many sites comes to the polite maximum, and whether it exceeds it at any of them.
 
     python -m benchmarks.politeness --sites 200 --seconds 30
 
-With n sites and a delay of d seconds, n / d pages a second are possible. The server, not the crawler, says what was reached.
+With n sites and a delay of d seconds, n / d pages a second are possible. The figures come from the server, not from the crawler.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from benchmarks.serve import PageServer, Reply, Request
 
 TARGET = 0.95
 TOLERANCE_S = 0.005
-"""What scheduling between the two processes may take off a delay that was kept."""
+"""Tolerance for the scheduling of the two processes."""
 _LINKS = 20
 _START_S, _STEADY_UNTIL_S = 5.0, 2.0
-"""What is left out at both ends of the run: start-up, and the end."""
+"""Time excluded at both ends of the run: start-up, and the end."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
@@ -88,7 +88,7 @@ def rate_row(name: str, measure: str, pages: Sequence[Request], possible: float,
 
 
 def gap_row(name: str, pages: Sequence[Request], delay_s: float) -> Row:
-    """Say whether the delay was kept between any two requests to one site."""
+    """Check that the delay was kept between any two requests to one site."""
     gaps = shortest_gaps(pages).values()
     early = sum(gap < delay_s - TOLERANCE_S for gap in gaps)
     return Row(
@@ -106,7 +106,7 @@ def hosts(net: int, count: int) -> list[str]:
 
 
 def endless_page(site: str, path: str) -> Reply:
-    """A page with links to further pages of its site; there is always a next one."""
+    """Return a page with links to further pages of its site; there is always a next one."""
     if path == "/robots.txt":
         return 404, b"text/plain", b""
     number = int(path.strip("/").removesuffix(".html") or 0)
@@ -118,7 +118,7 @@ def endless_page(site: str, path: str) -> Reply:
 def shortest_gaps(requests: Sequence[Request]) -> dict[str, float]:
     """Return for each site with two requests or more the shortest time between two in a row.
 
-    A request counts from its arrival, which may have been a little before the server came to read it.
+    A request counts from its arrival, which may have been slightly before the server read it.
     """
     return {
         site: min(later.at - (earlier.at - earlier.slack_s) for earlier, later in pairwise(asked))
@@ -130,8 +130,8 @@ def shortest_gaps(requests: Sequence[Request]) -> dict[str, float]:
 def steady_rate(requests: Sequence[Request], *, start_s: float = _START_S) -> float:
     """Return the pages a second in the steady part of the run.
 
-    The sites are asked in step, so that counting requests between two moments would be off by a whole round; instead the time from
-    one request of a site to its next counts as one page, spread evenly over that time.
+    The sites are requested in step, so counting requests between two moments would be off by a whole round; instead the time from one
+    request of a site to its next counts as one page, spread evenly over that time.
     """
     begin, end = requests[0].at + start_s, requests[-1].at - _STEADY_UNTIL_S
     if end - begin < _START_S:

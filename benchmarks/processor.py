@@ -1,4 +1,4 @@
-"""How long a crawl was kept from running because others had the processors: whether a figure that was missed is the machine's fault."""
+"""How long a crawl waited for a processor, to tell whether a missed target is the machine's fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ProcessorWaits:
 
     @property
     def waited_s(self) -> float | None:
-        """Seconds; None where the system does not tell. The main thread of each program counts, in which a crawl has its loop."""
+        """Seconds; None if the system does not report it. Counts the main thread of each program, which runs a crawl's loop."""
         return sum(self._waits.values()) if self._waits else None
 
     def __enter__(self) -> Self:

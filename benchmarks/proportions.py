@@ -1,11 +1,11 @@
-"""Whether what is fetched is in proportion to CRAWLSPACE_SOURCE_WEIGHTS, in a real crawl with and without delays.
+"""Whether sources are fetched from in proportion to CRAWLSPACE_SOURCE_WEIGHTS, in a real crawl with and without delays.
 
     python -m benchmarks.proportions --seconds 40
 
 The site is made so that all six sources always have URLs: start URLs redirect, redirects lead to pages, pages lead to pages of all kinds,
-and what was fetched is due again two seconds later. The server's log says from its path which source each request was picked from. A
-crawl is too short for the default weights, of which the lightest is picked once in 13,111 times; they are counted on the frontier alone,
-with queues that are never empty and a clock of our own.
+and fetched pages are due again two seconds later. The path in the server's log shows the source of each request. A crawl is too short for
+the default weights, whose lightest source is picked once in 13,111 times; they are measured on the frontier alone, with queues that are
+never empty and a simulated clock.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _RULES = """\
 """
 _REFRESH_S = 2
 _START_S, _END_S = 10.0, 2.0
-"""What is left out at both ends of a crawl: until every source has something at every site, and what is under way at the end."""
+"""Time excluded at both ends of a crawl: until every source has URLs at every site, and for requests in flight at the end."""
 _LINKS = {"index": 5, "both": 3, "follow": 3}
-"""Links of a page, by the folder they lead to: more than are picked from each."""
+"""Links of a page, by the folder that they lead to: more than are picked from each."""
 _FOLDERS = {
     "start": Source.USER,
     "moved": Source.REDIR,
@@ -57,7 +57,7 @@ _CYCLES = 50
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """`pages_per_s` is what is expected at most: four times as many start URLs are written, so that no site runs out of them."""
+    """`pages_per_s` is the expected maximum: four times as many start URLs are written, so that no site runs out of them."""
 
     sites: int
     delay_s: float
@@ -123,7 +123,7 @@ def _simulated(delay_s: float) -> Row:
 
 
 def _row(measure: str, picked: Mapping[Source, int], weights: Mapping[Source, int]) -> Row:
-    """Compare with the shares by weight. A pick can't be halved, so that one more or less is always allowed."""
+    """Compare with the shares by weight. One pick more or less is always allowed."""
     total, whole = sum(picked.values()), sum(weights.values())
     wanted = {source: total * weight / whole for source, weight in weights.items()}
     off = {source: abs(picked.get(source, 0) - wanted[source]) for source in weights}
@@ -149,7 +149,7 @@ def _page(site: str, path: str) -> Reply:
 
 
 def _by_source(pages: Sequence[Request]) -> Iterator[tuple[Source, Request]]:
-    """Say which source each page was picked from: one that was asked for before was due again."""
+    """Return the source of each page: one that was requested before was due again."""
     seen: set[tuple[str, str]] = set()
     for page in pages:
         known = (page.site, page.path) in seen

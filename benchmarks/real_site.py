@@ -2,7 +2,7 @@
 
     python -m benchmarks.real_site [--folder FOLDER_WITH_HTML]
 
-The site is the Python documentation as Debian packages it (some 500 pages written by many hands); `apt-get` brings it, once.
+The site is the Python documentation as Debian packages it (about 500 pages by many authors); `apt-get` downloads it once.
 The walk is the standard library's HTML parser and `urljoin`: it shares no code with the crawler.
 """
 
@@ -101,7 +101,7 @@ def walk(folder: Path) -> set[str]:
 
 
 def _target(base: str, href: str, origin: str) -> str | None:
-    """The path of a link in normal form, or None for one that leads elsewhere or to no document."""
+    """Return the path of a link in normal form; None for one that leads elsewhere or to no document."""
     try:
         parts = urlsplit(urldefrag(urljoin(base, href.strip())).url)
     except ValueError:
@@ -126,7 +126,7 @@ def _file_of(root: Path, path: str) -> Path | None:
 
 
 class _Links(HTMLParser):
-    """Collects what a crawler follows: anchors, areas, frames, and the links that name neighbours."""
+    """Collects the links that a crawler follows: anchors, areas, frames, and link elements for neighbouring pages."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,8 +1,8 @@
 """What a change of the rules costs with a million known URLs: `python -m benchmarks.reconcile`.
 
-Six of ten URLs have a document; the new rules exclude about a tenth of them all, by domain and by prefix. Each step runs in a
-process of its own, so its time is with the start of Python, and its peak is its own. Killed with SIGKILL while it changes the
-store, and run again, it has to end row by row as after one run without a kill.
+Six of ten URLs have a document; the new rules exclude about a tenth of all, by domain and by prefix. Each step runs in its own process, so
+its time includes the start of Python, and its peak is its own. Killed with SIGKILL while it changes the store, and run again, it must end
+with the same rows as a run without a kill.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import apsw
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
 from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.model import Document, NewUrl, Source, State, Status, UrlState
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
@@ -109,7 +109,7 @@ def _rows(name: str, cost: Cost, done: dict[str, int]) -> Iterator[Row]:
 
 
 def _step(folder: Path, do: str, store: Path, *more: str) -> tuple[Cost, dict[str, int]]:
-    """Run a step in a process of its own; return its cost and what it printed."""
+    """Run a step in its own process; return its cost and output."""
     log = folder / f"{do}.log"
     cost = run(_command(do, store, *more), log=log)
     if cost.status:
@@ -119,7 +119,7 @@ def _step(folder: Path, do: str, store: Path, *more: str) -> tuple[Cost, dict[st
 
 
 def _kill(folder: Path, store: Path, excluded: int) -> None:
-    """Change the rules, and kill it once it has made so many URLs 760."""
+    """Change the rules, and kill the process after it has set so many URLs to 760."""
     with (folder / "killed.log").open("wb") as log, closing(SqliteStore(store, read_only=True)) as watched:
         process = start(_command("reconcile", store), output=log.fileno())
         try:
@@ -153,10 +153,10 @@ def fill(file: Path, *, urls: int) -> None:
 
 
 def change(file: Path, *, write: bool, old: bool, hold: bool) -> dict[str, object]:
-    """Tell or make the change to the new rules, or back to the old ones; return the numbers of the plan."""
+    """Show or make the change to the new rules, or back to the old ones; return the numbers of the plan."""
     space = _space(OLD if old else NEW)
     rules = _global_rules()
-    verdicts = Verdicts(space, GlobalSpace(rules.domain))
+    verdicts = BulkDecisions(space, GlobalSpace(rules.domain))
     deletion_limit = DeletionLimit(0, 0) if hold else DeletionLimit(100, 0)
     hash_ = rules_hash(space, rules)
     if write:
@@ -172,7 +172,7 @@ def change(file: Path, *, write: bool, old: bool, hold: bool) -> dict[str, objec
 
 
 def digest(file: Path) -> dict[str, object]:
-    """Return a digest of all that a store holds, but for numbers that are given out in turn."""
+    """Return a digest of all rows of a store, without numbers assigned in turn."""
     database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
     state = blake2b(digest_size=16)
     for statement in (

@@ -1,4 +1,4 @@
-"""A refresh round of a site on which nothing has changed, beside the first crawl of it; served by nginx, which answers 304.
+"""A refresh of an unchanged site, compared with the first crawl of it; served by nginx, which answers 304.
 
 python -m benchmarks.refresh --pages 20000 --rounds 3
 """

@@ -1,8 +1,8 @@
-"""All benchmarks, or those named, as one table and as `docs/benchmarks.md`.
+"""Run all benchmarks, or those named, and print one table and `docs/benchmarks.md`.
 
     python -m benchmarks.run [NAME …]
 
-Without names all are run, which takes some time, and the page is written anew; with names, only their rows of it are replaced.
+Without names all are run, which takes some time, and the page is written from scratch; with names, only their rows are replaced.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _share_away(began: float, before_s: float | None) -> str:
 
 
 def machine() -> str:
-    """Return what the figures were measured on, without names of machines or users."""
+    """Return a description of the machine, without names of machines or users."""
     model = platform.machine()
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
@@ -109,7 +109,7 @@ def machine() -> str:
 
 
 def _run(name: str) -> list[object]:
-    """Run a benchmark in a process of its own: the peak memory of what it starts begins with what its process has had."""
+    """Run a benchmark in its own process: the peak memory of its children begins with that of its process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(_rows, name).result()
 
@@ -121,7 +121,7 @@ def _rows(name: str) -> list[object]:
 
 
 def _filled(page: str, results: dict[str, list[object]], away: dict[str, str]) -> str:
-    """Return the page with these results in the place of older ones of the same benchmarks, and what share of the processors others had."""
+    """Return the page with these results instead of older ones of the same benchmarks, and the processor share of others."""
     head, _, rest = page.partition(_BEGIN)
     old, _, foot = rest.partition(_END)
     sections = dict(_sections(old))

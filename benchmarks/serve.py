@@ -1,7 +1,7 @@
 """Web servers for benchmarks, all on loopback.
 
 `folder_server` serves files as fast as the machine can: with nginx where there is one, else with a small server on asyncio.
-`PageServer` makes its pages up, under as many addresses as a benchmark wants sites, and notes every request.
+`PageServer` generates pages, under as many addresses as a benchmark wants sites, and records every request.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TYPES = {
 """Content type to extensions; every other file is sent as application/octet-stream."""
 
 Reply = tuple[int, bytes, bytes]
-"""Status, content type, body; for a redirect (3xx), in the place of the body, where it leads."""
+"""Status, content type, body; for a redirect (3xx), its target instead of the body."""
 
 _BEAT_S = 0.002
 _SOCKETS = 250
@@ -75,7 +75,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def folder_server(folder: Path, *, access_log: Path | None = None) -> Iterator[str]:
-    """Serve a folder while the block runs, and give its address, as `http://127.0.0.1:port`."""
+    """Serve a folder while the block runs, and yield its address, as `http://127.0.0.1:port`."""
     nginx = shutil.which("nginx") or next(filter(os.path.exists, ("/usr/sbin/nginx", "/usr/local/sbin/nginx")), None)
     if nginx is None:
         with PageServer(_files_of(folder)) as server:
@@ -113,7 +113,7 @@ class Request(NamedTuple):
 
 
 class _Pulse:
-    """How late the server's loop may have been to read something: on a busy machine a process can be kept from running for a while."""
+    """Measures how late the server's loop may read something: on a busy machine a process may not run for a while."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -124,12 +124,12 @@ class _Pulse:
         self._loop.call_later(_BEAT_S, self.heartbeat)
 
     def slack_s(self, now: float) -> float:
-        """Return the longest time that something read now can have been waiting: since the last beat but one."""
+        """Return the longest time that something read now can have waited: since the last beat but one."""
         return now - self._before
 
 
 class PageServer:
-    """A quick server in a thread: `answer(site, path)` gives each reply; `requests` lists all requests in their order.
+    """A fast server in a thread: `answer(site, path)` returns each reply; `requests` lists all requests in order.
 
     Each of `hosts` is an address of 127.0.0.0/8; all listen on one port, and each is a site of its own. Thousands of them share one
     socket, which then answers at every address of the loopback device (Linux only). Each answer is sent after `delay_s`.
@@ -191,7 +191,7 @@ class PageServer:
 
 
 class _Connection(asyncio.Protocol):
-    """HTTP/1.1 as far as a crawler's GET needs it; connections stay open."""
+    """HTTP/1.1 as needed for a crawler's GET; connections stay open."""
 
     __slots__ = ("_answer", "_buffer", "_host", "_later", "_log", "_pulse", "_transport")
 
@@ -238,7 +238,7 @@ class _Connection(asyncio.Protocol):
 
 
 def _listening(hosts: Sequence[str], port: int) -> Iterator[socket.socket]:
-    """Sockets on which all hosts are answered, and nothing from outside this machine."""
+    """Yield sockets for all hosts, reachable from this machine only."""
     together = len(hosts) > _SOCKETS
     for host in ("0.0.0.0",) if together else hosts:
         listening = socket.socket()

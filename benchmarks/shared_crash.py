@@ -1,9 +1,9 @@
-"""Killing workers of a shared crawl at random moments, again and again: the others go on, nothing may be lost, and little be done twice.
+"""Kill workers of a shared crawl at random moments: the others continue, nothing may be lost, and little be done twice.
 
     python -m benchmarks.shared_crash --kills 40 --pages 20000 --workers 3
 
-Each worker that is killed is replaced by a new one. Every third kill is of the one that sends the index its orders, the last one just before
-the end. At the end each page is in the index exactly once, and a page was fetched again only if one that was killed held it.
+Each killed worker is replaced by a new one. Every third kill hits the worker that drains the outbox, the last one just before the end.
+At the end each page is in the index exactly once, and a page was fetched again only if a killed worker had leased it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAME = "shared crash"
 _LIMIT_S = 120
 _POLL_S = 0.005
 _SETTLED_S = 0.1
-"""After that the server has done all that a worker had asked of it before it was killed."""
+"""Time after which the server has done everything that a worker had sent before it was killed."""
 _BEFORE_THE_END = 20
 
 Page = tuple[str, str]
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         if left:  # as where the one that sends them was the last to be killed
             time.sleep(TIMEOUT_S)
             collection.crawl(["at-the-next-start"])
-        states, indexed, dead = collection.states(), collection.files.index_urls(), collection.times_taken_for_dead()
+        states, indexed, dead = collection.states(), collection.files.index_urls(), collection.evictions()
     unexplained = sites.again - held
     found = Counter(map(_page, indexed))
     known = {_page(state.url) for state in states if state.indexed and state.state is State.DONE}
@@ -132,7 +132,7 @@ class _Crew:
         self.running[name] = self.collection.start(name)
 
     def wait_for(self, sites: Sites, pages: int) -> None:
-        """Wait until so many different pages have been sent. Raises BenchmarkFailed when a worker ends before, or that takes too long."""
+        """Wait until so many different pages were sent. Raises BenchmarkFailed if a worker ends before, or after a timeout."""
         deadline = time.monotonic() + _LIMIT_S
         while len(sites.served) < pages:
             for name, process in self.running.items():
@@ -143,24 +143,24 @@ class _Crew:
             time.sleep(_POLL_S)
 
     def kill(self, chance: random.Random, *, drainer: bool) -> tuple[str, list[Page]]:
-        """Kill one, if asked for the one that sends the index its orders. Returns who it was, and the pages it held."""
+        """Kill a worker, if requested the one that drains the outbox. Returns its name, and the pages it had leased."""
         client = self.collection.client()
         by_process = {process.pid: name for name, process in self.running.items()}
         drains = (client.hget(PREFIX + "drain", SINK) or b"").decode()
         victim = by_process.get(int(drains.split(":")[1])) if drains and drainer else None
         name = victim or chance.choice(sorted(self.running))
         process = self.running.pop(name)
-        process.send_signal(signal.SIGSTOP)  # a dead one would be found by one that just joins, before it is known what it held
+        process.send_signal(signal.SIGSTOP)  # else a joining worker could take over its leases before they are read
         time.sleep(_SETTLED_S)
         workers = [worker.decode() for worker in client.zrange(PREFIX + "workers", 0, -1)]
         own = [worker for worker in workers if worker.split(":")[1] == str(process.pid)]
-        said = "new" if not own else "drains" if own[0] == drains else "fetches"
+        role = "new" if not own else "drains" if own[0] == drains else "fetches"
         held = [page for worker in own for page in self._held(worker)]
         stop(process, signal.SIGKILL)
-        return f"{name} ({said})", held
+        return f"{name} ({role})", held
 
     def wait_for_end(self) -> None:
-        """Wait until each has ended by itself. Raises BenchmarkFailed when one fails, or that takes too long."""
+        """Wait until each has ended by itself. Raises BenchmarkFailed if one fails, or after a timeout."""
         deadline = time.monotonic() + _LIMIT_S
         while any(process.poll() is None for process in self.running.values()):
             if time.monotonic() > deadline:

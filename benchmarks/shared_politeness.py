@@ -1,8 +1,8 @@
-"""Whether several workers together are as polite, and as fast, as one: the 200 sites of `politeness`, and scrapy-redis beside them.
+"""Whether several workers are as polite, and as fast, as one: the 200 sites of `politeness`, compared with scrapy-redis.
 
     python -m benchmarks.shared_politeness --sites 200 --seconds 30 --workers 1 2 4
 
-The server's log is that of all workers together. With scrapy-redis each worker keeps its own delays and takes the URLs from one queue.
+The server's log has the requests of all workers. With scrapy-redis each worker has its own delays and takes URLs from one queue.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.shared_crawl import SharedCollection, redis_server
 
 _NAME = "shared polite"
 _START_S = 12.0
-"""Left out of the rate: four programs that start on two cores, and share out the sites, take so long."""
+"""Time excluded from the rate: four programs that start on two cores and share out the sites take so long."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
@@ -65,9 +65,9 @@ def _ours(folder: Path, port: int, workers: int, options: argparse.Namespace) ->
         with ProcessorWaits() as waits:
             costs = collection.crawl(names, limit_s=options.seconds * 4 + 60)
         pages = _pages(server, collection.log(names[0]))
-    dead = collection.times_taken_for_dead()
+    dead = collection.evictions()
     if dead:
-        say(f"workers that lived were taken for dead {dead} times")
+        say(f"running workers were evicted {dead} times")
     what = _what(workers, options)
     shares = ", ".join(str(collection.pages_of(name)) for name in names)
     return [

@@ -1,10 +1,10 @@
-"""What it costs to keep a collection in Redis, and what a second worker is worth.
+"""The cost of keeping a collection in Redis, and the gain from a second worker.
 
     python -m benchmarks.shared_speed --pages 5000 --sites 24 --pages-a-site 400 --rounds 3
 
 One worker over Redis is compared with the same crawl over SQLite, on the site of `whole_crawl`. Then one and two workers crawl sites that
-answer after 50 ms: there one worker, which asks for 16 pages at once, waits for the sites, and two are worth twice as much at most. They are
-compared by the time from the first page that was asked for to the last one; the start of a program and its end take a few seconds.
+answer after 50 ms: there one worker, with 16 concurrent requests, waits for the sites, and two are at most twice as fast. They are
+compared by the time from the first page requested to the last one; starting and ending a program take a few seconds.
 """
 
 from __future__ import annotations

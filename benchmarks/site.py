@@ -1,4 +1,4 @@
-"""A made-up static web site on disk: pages of 8 KB with 30 links, and some exact duplicates.
+"""A generated static web site on disk: pages of 8 KB with 30 links, and some exact duplicates.
 
     python -m benchmarks.site FOLDER --pages 20000
 
@@ -33,7 +33,7 @@ class StaticSite:
 
     @property
     def documents(self) -> int:
-        """Pages that an index without duplicates holds."""
+        """The number of pages in an index without duplicates."""
         return self.pages - self.duplicates
 
 
@@ -48,7 +48,7 @@ def children_of(number: int, pages: int) -> range:
 
 
 def generate(folder: Path, *, pages: int = 20_000, duplicates: float = 0.02, seed: int = 1) -> StaticSite:
-    """Write the site below `folder` and describe it. A site that is there already is not written again."""
+    """Write the site below `folder` and return it. An existing site is not written again."""
     copies = int(pages * duplicates)
     site = StaticSite(folder, pages, copies)
     stamp = folder / ".complete"
@@ -58,7 +58,7 @@ def generate(folder: Path, *, pages: int = 20_000, duplicates: float = 0.02, see
     chance = random.Random(seed)
     words = ["".join(chance.choices(_SYLLABLES, k=chance.randint(1, 4))) for _ in range(_WORDS)]
     weights = [1 / (rank + 2) for rank in range(_WORDS)]
-    stock = chance.choices(words, weights, k=200_000)  # one long text; pages are cuts of it, which is quick
+    stock = chance.choices(words, weights, k=200_000)  # one long text, of which pages are slices, for speed
     leaves = [number for number in range(1, pages) if not children_of(number, pages)]
     copied = set(chance.sample(leaves, copies)) if copies else set()
     originals = [number for number in leaves if number not in copied]

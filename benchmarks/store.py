@@ -1,7 +1,7 @@
-"""What the SQLite store costs with many pending URLs: `python -m benchmarks.store [--sizes 100000 1000000 10000000]`.
+"""The cost of the SQLite store with many pending URLs: `python -m benchmarks.store [--sizes 100000 1000000 10000000]`.
 
-Insertions, leases and records go through the store's own methods in the batches a crawl uses; making the values that go in is not
-timed. A record is a page with a document of 2 KB, 30 links and one new URL, a third of the discoveries being known already.
+Insertions, leases and records use the store's own methods in the batches of a crawl; creating their values is not timed. A record is a page
+with a document of 2 KB, 30 links and one new URL; a third of the discoveries are known already.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _measured(path: Path, size: int) -> Iterator[Row]:
 
 
 def _all_at_once(store: SqliteStore, crawled: list[int], size: int, of: str) -> Iterator[Row]:
-    """What goes over many URLs: looking at all of them, at the links of many pages, and a change of the rules."""
+    """Measure operations over many URLs: scanning all, the links of many pages, and a change of the rules."""
 
     def scan() -> None:
         last = 0
@@ -133,7 +133,7 @@ def _change(state: UrlState, size: int) -> Change:
 
 
 def page(state: UrlState, *found: NewUrl) -> Change:
-    """Return what is recorded of a URL that was leased, and is a page of the index now."""
+    """Return the change that records a leased URL as a page in the index."""
     chance = random.Random(state.id)
     state.state, state.status, state.next_fetch = State.DONE, 200, NOW + 86_400
     state.fetched_at, state.interval_s, state.lease_until = NOW, 86_400, None

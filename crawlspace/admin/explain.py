@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawlspace.admin.report import Known, iso, known
+from crawlspace.admin.report import UrlReport, iso, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
@@ -19,7 +19,7 @@ from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.known_addresses import LookedUp, last_look_up
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.errors import UsageError
-from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.rules.address import is_address
@@ -53,7 +53,7 @@ class Explanation:
     depth: int | None
     source: Source
     shift: int
-    known: Known | None
+    known: UrlReport | None
     unchecked: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     looked_up: LookedUp | None = None
@@ -198,14 +198,14 @@ def _check_robots(case: _Case) -> Decision | None:
     """Check the robots.txt read last, of whatever age, because it is not read again here."""
     if not case.collection.robots_obey:
         return None
-    answer = Answer.UNKNOWN
+    answer = RobotsVerdict.UNKNOWN
     if case.store is not None:
         robots = Robots(case.store, clock=case.clock, user_agent=case.collection.robots_agent, ttl_s=math.inf)
         answer = robots.ask(case.url.text, site=case.url.site)
-    if answer is Answer.UNKNOWN:
+    if answer is RobotsVerdict.UNKNOWN:
         case.leave_out("robots.txt (not read yet)")
         return None
-    return _single(Reason.ROBOTS, refused=answer is Answer.FORBIDDEN)
+    return _single(Reason.ROBOTS, refused=answer is RobotsVerdict.FORBIDDEN)
 
 
 def _check_address(case: _Case) -> Decision | None:

@@ -24,7 +24,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
 from crawlspace.printable import quoted
-from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule, PrefixRule
+from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, PrefixRule, RuleAction
 from crawlspace.rules.lint.action_rules import Usage, lint_action_rules
 from crawlspace.rules.lint.crawl_rules import Finding, lint_rules, lint_start_urls, lint_values
 from crawlspace.rules.lint.expressions import lint_expressions
@@ -164,7 +164,7 @@ def _without_effect(collection: Collection, store: Store) -> Iterator[Finding]:
     by_state = store.counts().by_state
     total = sum(by_state.values())
     listed: tuple[DomainRule | PrefixRule, ...] = (*collection.rules.domain, *collection.rules.prefix)
-    rules = [rule for rule in listed if rule.action is Action.ALLOW]
+    rules = [rule for rule in listed if rule.action is RuleAction.ALLOW]
     actions = collection.action_rules
     if not (rules or actions) or not 0 < total <= MOST_URLS or by_state.keys() & {"pending", "leased"}:
         return

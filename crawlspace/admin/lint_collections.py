@@ -21,7 +21,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted
-from crawlspace.rules.crawl_rules import Action, DomainRule
+from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.store import Store
@@ -117,7 +117,7 @@ class _Space:
         if self._to_start_hosts and host[0] not in self._start_hosts:
             return False
         rule = self._matcher.match(*host)
-        if rule is not None and rule.action is Action.FORBID:
+        if rule is not None and rule.action is RuleAction.FORBID:
             return False
         return (rule is not None and not rule.catch_all) or host in self.starts or host in self.found.hosts
 
@@ -256,7 +256,7 @@ def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator
         hosts: defaultdict[DomainRule, list[str]] = defaultdict(list)
         for host in sorted(named | known):
             rule = matcher.match(*host)
-            if rule is None or rule.action is Action.FORBID or any(one.crawls(host) for one in spaces):
+            if rule is None or rule.action is RuleAction.FORBID or any(one.crawls(host) for one in spaces):
                 continue
             # For a rule without a port, a collection that crawls the host on another port is enough.
             if (
@@ -298,7 +298,7 @@ def _crawled_outside(space: _Space, rules: Sequence[DomainRule], ports: dict[str
 
     def is_allowed(host: Host) -> bool:
         rule = matcher.match(*host)
-        return rule is not None and rule.action is Action.ALLOW
+        return rule is not None and rule.action is RuleAction.ALLOW
 
     global_ports: defaultdict[str, set[int]] = defaultdict(set)
     for rule in _naming(rules):
@@ -319,7 +319,7 @@ def _others(host: Host, ports: dict[str, set[int]]) -> set[int]:
 
 def _naming(rules: Iterable[DomainRule]) -> Iterator[DomainRule]:
     """Return the rules that allow one host."""
-    return (rule for rule in rules if rule.action is Action.ALLOW and "*" not in rule.host)
+    return (rule for rule in rules if rule.action is RuleAction.ALLOW and "*" not in rule.host)
 
 
 def _ports_of(rule: DomainRule) -> Iterable[int]:

@@ -43,7 +43,7 @@ class ReadableStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UrlReport:
     """The stored state of one URL; `duplicate_of` is the URL that represents it in the index, if that is another one."""
 
     state: UrlState
@@ -91,11 +91,11 @@ def label_of(state: UrlState) -> str:
     return state.state.label if state.lease_until is None else LEASED
 
 
-def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> Known:
+def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> UrlReport:
     """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones."""
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
     left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
-    return Known(state, None if winner is None else winner.url, sites.get(state.site), left)
+    return UrlReport(state, None if winner is None else winner.url, sites.get(state.site), left)
 
 
 def known_urls(
@@ -106,7 +106,7 @@ def known_urls(
     host: str | None = None,
     held: bool = False,
     sites: Sequence[SiteReport] = (),
-) -> Iterator[Known]:
+) -> Iterator[UrlReport]:
     """Yield the reports of the selected URLs, in order of discovery, without holding them in memory.
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index

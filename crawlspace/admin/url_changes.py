@@ -97,7 +97,7 @@ class Selection:
         )
 
 
-class Changeable(Protocol):
+class ChangeableUrls(Protocol):
     """The part of the store that commands change."""
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
@@ -117,7 +117,7 @@ class UrlChanges:
     """Changes URLs of one collection. `crawled`: a crawl is running; `progress` is called with the number of URLs processed."""
 
     def __init__(
-        self, store: Changeable, *, clock: Clock, crawled: bool = False, progress: Callable[[int], None] = _no_progress
+        self, store: ChangeableUrls, *, clock: Clock, crawled: bool = False, progress: Callable[[int], None] = _no_progress
     ) -> None:
         self._store = store
         self._now = int(clock.now())
@@ -292,7 +292,7 @@ class Stopped(CrawlspaceError):
     exit_status = 130
 
 
-CRAWL_TELLS = "the crawl that is running updates the index"
+CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
 Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
 """Opens a context in which nobody else writes to the index, or raises StoreLocked; the function it yields renews the lock."""
 
@@ -311,7 +311,7 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
         try:
             go_on = stack.enter_context(alone())
         except StoreLocked:
-            return CRAWL_TELLS
+            return CRAWL_UPDATES_INDEX
         index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
         drain = Drain(store, index, clock)
         while (step := drain.step()).waiting_s is None and (step.sent or step.parked):

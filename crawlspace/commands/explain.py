@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from crawlspace.admin.explain import Explanation, Question, explain
-from crawlspace.admin.report import Known, label_of, status_sentence
+from crawlspace.admin.report import UrlReport, label_of, status_sentence
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
@@ -122,7 +122,7 @@ def _actions(answer: Explanation) -> Iterator[str]:
         yield shortened(f"{one.rule}: {', '.join(effects) or 'nothing'}", WIDTH - 13)
 
 
-def _known(known: Known) -> Iterator[str]:
+def _known(known: UrlReport) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
     yield f"{label_of(state)}{status}; {counted(state.depth, 'link')} from a start URL, source {state.source.label}"

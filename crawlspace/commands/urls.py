@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.report import STATE_LABELS, Known, known_urls, label_of
+from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.printable import quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
 
@@ -60,12 +60,12 @@ class Command(CollectionCommand):
         return 0
 
 
-def _text(known: Known) -> str:
+def _text(known: UrlReport) -> str:
     state = known.state
     return f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}"
 
 
-def _json(known: Known) -> str:
+def _json(known: UrlReport) -> str:
     return json.dumps(known.as_json(), ensure_ascii=False)
 
 

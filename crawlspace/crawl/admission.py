@@ -1,4 +1,4 @@
-"""Who gets into the store: start URLs, a page's links and redirect targets, as far as rules and limits let them."""
+"""Admit URLs to the store: start URLs, a page's links and redirect targets, within rules and limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class KnownHosts(HostCounts, Protocol):
 
 
 class Admission:
-    """Turns candidates into what the store is to insert."""
+    """Checks candidates and returns what the store must insert."""
 
     def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
         self._collection = collection
@@ -37,7 +37,7 @@ class Admission:
         self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
-        """Check candidates one by one, as a person or a spider names them."""
+        """Check single candidates, from users or spiders."""
         new: list[NewUrl] = []
         refused: list[Refused] = []
         for candidate in candidates:
@@ -49,13 +49,13 @@ class Admission:
         return self.within_host_limit(new)[0], refused
 
     def starts(self) -> Iterator[list[NewUrl]]:
-        """Yield the start URLs that the rules admit, in portions, each when the one before has been entered."""
+        """Yield the admitted start URLs in batches, each after the one before was inserted."""
         starts = self._collection.start_urls
         for first in range(0, len(starts), _STARTS_AT_ONCE):
             yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
 
     def of_page(self, state: UrlState, outcome: Outcome) -> tuple[list[NewUrl], Sequence[int] | None]:
-        """Return what an outcome leads to: what the store may not know yet, and the keys of all; None where those of the last fetch stay."""
+        """Return the URLs that the store may not know, and the keys of all; None if the links of the last fetch remain."""
         new: list[NewUrl] = []
         keys: Sequence[int] | None = None
         if outcome.links is not None:
@@ -75,15 +75,17 @@ class Admission:
         if new:
             kept, unknown = self.within_host_limit(new)
             self.room.coming(unknown)
-            if len(kept) < len(new) and keys is not None:  # what is left out is no link of the page: it would look lost for ever
+            if (
+                len(kept) < len(new) and keys is not None
+            ):  # URLs over the limit are no links of the page: they would look lost for ever
                 left_out = {url.key for url in new} - {url.key for url in kept}
                 keys = [key for key in keys if key not in left_out]
-                outcome.etag = outcome.last_modified = None  # so that no 304 keeps the refused links from being found again
+                outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
             new = kept
         return new, keys
 
     def _known(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
-        """Return those that the store knows, each once."""
+        """Return the URLs that the store knows, each once."""
         return [
             url
             for url in {url.key: url for url in urls}.values()
@@ -91,7 +93,7 @@ class Admission:
         ]
 
     def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
-        """Return the key of the page that a page names as the canonical one; None where that is itself, or outside the crawl space."""
+        """Return the key of the canonical page named by a page; None if it is the page itself, or outside the crawl space."""
         if not outcome.canonical:
             return None
         try:
@@ -104,9 +106,9 @@ class Admission:
         return url.key if url is not None and decision.admitted else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
-        """Leave out unknown URLs of hosts that have as many as CRAWLSPACE_MAX_URLS_PER_HOST allows.
+        """Remove unknown URLs of hosts that have reached CRAWLSPACE_MAX_URLS_PER_HOST.
 
-        Returns what is left, and of that what is unknown at hosts with a limit and not on its way yet.
+        Returns the others, and those of them that are unknown, at hosts with a limit, and not yet being inserted.
         """
         kept: list[NewUrl] = []
         unknown: list[NewUrl] = []
@@ -125,7 +127,7 @@ class Admission:
         return kept, unknown
 
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
-        """The target of a redirect: a new candidate of source redir with the same link depth, that never gets around a rule."""
+        """Return the target of a redirect: a new candidate of source redir with the same link depth, to which all rules apply."""
         if state.redirects >= self._collection.max_redirects:
             self._discovery.refused[Reason.REDIRECTS] += 1
             return None
@@ -141,12 +143,15 @@ class Admission:
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
-            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
+            logger.warning(
+                "a start URL redirects out of the crawl space: %s",
+                describe_refusal(Refused(state.url, f"its target {shown}", decision)),
+            )
         return admitted
 
 
 def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:
-    """Return the start URLs that the rules refuse. Raises ConfigError when they refuse all: such a collection does not start."""
+    """Return the start URLs that the rules refuse. Raises ConfigError if they refuse all: such a collection cannot start."""
     refused = []
     for start in starts:
         decision = space.decide(start.url.text, base_host_as_written=start.url.host_as_written, depth=0)[1]

@@ -26,24 +26,24 @@ Singly = Generator[Sequence[Change], Effects | Exception, Effects]
 
 
 @dataclass(slots=True)
-class Batch:
+class CommitBatch:
     """The changes of one transaction."""
 
     changes: list[Change] = field(default_factory=list)
     new: list[NewUrl] = field(default_factory=list)
     unchanged: list[int] = field(default_factory=list)
-    """Ids of pages whose links stay as they were."""
+    """Ids of pages whose links don't change."""
     health: Mapping[str, Health] = field(default_factory=dict)
 
 
 class Commits:
-    """`batch` is what is being gathered. One batch at a time is written."""
+    """`batch` is being collected. One batch at a time is being written."""
 
     def __init__(self, store: RecordStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self.batch = Batch()
-        self._writing: Batch | None = None
+        self.batch = CommitBatch()
+        self._writing: CommitBatch | None = None
 
     @property
     def is_writing(self) -> bool:
@@ -55,16 +55,16 @@ class Commits:
         return bool(self.batch.changes) or self._writing is not None
 
     def begin(self, health: Callable[[], Mapping[str, Health]]) -> bool:
-        """Set apart what has been gathered. False where that is nothing, or something is being written."""
+        """Start writing the collected batch. False if it is empty, or another one is being written."""
         if self._writing is not None or not self.batch.changes:
             return False
-        self._writing, self.batch = self.batch, Batch()
+        self._writing, self.batch = self.batch, CommitBatch()
         self._writing.health = health()
         return True
 
     def write(self) -> Effects:
         """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
-        batch = self._set_apart
+        batch = self._being_written
         if batch.unchanged:
             lost = self._store.lost_links(batch.unchanged)
             for change in batch.changes:
@@ -106,11 +106,11 @@ class Commits:
             return error
 
     def singly(self, broken: Callable[[UrlState, Outcome], UrlState]) -> Singly:
-        """Go through what was set apart, change by change; for one that breaks, what `broken` makes of an unexpected error.
+        """Record the batch change by change; replace one that fails by what `broken` makes of an unexpected error.
 
-        Raises what breaks that as well.
+        Raises the error if that fails, too.
         """
-        batch, total = self._set_apart, Effects()
+        batch, total = self._being_written, Effects()
         for number, change in enumerate(batch.changes):
             effects = yield [change]
             if isinstance(effects, Exception):
@@ -130,8 +130,8 @@ class Commits:
         return total
 
     def give_up(self) -> Mapping[str, Health]:
-        """Put what was set apart back before what has been gathered since. Returns its health, which is not written."""
-        batch = self._set_apart
+        """Put the batch back before what was collected since. Returns its health, which was not written."""
+        batch = self._being_written
         batch.changes += self.batch.changes
         batch.new += self.batch.new
         batch.unchanged += self.batch.unchanged
@@ -139,12 +139,12 @@ class Commits:
         self._writing, self.batch = None, batch
         return health
 
-    def end(self) -> Batch:
+    def end(self) -> CommitBatch:
         """Return what was set apart: it is written."""
-        batch, self._writing = self._set_apart, None
+        batch, self._writing = self._being_written, None
         return batch
 
     @property
-    def _set_apart(self) -> Batch:
+    def _being_written(self) -> CommitBatch:
         assert self._writing is not None
         return self._writing

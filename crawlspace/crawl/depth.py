@@ -1,4 +1,4 @@
-"""What follows when URLs turn out to be nearer to a start URL than they were thought to be, where the link depth is limited."""
+"""Changes of URLs that were found at a smaller depth than before, if the link depth is limited."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class States(Protocol):
 def fetch_again(
     lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: Discovery, limits: Limits, now: int
 ) -> tuple[list[Change], Effects]:
-    """Record and return the changes for URLs that were lowered, (id, old depth, new depth), with what recording them did.
+    """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
 
-    A page that was as far away as may be is fetched again for its links, which were too far away before. One that was too far away
-    itself is crawled after all.
+    A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep itself is
+    crawled.
     """
     deepest = limits.max_link_depth
     changes: list[Change] = []

@@ -1,8 +1,8 @@
-"""Documents that a run loses although their pages are there: a page gets the text of another one, or names it as canonical.
+"""Documents displaced in a run: a page gets the text of another one, or names another one as canonical.
 
-A site that answers every address with its log-in page, or a template that names the front page as canonical everywhere, would empty
-an index in this way. So they count as deletions. Whether a page loses its document is known for sure only when it is recorded; until
-then it is counted as one that may, and the store is asked only where the limit is near.
+A site that returns its log-in page for every URL, or names the front page as canonical everywhere, would empty an index. So
+displaced documents count as deletions. Whether a document is displaced is certain only when it is recorded; until then it counts
+as possible, and the store is queried only near the limit.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ class KnownDocuments(Protocol):
 
 
 @dataclass(slots=True)
-class _Batch:
-    """What is known of outcomes that are recorded in one transaction."""
+class _Displaced:
+    """The documents of outcomes that are recorded in one transaction."""
 
     unclear: list[UrlState] = field(default_factory=list)
-    """They may lose their documents."""
+    """URLs whose documents may be displaced."""
     lost: int = 0
-    """So many others will."""
+    """Number of others whose documents will be."""
     first: dict[bytes, int] = field(default_factory=dict)
-    """By checksum, the first URL with such a document."""
+    """By checksum, the id of the first URL with such a document."""
     pages: set[int] = field(default_factory=set)
-    """Keys of documents that name no other page as canonical."""
+    """Keys of documents without another canonical page."""
 
     @property
     def count(self) -> int:
@@ -36,17 +36,17 @@ class _Batch:
 
 
 class Displacements:
-    """What has been decided and is not recorded yet: the batch that is gathered, and the one that is being written."""
+    """Displacements not recorded yet: of the batch being collected, and of the one being written."""
 
     def __init__(self, store: KnownDocuments) -> None:
         self._store = store
-        self._gathered = _Batch()
-        self._written = _Batch()
+        self._gathered = _Displaced()
+        self._written = _Displaced()
 
     def is_beyond(self, state: UrlState, after: UrlState, *, room: int) -> bool:
-        """Whether a URL would lose its document although no more than `room` may be lost, those included that are not recorded yet.
+        """Return whether the URL's document would be displaced beyond `room` displacements, unrecorded ones included.
 
-        `after` is what an outcome would make of it. Where it is not beyond, it counts as recorded.
+        `after` is the state after the outcome. If the result is False, the outcome counts as recorded.
         """
         if not state.indexed or (after.checksum, after.canonical) == (state.checksum, state.canonical):
             return False
@@ -62,7 +62,7 @@ class Displacements:
         return False
 
     def lost(self, *, room: int) -> int:
-        """Return how many documents will be lost by what is not recorded yet: exactly where that may be `room` or more."""
+        """Return the number of documents that unrecorded outcomes displace: exact if it may be `room` or more."""
         if self._count() >= room:
             for batch in (self._written, self._gathered):
                 batch.lost += sum(map(self.is_lost, batch.unclear))
@@ -70,7 +70,7 @@ class Displacements:
         return self._count()
 
     def is_lost(self, after: UrlState) -> bool:
-        """Whether another document has the same text, or the page that it names as canonical has one."""
+        """Return whether another document has the same text, or the page named as canonical has a document."""
         assert after.checksum is not None
         for batch in (self._written, self._gathered):
             if batch.first.get(after.checksum, after.id) != after.id or after.canonical in batch.pages:
@@ -78,29 +78,29 @@ class Displacements:
         return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
 
     def add(self, after: UrlState) -> None:
-        """Note a document that is going to be recorded."""
+        """Add a document that will be recorded."""
         assert after.checksum is not None
         self._gathered.first.setdefault(after.checksum, after.id)
         if after.canonical is None:
             self._gathered.pages.add(after.key)
 
     def begin(self) -> None:
-        """What has been gathered is being written; what was before is recorded, and the store knows it."""
-        self._written, self._gathered = self._gathered, _Batch()
+        """Start writing the collected batch; the store has the one before."""
+        self._written, self._gathered = self._gathered, _Displaced()
 
     def end(self) -> None:
-        """What was being written is recorded, and counted by what the store has found."""
+        """End a successful write; the store's counts include it."""
         self._written.unclear.clear()
         self._written.lost = 0
 
     def give_back(self) -> None:
-        """What was being written could not be; it is written with what is gathered."""
+        """Merge the batch that could not be written into the one being collected."""
         before, after = self._written, self._gathered
         before.unclear += after.unclear
         before.lost += after.lost
         before.first = {**after.first, **before.first}
         before.pages |= after.pages
-        self._written, self._gathered = _Batch(), before
+        self._written, self._gathered = _Displaced(), before
 
     def _count(self) -> int:
         return self._written.count + self._gathered.count

@@ -1,7 +1,7 @@
-"""A number for what a stored document came with beside its text: the fields that rules add, an item's own fields, the declared type.
+"""A hash of what a document is stored with besides its text: metadata from rules, an item's own fields, the declared type.
 
-Three hashes in one number of 63 bits, kept with each URL (`UrlState.fields_mark`): where one of them differs from what it is now, the
-document in the index is not what it would be, though its text is the same. A part is 0 where there is nothing.
+Three hashes in one number of 63 bits, stored with each URL (`UrlState.fields_mark`): if one of them differs from its present
+value, the document in the index is out of date although its text is the same. A part is 0 if there is nothing to hash.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ def document_mark(outcome: Outcome) -> int:
 
 
 def rules_mark(fields: Mapping[str, str]) -> int:
-    """Return the part for the fields that rules add."""
+    """Return the part for metadata from rules."""
     return _hash_of_fields(fields, _RULE_BITS)
 
 
 def rules_mark_of(mark: int) -> int:
-    """Return the part of a stored number that stands for the fields that rules add."""
+    """Return the part of a stored number for metadata from rules."""
     return mark >> _RULE_SHIFT
 
 
 def has_other_fields(mark: int, stored: int) -> bool:
-    """Whether fields differ; the declared type alone is no reason to send a document again."""
+    """Return whether metadata differs; another declared type alone does not require sending a document again."""
     return mark >> _TYPE_BITS != stored >> _TYPE_BITS
 
 
 def type_mark(declared: str | None) -> int:
-    """Return the part for a Content-Type header; 0 where it says nothing."""
+    """Return the part for a Content-Type header; 0 if it is missing or generic."""
     return 0 if is_generic(declared) else _hash_of_type(essence(declared))
 
 
 def has_other_type(declared: str | None, stored: int) -> bool:
-    """Whether a Content-Type header names another type than the stored document was read as; False where either says nothing."""
+    """Return whether a Content-Type header has another type than the stored document; False if either is unknown."""
     now, then = type_mark(declared), stored & ((1 << _TYPE_BITS) - 1)
     return bool(now and then) and now != then
 

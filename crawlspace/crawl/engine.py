@@ -23,7 +23,7 @@ from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.ports import PageStore, WorkerView
-from crawlspace.crawl.run import FetchPage, FetchRobots, Progress, Refused
+from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.site_delays import SiteDelays
 from crawlspace.crawl.site_failures import SiteFailures
@@ -32,7 +32,7 @@ from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
@@ -47,13 +47,13 @@ from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
 
 SINK = "embedded"
-"""The embedded index's place in the outbox."""
+"""The embedded index's name in the outbox."""
 LOOK_EVERY_S = 0.1
-"""So often the store is asked whether another process has written to it."""
+"""Interval of the checks whether another process has written to the store."""
 
 
 class Engine:
-    """One collection being crawled by this process."""
+    """The crawl of one collection by this process."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Engine:
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()
         """Orders the index has not acknowledged yet."""
-        self.progress = Progress()
+        self.progress = RunCounters()
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
         self._run = RunStart(self.results, clock, continuous=collection.continuous)
@@ -92,7 +92,7 @@ class Engine:
         )
         self.policy = policy = self._time.policy()
         self.generation = generation(store)
-        """Of the rule set; a page fetched under another one is asked for whole."""
+        """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = Robots(
             self.results,
             clock=clock,
@@ -124,19 +124,19 @@ class Engine:
         )
         self.robots_read = self.site_failures.robots_read
         self.locating: Locating | None = None
-        """How to find out which sites share an address; set from outside, where they are to share their delay."""
+        """Looks up which sites share an address; set from outside if these share their delay."""
         self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock)
         self._version = self.results.version()
         self._looked_at = -inf
 
-    # --- what comes in --------------------------------------------------------------------------------------------
+    # --- inserting URLs -------------------------------------------------------------------------------------------
 
     def seed(self) -> list[Refused]:
-        """Enter the start URLs; one that is known already is not fetched sooner for it.
+        """Insert the start URLs; a known one is not fetched sooner.
 
-        Returns those the rules refuse. Raises ConfigError when they refuse all.
+        Returns those that the rules refuse. Raises ConfigError if they refuse all.
         """
         refused = check_start_urls(self.collection.start_urls, self.space)
         for new in self.admission.starts():
@@ -144,21 +144,21 @@ class Engine:
         return refused
 
     def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
-        """Enter candidates from elsewhere, such as requests that a spider yields. Returns those refused."""
+        """Insert candidates from elsewhere, such as requests of a spider. Returns those refused."""
         new, refused = self.admission.candidates(candidates)
         self._enter(new)
         return refused
 
-    # --- what goes out --------------------------------------------------------------------------------------------
+    # --- fetching and recording -----------------------------------------------------------------------------------
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
-        """What to ask for next; None when nothing may be asked now, or the index is too far behind."""
+        """Return the next request; None if no site is ready, or the index is too far behind."""
         if self.waits_for_index:
             return None
-        for _ in range(100):  # URLs that need no request are dealt with here, but the loop must not be held up by them
+        for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
             state = self.frontier.next()
             if state is None:
-                self._look_around()
+                self._update()
                 return None
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
             if state.id in self._leased or self._ended.drop(state, self.commits.batch.changes):
@@ -168,16 +168,16 @@ class Engine:
             if not decision.admitted:
                 url = parse(state.url, host_as_written=state.host_as_written)
                 here = refused_by_domain_only(decision) and self.global_space is not None and self.global_space.allows(url)
-                self._keep_out(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
+                self._exclude(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
                 continue
             if self.locating is not None and self.locating.takes(state):
                 continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
-                if answer is Answer.FORBIDDEN:
-                    self._keep_out(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
+                if answer is RobotsVerdict.FORBIDDEN:
+                    self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
-                if answer is Answer.UNKNOWN:
+                if answer is RobotsVerdict.UNKNOWN:
                     fetch = self.site_failures.robots_to_ask(state)
                     if fetch is None:
                         self.frontier.skip(state)
@@ -204,7 +204,7 @@ class Engine:
         return True
 
     def not_asked(self, id: int) -> None:
-        """A FetchPage was not sent: its URL is as before it was handed out, and its site's delay counts from now all the same."""
+        """Release a FetchPage that was not sent; its site's delay still counts from now."""
         state = self._leased.pop(id, None)
         if state is not None:
             self._leases.release([id])
@@ -256,22 +256,22 @@ class Engine:
         self.site_failures.found(batch.new)
         self._fetch_again(effects)
         self.backlog += effects.pushes + effects.deletes
-        self._look_around()
+        self._update()
 
     @property
     def waits_for_index(self) -> bool:
-        """So many orders are not acknowledged that nothing more is fetched for now."""
+        """Whether fetching stops because too many orders are not acknowledged."""
         return self.backlog >= self.collection.max_backlog
 
     def settle(self, delivery: Delivery) -> Drained:
-        """Take down what the index has made durable. Raises StoreError."""
+        """Record what the index has committed. Raises StoreError."""
         drained = self.drain.settle(delivery)
         self.backlog = self.drain.backlog()
         return drained
 
     @property
     def has_steps(self) -> bool:
-        """Something goes on in steps, though there may be nothing to ask."""
+        """Whether background steps remain, although there may be nothing to fetch."""
         return self._time.has_steps or self._seeding.are_left
 
     @property
@@ -279,11 +279,11 @@ class Engine:
         return len(self.commits.batch.changes)
 
     def is_done(self) -> bool:
-        """Nothing is left to do in this run, and everything done is recorded. A crawl that goes on is never done."""
+        """Return whether the run is complete, with all outcomes recorded. A continuous crawl is never done."""
         return not self.collection.continuous and self.is_idle()
 
     def close(self) -> None:
-        """Commit, and give back the leases of what was never asked for."""
+        """Commit, and release unused leases."""
         self.commit()
         self.site_failures.end()
         self._time.end()
@@ -292,7 +292,7 @@ class Engine:
             self._leases.release(list(self._leased))
             self._leased.clear()
 
-    # --- inside ---------------------------------------------------------------------------------------------------
+    # --- private --------------------------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return int(self.clock.now())
@@ -301,14 +301,14 @@ class Engine:
         """Nothing is under way, pending or to be recorded."""
         return not self.commits.waits and not self._leased and self.frontier.is_done()
 
-    def _keep_out(self, state: UrlState, status: Status, reason: Reason) -> None:
-        """A URL just handed out is not to be asked for."""
+    def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
+        """Exclude a URL just returned by the frontier."""
         self.frontier.skip(state)
         self._leased[state.id] = state
         self._take(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self._now()))
 
-    def _look_around(self) -> None:
-        """See what others have done: a command that has written to the store, or the time for a new cycle."""
+    def _update(self) -> None:
+        """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""
         self._enter(self._seeding.next() or ())
         for step in self._time.go_on(is_idle=self.is_idle):
             for due in step.due:
@@ -336,7 +336,7 @@ class Engine:
             self._fetch_again(effects)
 
     def _fetch_again(self, effects: Effects) -> None:
-        """Have what came nearer to a start URL fetched in this run, as far as the limit of the link depth kept it, or its links, out."""
+        """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
         changes, revised = fetch_again(
             effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
         )
@@ -355,7 +355,7 @@ class Engine:
             self.frontier.due(site, queue, at)
 
     def _take(self, outcome: Outcome) -> None:
-        """Turn an outcome into the change it makes."""
+        """Add the change that an outcome makes to the batch."""
         self._run.look_at_clock()
         state = self._leased.pop(outcome.id)
         new, keys = self.admission.of_page(state, outcome)
@@ -369,7 +369,7 @@ class Engine:
             after.fields_mark = document_mark(outcome)
             wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
         elif after.status == Status.NOINDEX and outcome.kind is OutcomeKind.EXCLUDED:
-            after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type has it fetched whole
+            after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type causes an unconditional GET
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.commits.batch.unchanged.append(state.id)

@@ -1,9 +1,9 @@
-"""The URLs that were forgotten in this run, because they ended in a permanent error: a link to one does not enter it again in it.
+"""The URLs forgotten in this run after a permanent error: links to them don't insert them again in the same run.
 
-A link that is found in a later run does. Memory is bounded: where very many URLs end, the oldest may be asked for once more.
+A later run inserts them. Memory is bounded: with very many such URLs, the oldest may be fetched once more.
 
-A run that never ends enters no start URL by itself: one of them that would be forgotten stays known in it, and is due after the shortest
-interval, so that its page is found once it is back.
+A continuous run inserts no start URLs again: a start URL that would be forgotten stays known there, and is due after the shortest
+interval, so that its page is found when it is back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST = 100_000
 
 
 class EndedUrls:
-    """Those of a run of which it is known whether it ends; one that does not ends nothing for good. `starts` are the start URLs."""
+    """The forgotten URLs of one run; without `run_ends`, the run is continuous and forgets none. `starts` are the start URLs."""
 
     def __init__(self, discovery: Discovery, *, run_ends: bool, starts: Iterable[Url]) -> None:
         self._discovery = discovery
@@ -31,9 +31,9 @@ class EndedUrls:
         self._keys: Recent[int, int] | None = Recent(_MOST) if run_ends else None
 
     def follow(self, change: Change, *, policy: RecrawlPolicy, now: int) -> Change:
-        """Note a URL that is to be forgotten, or return what becomes of it instead.
+        """Record a URL that is to be forgotten, and return the change to make.
 
-        The store may come to know it again, by a link on a page of the same batch, or of another worker.
+        The store may insert it again, by a link on a page of the same batch, or of another worker.
         """
         if not change.forget:
             return change
@@ -45,7 +45,7 @@ class EndedUrls:
         return change
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
-        """Have a URL that was just leased be forgotten once more, where it was entered again by a link; return whether it is."""
+        """Forget a leased URL again if a link has inserted it; return whether it was."""
         if (
             self._keys is None
             or state.state is not State.PENDING

@@ -1,4 +1,4 @@
-"""The generation of what decides how a page is read: its number grows when each page is to be asked for whole once, changed or not."""
+"""The generation of the rules for reading pages: its number grows when each page needs one unconditional GET."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Notes(Protocol):
 
 
 def generation(store: Notes) -> int:
-    """Return the present one. A page that was fetched under another is not asked for conditionally."""
+    """Return the present generation. A page fetched under another one is not requested conditionally."""
     return get_integer(store, _NAME) or 1
 
 
@@ -24,5 +24,5 @@ def set_generation(store: Notes, number: int) -> None:
 
 
 def begin_generation(store: Notes) -> None:
-    """Have each page be asked for whole with its next fetch."""
+    """Start a new generation: the next fetch of each page is an unconditional GET."""
     set_generation(store, generation(store) + 1)

@@ -1,8 +1,8 @@
-"""CRAWLSPACE_MAX_URLS_PER_HOST and what is known: which URLs it keeps out, and whether there is room for some of them again.
+"""CRAWLSPACE_MAX_URLS_PER_HOST and the known URLs: which of them it excludes, and whether there is room for some again.
 
-What counts is what is in the crawl space and is not missing (404, 410): see UNCOUNTED. What a smaller limit has excluded has the first claim
-to a place that becomes free: it returns at the next start, oldest first, and until then no unknown URL takes that place. Links that were
-refused are found again on their pages, which are kept without validators: a 304 would not bring the links.
+URLs in the crawl space count, unless they are missing (404, 410): see UNCOUNTED. URLs excluded by a smaller limit have priority
+for places that become free: they return at the next start, oldest first, and until then unknown URLs don't get these places.
+Refused links are found again on their pages, which are stored without validators: a 304 would not bring the links.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from crawlspace.rules.limits import Limits
 from crawlspace.state.metadata import get_table
 
 KEPT_OUT = "kept_out"
-"""Meta: by site how many known URLs only this limit excludes, and how many documents are held for it, as the last change of the rules found."""
+"""Meta: by site, the known URLs excluded by this limit only, and the documents held for it, at the last rule change."""
 _SITES = 10_000
-"""So many sites are noted at most; at others a new URL may take the place of an older one."""
+"""Maximal sites recorded; at others a new URL may take the place of an older one."""
 
 
 class HostCounts(Protocol):
@@ -27,51 +27,51 @@ class HostCounts(Protocol):
     def host_count(self, host: str) -> int: ...
 
 
-class Changeable(Protocol):
+class MetaWriter(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
 class HostRoom:
-    """How many more URLs hosts may have, in this run."""
+    """The number of URLs that hosts may still have in this run."""
 
     def __init__(self, store: HostCounts, limits_of: Callable[[str, int], Limits], *, run_ends: bool) -> None:
-        """`limits_of` gives the limits of a host and port. In a run that does not end nothing waits for the next start."""
+        """`limits_of` returns the limits of a host and port. In a continuous run no URL waits for the next start."""
         self._store = store
         self._limits_of = limits_of
         self._kept_out = kept_out(store) if run_ends else Counter[str]()
         self._adding: dict[str, str] = {}
-        """Unknown URLs that are on their way to the store, and their hosts."""
+        """Unknown URLs being inserted, with their hosts."""
         self._numbers: Counter[str] = Counter()
-        """How many those are, by host."""
+        """Number of these by host."""
 
     def most(self, site: str) -> int | None:
-        """Return how many URLs the host of a site may have; None without a limit."""
+        """Return the limit of URLs for the host of a site; None without a limit."""
         host, _, port = site.rpartition(":")
         return self._limits_of(host, int(port)).max_urls_per_host
 
     def taken(self, host: str) -> int:
-        """Return how many places of a host are taken, those included that what was kept out has a claim to."""
+        """Return the number of places taken at a host, those reserved for excluded URLs included."""
         return self._store.host_count(host) + self._kept_out[host] + self._numbers[host]
 
     def is_coming(self, url: NewUrl) -> bool:
-        """Whether a URL is counted as one that is on its way."""
+        """Return whether a URL is counted as being inserted."""
         return url.url in self._adding
 
     def coming(self, urls: Iterable[NewUrl]) -> None:
-        """Count unknown URLs that are on their way to the store."""
+        """Count unknown URLs as being inserted."""
         for one in urls:
             host = self._adding[one.url] = one.site.rpartition(":")[0]
             self._numbers[host] += 1
 
     def committed(self, on_their_way: Iterable[NewUrl]) -> None:
-        """What was on its way has been stored, but for these."""
+        """Clear the counts after a commit, except for these URLs."""
         if self._adding:
             self._adding = {one.url: self._adding[one.url] for one in on_their_way if one.url in self._adding}
             self._numbers = Counter(self._adding.values())
 
 
 def kept_out(store: HostCounts) -> Counter[str]:
-    """Return by host how many known URLs are kept out by the limit. Raises StoreDamaged."""
+    """Return by host the number of known URLs excluded by the limit. Raises StoreDamaged."""
     hosts: Counter[str] = Counter()
     for site, (count, _) in _noted(store).items():
         hosts[site.rpartition(":")[0]] += count
@@ -85,7 +85,7 @@ class LimitsOfHosts(Protocol):
 
 
 def has_room(store: HostCounts, limits: LimitsOfHosts) -> bool:
-    """Whether a host of which URLs are kept out, or held, has fewer than it may have; True where that was never looked at."""
+    """Return whether a host with excluded or held URLs is below its limit; True if that was never recorded."""
     if not limits.hosts_are_limited:
         return False
     if not store.get_meta(KEPT_OUT):
@@ -98,8 +98,8 @@ def has_room(store: HostCounts, limits: LimitsOfHosts) -> bool:
     return False
 
 
-def note_kept_out(store: Changeable, beyond: Mapping[bool, Counter[str]], *, hold: bool) -> None:
-    """Keep by site the numbers of URLs that only the limit excludes. `beyond`: with and without a document; `hold`: those with one are held."""
+def note_kept_out(store: MetaWriter, beyond: Mapping[bool, Counter[str]], *, hold: bool) -> None:
+    """Store by site the numbers of URLs excluded by the limit only. `beyond`: by having a document; `hold`: hold those."""
     held = beyond[True] if hold else Counter[str]()
     excluded = beyond[False] if hold else beyond[True] + beyond[False]
     sites = sorted(excluded.keys() | held.keys())[:_SITES]

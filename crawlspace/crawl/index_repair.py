@@ -1,10 +1,10 @@
-"""Brings store and index together again where they are not of the same moment: one was lost, or put back from a copy.
+"""Reconcile store and index when they are of different times: one was lost, or restored from a copy.
 
-The store keeps the texts of few documents. So those that the index may lack are fetched whole once more, at the usual pace, and sent
-whatever they are like. Nothing leaves the index for that: only what is known for sure to be no document is deleted there, and of what
-is not known its own page decides.
+The store has the texts of few documents. So documents that the index may lack are fetched with an unconditional GET, at the usual
+pace, and sent whether changed or not. The index loses nothing in between: only what is certainly no document is deleted there,
+and unknown URLs are fetched to decide.
 
-Everything is done in portions, and how far it has come is noted: killed at any moment, the next start goes on.
+Everything is done in batches, with the progress stored: after a kill, the next start continues.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from crawlspace.state.duplicates import is_left
 from crawlspace.state.views import Counts, KnownUrl
 
 RESENDING = "resending"
-"""Meta: what is being done, and how far it has come; empty when store and index agree."""
+"""Meta: the present phase and its progress; empty when store and index agree."""
 UNSENT = -1
-"""Stands as `fields_mark` for a document that is sent when its page is fetched next, changed or not: no document has that number."""
+"""The `fields_mark` of a document to be sent after the next fetch, changed or not: no document has that hash."""
 _URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
 _BATCH = 1_000
 
 
-class Known(MarkedStore, Protocol):
-    """The known URLs of a collection."""
+class RepairStore(MarkedStore, Protocol):
+    """The known URLs of a collection, with the outbox."""
 
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def counts(self) -> Counts: ...
@@ -40,7 +40,7 @@ class Known(MarkedStore, Protocol):
 
 
 class Index(Protocol):
-    """An index that can be read."""
+    """A readable index."""
 
     name: str
 
@@ -53,23 +53,23 @@ class Index(Protocol):
 
 @dataclass(slots=True)
 class Resent:
-    """What was done to bring store and index together."""
+    """What was done to reconcile store and index."""
 
     why: Agreement
     documents: int = 0
     """Known documents that are fetched and sent again."""
     deleted: int = 0
-    """Documents of the index that the store knows to be none any more."""
+    """Documents deleted from the index because the store knows that they no longer exist."""
     unknown: int = 0
-    """Documents of the index whose URLs are not known; they are entered, and their pages decide."""
+    """Documents of the index with unknown URLs; these are inserted and fetched."""
 
     def sentence(self) -> str:
         parts = [
             f"{number:,} {what}"
             for number, what in (
                 (self.documents, "are fetched and sent again"),
-                (self.unknown, "of the index were not known and are looked at"),
-                (self.deleted, "of the index are no documents any more and were deleted there"),
+                (self.unknown, "of the index were not known and are fetched"),
+                (self.deleted, "of the index no longer exist and were deleted there"),
             )
             if number
         ]
@@ -77,9 +77,9 @@ class Resent:
 
 
 class Resending:
-    """Compares the index of the collection `owner` with its store, and does what follows from a difference."""
+    """Compares the index of the collection `owner` with its store, and repairs differences."""
 
-    def __init__(self, store: Known, index: Index, *, owner: str, now: int) -> None:
+    def __init__(self, store: RepairStore, index: Index, *, owner: str, now: int) -> None:
         self._store = store
         self._index = index
         self._owner = owner
@@ -87,9 +87,9 @@ class Resending:
         self._resent: Resent | None = None
 
     def begin(self) -> Resent | None:
-        """Have what the index may lack fetched again; return what that is, None where store and index agree.
+        """Make documents due that the index may lack; return what was done, None if store and index agree.
 
-        Before the crawl begins. `finish` does the rest.
+        Call it before the crawl, and then `finish`.
         """
         kind, why, after = self._noted()
         if kind == _EXTRAS:
@@ -109,7 +109,7 @@ class Resending:
         return self._resent
 
     def finish(self, enter: Callable[[Sequence[str]], object]) -> None:
-        """Deal with the documents of the index; `enter` takes URLs that are not known. After that store and index agree."""
+        """Process the documents of the index; `enter` inserts unknown URLs. Afterwards store and index agree."""
         if self._resent is None:
             return
         resent, (_, why, after) = self._resent, self._noted()
@@ -135,12 +135,12 @@ class Resending:
         self._store.set_meta(RESENDING, _SENDING if why is Agreement.INDEX_BEHIND else _EXTRAS)
 
     def lacks_documents(self) -> bool:
-        """Whether the index has fewer documents than are known, and they are being sent again."""
+        """Return whether the index has fewer documents than the store, while they are being sent again."""
         is_resending = bool(self._store.get_meta(RESENDING))
         return is_resending and self._index.count(of=self._owner) < self._store.counts().indexed
 
     def compared(self) -> Agreement:
-        """Return how the index stands to the store, by their marks."""
+        """Return the relation of index and store, by their marks."""
         found = self._index.mark()
         why = agreement(self._store, self._index.name, found, now=self._now)
         if why is Agreement.SAME and found is None:  # neither has a mark: nothing was sent yet
@@ -165,12 +165,12 @@ class Resending:
 
     def _unsent(self, state: UrlState) -> Change | None:
         if state.state is not State.PENDING and state.next_fetch is None:
-            return None  # it is outside the crawl space
+            return None  # outside the crawl space
         due = None if state.state is State.PENDING else min(state.next_fetch or self._now, self._now)
         return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))
 
     def _delete_extras(self) -> None:
-        """Delete what has turned out to be no document, now that its page has been asked; what has not been, is at a later start."""
+        """Delete documents that a fetch has shown not to exist; those not fetched yet are checked at a later start."""
         after, waiting = "", False
         while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
             states = [state for url in urls if (state := self._store.get(url)) is not None and not state.indexed]
@@ -185,7 +185,7 @@ class Resending:
             self._index.send([IndexOrder(0, Op.DELETE, url) for url in urls])
 
     def _agree(self) -> None:
-        """Give both the same mark; that of the store is above all that the index has seen."""
+        """Write the same mark to both; the store's is larger than any that the index has seen."""
         stored, found = stored_mark(self._store, self._index.name), self._index.mark()
         if stored is None and found is not None:
             note_mark(self._store, self._index.name, found)
@@ -193,7 +193,7 @@ class Resending:
             self._index.set_mark(stored)
 
     def _noted(self) -> tuple[str, Agreement, str]:
-        """What is being done, why, and how far it has come."""
+        """Return the phase, the reason, and the progress."""
         kind, _, rest = (self._store.get_meta(RESENDING) or "").partition(" ")
         name, _, after = rest.partition(" ")
         return kind, Agreement[name] if name in Agreement.__members__ else Agreement.SAME, after

@@ -1,6 +1,6 @@
-"""Fields that action rules add to documents, and that pages hand to the URLs they lead to.
+"""Metadata that action rules add to documents, and that pages pass on to the pages they link to.
 
-Whose word holds where several pages lead to a URL, and what follows when it changes, is the store's affair: see `state.handed`.
+The store resolves metadata from several source pages: see `state.inherited_metadata`.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from crawlspace.decision import Actions
 from crawlspace.model import UrlState
 
 SOURCE = "source"
-"""The field that holds the name which `Source` gives a document."""
+"""The metadata field set by `Source`."""
 MOST_HANDED = 4096
-"""Characters of JSON that are handed to a URL; more are not, for they would be kept for each URL a page leads to."""
+"""Maximal characters of JSON passed on to a URL, because they are stored for each linked URL."""
 
 
 def added_by(said: Actions, inherited: str | None) -> dict[str, str]:
-    """Return the fields of a document that rules add: what was handed to its URL, and over it what is said of the URL itself."""
+    """Return the metadata that rules add to a document: inherited metadata, overridden by the URL's own."""
     if inherited is None and not said.fields and not said.label:
         return {}
     added = dict(said.fields)
     if said.label:
         added[SOURCE] = said.label
-    if inherited:  # at the end: where not all of it can be handed on, what is said of the URL itself goes first
+    if inherited:  # last: if not all of it fits when passed on, the URL's own metadata has priority
         added.update((name, value) for name, value in json.loads(inherited).items() if name not in added)
     return added
 
 
 def packed(fields: Iterable[tuple[str, str]]) -> str | None:
-    """Return fields as they are handed to a URL, in their order; None where there are none."""
+    """Return metadata as JSON in the given order; None if there is none."""
     written = dict(fields)
     return _written(written) if written else None
 
 
 def fitting(inherited: str) -> tuple[str | None, list[str]]:
-    """Return what was packed without the fields that are too many, and their names: each that still fits is taken, in their order."""
+    """Return packed metadata cut to the limit, and the names left out; each field that fits is kept, in order."""
     if len(inherited) <= MOST_HANDED:
         return inherited, []
     taken: dict[str, str] = {}
@@ -53,7 +53,7 @@ def fitting(inherited: str) -> tuple[str | None, list[str]]:
 
 
 def lacks_fields(state: UrlState, said: Actions) -> bool:
-    """Whether rules add other fields to a document by now than it was stored with: then it is to be fetched, changed or not."""
+    """Return whether rules now add other metadata to a document than it was stored with, so that it must be fetched."""
     return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(said, state.inherited))
 
 

@@ -1,4 +1,4 @@
-"""The addresses that hosts had when they were looked up last, so that a start can apply address rules without the network."""
+"""The addresses of hosts at their last look-up, so that a start can apply address rules without network requests."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from crawlspace.cache import Recent
 from crawlspace.rules.address import is_address
 
 NAME = "addresses:"
-"""What the names of the entries begin with; the host follows."""
+"""Prefix of the names of the entries; the host follows."""
 MOST_ADDRESSES = 64
-"""Of one host."""
+"""Maximal addresses of one host."""
 _DIGITS = 12
-"""Of a time."""
+"""Maximal digits of a time."""
 _MOST_HOSTS = 10_000
-"""That wait to be kept, and that are known to be."""
+"""Maximal hosts with look-ups to be stored, and in the cache of stored ones."""
 
 
 class Entries(Protocol):
-    """What a store has for it: entries by name, each written by itself."""
+    """The meta entries of a store."""
 
     def get_meta(self, name: str) -> str | None: ...
     def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
@@ -27,40 +27,40 @@ class Entries(Protocol):
 
 
 class LookedUp(NamedTuple):
-    """What a look-up has found; `at` in seconds since 1970."""
+    """The result of a look-up; `at` in seconds since 1970."""
 
     addresses: tuple[str, ...]
     at: int
 
 
 def last_look_up(store: Entries, host: str) -> LookedUp | None:
-    """Return the addresses of a host, as it stands in URLs in normal form, as they are kept; None where none are."""
+    """Return the stored addresses of a host (as in URLs in normal form); None if there are none."""
     return _look_up_in(store.get_meta(NAME + host))
 
 
 def _look_up_in(written: str | None) -> LookedUp | None:
     at, *addresses = written.split() if written else ("",)
     if not (addresses and at.isascii() and at.isdigit() and len(at) <= _DIGITS and all(map(is_address, addresses))):
-        return None  # damaged, which must exclude nothing
+        return None  # damaged: must not exclude anything
     return LookedUp(tuple(addresses), int(at))
 
 
 class LookUps:
-    """Those of a crawl that are not kept yet."""
+    """The look-ups of a crawl that are not stored yet."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, tuple[str, ...]] = {}
         self._kept: Recent[str, int] = Recent(_MOST_HOSTS)
-        """For each host, a number for the addresses that are kept already."""
+        """By host, a hash of the addresses that are stored already."""
 
     def note(self, host: str, addresses: Sequence[str]) -> None:
-        """Take the answer of a look-up; one that was taken already costs nothing."""
+        """Add the result of a look-up; repeated ones are ignored."""
         found = tuple(addresses[:MOST_ADDRESSES])
         if found and self._kept.get(host) != hash(found) and (len(self._waiting) < _MOST_HOSTS or host in self._waiting):
             self._waiting[host] = found
 
     def keep(self, store: Entries, *, now: int, most: int = 100) -> None:
-        """Write up to `most` of them. Raises what the store raises; nothing is lost then."""
+        """Store up to `most` look-ups. Raises the store's errors; nothing is lost then."""
         for host in list(self._waiting)[:most]:
             found = self._waiting[host]
             store.set_meta(NAME + host, " ".join((str(now), *found)))
@@ -69,14 +69,14 @@ class LookUps:
 
 
 class KnownAddresses:
-    """The addresses that a store keeps of a host; none where they are not known."""
+    """The stored addresses of hosts; empty if unknown."""
 
     def __init__(self, store: Entries) -> None:
         self._store = store
         self._read: Mapping[str, Sequence[str]] = {}
 
     def read(self, hosts: Iterable[str]) -> None:
-        """Read those of all hosts that are asked about next, at once."""
+        """Read the addresses of the hosts needed next in one batch."""
         names = [host for host in hosts if not is_address(host)]
         entries = map(_look_up_in, self._store.get_metas([NAME + host for host in names]))
         self._read = {host: entry.addresses if entry else () for host, entry in zip(names, entries, strict=True)}

@@ -1,4 +1,4 @@
-"""What a 304 means: the page is as it was, unless the headers that came with it say otherwise."""
+"""The outcome of a 304: the page is unchanged, unless its headers contradict that."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from crawlspace.model import Outcome, OutcomeKind, UrlState
 
 
 def not_modified(state: UrlState, headers: PageHeaders, *, conditional: bool) -> Outcome:
-    """Return the outcome of a 304; `conditional` says whether the request asked only for what has changed.
+    """Return the outcome of a 304; `conditional`: the request was conditional.
 
-    Its validators replace those that are known (RFC 9111, 4.3.4). Where it brings robots directives, another canonical page or another
-    type, the page is fetched whole in the same run.
+    Its validators replace the stored ones (RFC 9111, 4.3.4). If it has robots directives, another canonical page or another type,
+    the page is requested again in the same run, with an unconditional GET.
     """
     return Outcome(
         state.id,

@@ -1,4 +1,4 @@
-"""What follows from an outcome in this run: the life of the URL, with the health of its site and the deletions of the run in view."""
+"""Apply outcomes in this run: the lifecycle of the URL, the health of its site, and the deletion limit of the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
-_TELLS_NOTHING = frozenset(
+_NOT_OF_SITE = frozenset(
     {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
 )
 
@@ -33,7 +33,7 @@ class DocumentCounts(Protocol):
 
 
 class OutcomePolicy:
-    """Follows outcomes up in the order in which they come. A crawl that goes on for days counts its deletions anew each day."""
+    """Applies outcomes in order of arrival. A continuous crawl resets its count of deletions each day."""
 
     def __init__(
         self, store: DocumentCounts, *, read_health: Callable[[str], Health], clock: Clock, deletion_limit: DeletionLimit
@@ -47,18 +47,18 @@ class OutcomePolicy:
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
         self._small: dict[str, bool] = {}
-        """By site, as it was before any of its pages was found missing: see `_is_small`."""
+        """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
         self.deleted_elsewhere = 0
-        """Deletions by others who crawl the same collection, as far as known."""
+        """Deletions by other workers of the same collection, as far as known."""
         self.withheld = 0
-        """Deletions of this run that were held because there were too many."""
-        self._count_anew()
+        """Deletions of this run held because of the deletion limit."""
+        self._reset_counts()
 
     def follow(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
-        """Return what follows from an outcome; beyond the run's deletions, with the deletion held.
+        """Return the transition of an outcome; beyond the deletion limit, with the deletion held.
 
-        `canonical` is the key of the canonical page that the page names.
+        `canonical` is the key of the canonical page named by the page.
         """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
@@ -66,9 +66,9 @@ class OutcomePolicy:
         small = missing and state.checksum is not None and self._is_small(state.site, health, policy)
         transition = advance(state, outcome, policy=policy, now=int(now), site=health, is_small_site=small)
         failed = _is_failure(outcome) or (outcome.kind is OutcomeKind.GONE and outcome.status in REFUSALS)
-        # What was missing before and is confirmed is no news of the site: a section that is gone leaves whole, however long it is.
+        # A confirmed miss is no new evidence about the site: a removed section is deleted completely, whatever its size.
         again = ((failed or missing) and is_retry(state)) or (missing and transition.forget and state.held is Held.HOST)
-        if _tells_of_site(outcome) and not again:
+        if _concerns_site(outcome) and not again:
             health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
@@ -76,7 +76,7 @@ class OutcomePolicy:
             return self._follow_document(state, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
-        if state.held in _WAIT_FOR_APPROVAL:  # a new run must not let through, bit by bit, what an earlier one has held
+        if state.held in _WAIT_FOR_APPROVAL:  # a new run must not delete, bit by bit, what an earlier one has held
             return withhold(state, transition)
         room = self._room()
         if self._displacements.lost(room=room) < room:
@@ -86,7 +86,7 @@ class OutcomePolicy:
         return withhold(state, transition)
 
     def _follow_document(self, state: UrlState, transition: Transition) -> Transition:
-        """Hold a document that another one is to stand for from now on, where too many are lost in this way or another."""
+        """Hold the deletion of a document that another one will represent, if the deletion limit is exceeded."""
         displacements, after = self._displacements, transition.state
         if state.held is Held.MANY and state.indexed and state.state is State.DONE:
             beyond = (after.checksum, after.canonical) != (state.checksum, state.canonical) and displacements.is_lost(after)
@@ -99,16 +99,16 @@ class OutcomePolicy:
         return transition
 
     def recorded(self, displaced: int) -> None:
-        """What was set apart has been recorded, and so many documents were lost to duplicates by it."""
+        """Update the counts after a successful write that displaced so many documents."""
         self._displacements.end()
         self.deleted += displaced
 
     def know(self, site: str, health: Health) -> None:
-        """The store has another word on a site, which another process has asked meanwhile."""
+        """Update the health of a site that another process has fetched from meanwhile."""
         self._healths[site] = self._changed.get(site, health)
 
     def take_changed(self) -> Mapping[str, Health]:
-        """Return the health of the sites whose health has changed since the last call, to be written down."""
+        """Return the health of the sites for which it has changed since the last call, to be stored."""
         self._displacements.begin()
         changed, self._changed = self._changed, {}
         if len(self._healths) > _KEPT:
@@ -117,17 +117,17 @@ class OutcomePolicy:
         return changed
 
     def give_back(self, health: Mapping[str, Health]) -> None:
-        """What `take_changed` returned could not be written down; it is to be tried again."""
+        """Take back the result of `take_changed`, which could not be stored."""
         self._displacements.give_back()
         self._changed = {**health, **self._changed}
 
     def _room(self) -> int:
-        """How many documents may still be deleted."""
+        """Return how many documents may still be deleted."""
         if self._clock.now() - self._since >= DAY_S:
-            self._count_anew()
+            self._reset_counts()
         return self._most - self.deleted - self.deleted_elsewhere
 
-    def _count_anew(self) -> None:
+    def _reset_counts(self) -> None:
         self._since = self._clock.now()
         self.deleted = 0
         self._small.clear()
@@ -136,15 +136,15 @@ class OutcomePolicy:
         self._has_left = counts.left_to_others > 0
 
     def _takes_back(self, state: UrlState, transition: Transition) -> bool:
-        """Whether a document leaves the index that was left there for another collection, because its URL is this one's again."""
+        """Return whether a document left for another collection is deleted, because its URL belongs to this one again."""
         if not self._has_left or state.checksum is not None:
             return False
         return (transition.forget or not is_left(transition.state)) and bool(self._store.left_to_others([state.id]))
 
     def _is_small(self, site: str, health: Health, policy: RecrawlPolicy) -> bool:
-        """Whether a site has no more pages than count for its health: the known URLs of its host, and those that were missing of late.
+        """Return whether a site has no more pages than its health counts: known URLs of its host and recent misses.
 
-        Those may be forgotten by now, and are a part of the site all the same."""
+        Missing URLs may be forgotten, but count as part of the site."""
         small = self._small.get(site)
         if small is None:
             known = self._store.known_of_host(site.rpartition(":")[0]) + health.misses
@@ -161,24 +161,24 @@ def _is_failure(outcome: Outcome) -> bool:
 
 
 def site_failed(outcome: Outcome) -> bool | None:
-    """Return whether a site failed to answer; None where the outcome does not tell."""
-    return _is_failure(outcome) if _tells_of_site(outcome) else None
+    """Return whether a site failed; None if the outcome does not concern the site."""
+    return _is_failure(outcome) if _concerns_site(outcome) else None
 
 
 def site_answered(outcome: Outcome) -> bool | None:
-    """Return whether a site gave any answer; None where the outcome does not tell."""
-    return outcome.status not in UNREACHABLE if _tells_of_site(outcome) else None
+    """Return whether a site responded; None if the outcome does not concern the site."""
+    return outcome.status not in UNREACHABLE if _concerns_site(outcome) else None
 
 
-def _tells_of_site(outcome: Outcome) -> bool:
-    """Whether an outcome shows how the site is.
+def _concerns_site(outcome: Outcome) -> bool:
+    """Return whether an outcome shows the condition of the site.
 
-    What the rules, the addresses or robots.txt keep out was never asked for. An unexpected error is mostly a fault in the parsing of a
-    page that the site has answered well; to count it as an answer would be wrong as well, for answers are what confirms deletions.
+    URLs excluded by rules, addresses or robots.txt were not requested. An unexpected error mostly is a fault in parsing a page of
+    a healthy site; counting it as a response would be wrong, too, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:
-        return True  # a site may answer with any number
-    return outcome.status not in _TELLS_NOTHING
+        return True  # a site may return any status code
+    return outcome.status not in _NOT_OF_SITE
 
 
 def _deletes(transition: Transition, outcome: Outcome) -> bool:

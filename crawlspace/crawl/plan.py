@@ -1,4 +1,4 @@
-"""What a change of the rules does to the known URLs, in numbers and examples: computed by `reconcile`, shown by `scrapy plan`."""
+"""The effects of a rule change on the known URLs: computed by `reconcile`, shown by `scrapy plan`."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from crawlspace.plural import counted
 
 EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned", "unindexed", "deletions"
 OTHERS = "(others)"
-"""Stands for all hosts but those with the most changes."""
+"""Stands for all hosts except those with the most changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a change of the rules does, in numbers of URLs. Nothing where the rules are as they were."""
+    """The effects of a change of the rules, in numbers of URLs. All 0 if the rules have not changed."""
 
     changed: bool
-    """The rules differ from those the store is in line with, or a change of them has not been finished."""
+    """The rules differ from those last applied to the store, or applying them was not finished."""
     known: int
     indexed: int
     """Documents in the index before the change."""
     excluded: int
-    """Become 760, deletions included."""
+    """URLs that become 760, deletions included."""
     kept: int
-    """Become 761: what they have in the index stays there."""
+    """URLs that become 761: their documents stay in the index."""
     returned: int
-    """Become pending again, or lose a hold and are due at once."""
+    """URLs that become pending again, or lose a hold and are due at once."""
     deletions: int
-    """Documents that leave the index."""
+    """Documents deleted from the index."""
     held: int
-    """As many as `deletions` where those are too many at once; then they are held, and their URLs stay as they are."""
+    """Equal to `deletions` if they exceed the deletion limit; then they are held, and their URLs don't change."""
     by_rule: Mapping[str, Mapping[str, int]]
-    """`crawl.rules:7`, or the reason where no rule decided, to numbers by kind. What returned has no rule."""
+    """`crawl.rules:7`, or the reason if no rule decided, to numbers by kind. Without `returned`, which have no rule."""
     by_host: Mapping[str, Mapping[str, int]]
     """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
     examples: Mapping[str, Sequence[str]]
     """The first few URLs of each kind."""
     unindexed: int = 0
-    """Stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
     pushed: int = field(default=0, compare=False)
-    """Documents sent to the index in place of equal ones that left it or are held. Known once the change is made."""
+    """Documents sent to the index in place of equal ones that were deleted or held. Known after the change only."""
 
     @property
     def has_effect(self) -> bool:
-        """Whether any known URL is concerned."""
+        """Whether any known URL is affected."""
         return bool(self.excluded or self.kept or self.returned or self.unindexed)
 
     def sentence(self) -> str:
-        """Return what happens to the known URLs, in a line."""
+        """Return the effects in one line."""
         parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
         known = counted(self.known, "known URL")
         return f"of {known} {', '.join(parts)}" if parts else f"none of {known} is concerned"
@@ -66,7 +66,7 @@ class Plan:
         ]
 
     def as_json(self) -> dict[str, object]:
-        """Return all of it, fit for `json.dumps`."""
+        """Return all values for `json.dumps`."""
         return {
             "changed": self.changed,
             "known": self.known,

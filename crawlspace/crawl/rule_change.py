@@ -1,11 +1,11 @@
-"""What a change of the rules makes of the URLs that are known: told by `plan`, done by `reconcile` at the next start.
+"""The effects of a change of the rules on known URLs: shown by `plan`, applied by `reconcile` at the next start.
 
-Both look at every known URL once, with the same eyes. What leaves the space becomes 760 or 761, what comes back is pending
-again. Deletions that are too many at once are held, all of them. The change is made in many transactions; `reconciling` in the
-store's meta holds what was decided before the first of them, so that a start after a kill goes on with the same decision.
+Both check every known URL once, with the same function. URLs that leave the crawl space become 760 or 761, those readmitted
+become pending. If the deletions exceed the limit, all of them are held. The change is made in many transactions; `reconciling` in
+the store's meta has the decision made before the first of them, so that a start after a kill continues with the same decision.
 
-Address rules hold for hosts whose addresses are known (known_addresses). A URL of another host that only an address rule keeps out can't
-be told from one that has come back: it is pending again after every change.
+Address rules apply to hosts with known addresses (known_addresses). A URL of another host that only an address rule excludes
+can't be distinguished from a readmitted one: it becomes pending after every change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from crawlspace.crawl.host_limit import has_room, note_kept_out
 from crawlspace.crawl.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
-from crawlspace.rules.bulk import Verdict, Verdicts
+from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Effects, Reclassified
@@ -35,17 +35,17 @@ from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
 
 RULES_HASH = "rules_hash"
-"""Meta: the rules that the store is in line with."""
+"""Meta: the hash of the rules last applied to the store."""
 ACTIONS_HASH = "actions_hash"
-"""Meta: the action rules that the store is in line with; empty without any."""
+"""Meta: the hash of the action rules last applied to the store; empty without any."""
 RECONCILING = "reconciling"
-"""Meta: what was decided about the change under way; empty when there is none."""
+"""Meta: the decision about a change in progress; empty if there is none."""
 
 _BATCH, _AT_ONCE = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
 
 
-class Known(Protocol):
+class SurveyedStore(Protocol):
     """The known URLs of a collection."""
 
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
@@ -54,8 +54,8 @@ class Known(Protocol):
     def get_meta(self, name: str) -> str | None: ...
 
 
-class Changeable(Known, Protocol):
-    """And a way to change them."""
+class ReclassifiedStore(SurveyedStore, Protocol):
+    """The same, with the changes that `reconcile` makes."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def drop_inherited(self) -> None: ...
@@ -63,16 +63,16 @@ class Changeable(Known, Protocol):
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
-    """Return what differs where a verdict could, in hexadecimal: over what the rules say, and not how they say it.
+    """Return a hexadecimal hash that changes whenever a decision may change: of the meaning of the rules, not their text.
 
-    `beside` is whatever else is to count as a change of the rules.
+    `beside` has other values that count as a change of the rules.
     """
     shared = None if global_rules is None else [f"{rule.action} {rule.target}" for rule in global_rules.domain]
     content = json.dumps([1, space.content_hash, shared, *beside])
     return blake2b(content.encode(), digest_size=16).hexdigest()
 
 
-def plan(store: Known, verdicts: Verdicts, *, hash: str, deletion_limit: DeletionLimit) -> Plan:  # noqa: A002 - the builtin is not needed here
+def plan(store: SurveyedStore, verdicts: BulkDecisions, *, hash: str, deletion_limit: DeletionLimit) -> Plan:  # noqa: A002 - the builtin is not needed here
     """Return what the next start would change; nothing is written, and a crawl may be running."""
     work = _unfinished(store)
     counts = store.counts()
@@ -87,16 +87,16 @@ def plan(store: Known, verdicts: Verdicts, *, hash: str, deletion_limit: Deletio
 
 
 def reconcile(
-    store: Changeable,
-    verdicts: Verdicts,
+    store: ReclassifiedStore,
+    verdicts: BulkDecisions,
     *,
     hash: str,  # noqa: A002 - as above
     deletion_limit: DeletionLimit,
     now: int,
 ) -> Plan | None:
-    """Bring the known URLs in line with the rules, if those have changed or a host has room again; return what was done, or None.
+    """Apply the rules to the known URLs if they have changed or a host has room again; return what was done, or None.
 
-    Killed at any point, the next call goes on, and ends as if there had been one. Times are seconds since 1970.
+    After a kill, the next call continues, with the same result. Times are seconds since 1970.
     """
     work = _unfinished(store)
     interrupted = work is not None
@@ -115,11 +115,11 @@ def reconcile(
     if work is None or work.hash != hash:
         work = _Work(hash, not deletion_limit.allows(found.leaving, indexed=indexed), present + changed)
         store.set_meta(RECONCILING, work.written())
-    if present < work.generation:  # before a page is pending again that must be fetched whole
+    if present < work.generation:  # before pages that need an unconditional GET become pending
         set_generation(store, work.generation)
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
     if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
-        store.drop_inherited()  # pages that are crawled no more don't speak for others
+        store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
     note_kept_out(store, found.beyond_limit, hold=work.hold)
@@ -130,34 +130,34 @@ def reconcile(
 
 @dataclass(slots=True)
 class Survey:
-    """The known URLs that a change of the rules concerns: ids by what becomes of them, and numbers."""
+    """The known URLs affected by a change of the rules: ids by kind of change, and numbers."""
 
     known: int = 0
     excluded: array[int] = field(default_factory=lambda: array("q"))
-    """Become 760 and have nothing in the index."""
+    """Become 760, with nothing in the index."""
     deletions: array[int] = field(default_factory=lambda: array("q"))
-    """Become 760; their documents leave the index."""
+    """Become 760; their documents are deleted."""
     given_up: array[int] = field(default_factory=lambda: array("q"))
-    """Become 761 and have nothing in the index."""
+    """Become 761, with nothing in the index."""
     kept: array[int] = field(default_factory=lambda: array("q"))
     """Become 761; their documents stay in the index."""
     returned: array[int] = field(default_factory=lambda: array("q"))
     unindexed: array[int] = field(default_factory=lambda: array("q"))
-    """Become 2004 and have nothing in the index."""
+    """Become 2004, with nothing in the index."""
     unindexed_deletions: array[int] = field(default_factory=lambda: array("q"))
-    """Become 2004; their documents leave the index."""
+    """Become 2004; their documents are deleted."""
     moved: list[tuple[int, Queue]] = field(default_factory=list)
-    """Wait elsewhere from now on."""
+    """Get another queue."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
-    """By site what only the limit of the host excludes, with and without a document."""
+    """By site, URLs excluded by the limit of the host only, with and without a document."""
     rules: dict[str, Counter[str]] = field(default_factory=dict)
-    """Numbers by rule for each kind; so are `hosts`."""
+    """Numbers by rule for each kind; `hosts` likewise."""
     hosts: dict[str, Counter[str]] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
-    def leave(self, known: KnownUrl, verdict: Verdict) -> None:
-        """Note a URL that is to leave the crawl space."""
+    def leave(self, known: KnownUrl, verdict: Exclusion) -> None:
+        """Add a URL that leaves the crawl space."""
         by = str(verdict.rule) if verdict.rule is not None else verdict.reason.value
         in_index = known.indexed or known.left_to_others
         if verdict.status == Status.EXCLUDED_HERE:
@@ -173,11 +173,11 @@ class Survey:
 
     @property
     def leaving(self) -> int:
-        """Documents that leave the index."""
+        """Number of documents deleted from the index."""
         return len(self.deletions) + len(self.unindexed_deletions)
 
     def unindex(self, known: KnownUrl, said: Actions) -> None:
-        """Note a document that the rules want out of the index, though not out of the crawl space."""
+        """Add a document that the rules exclude from the index, but not from the crawl space."""
         by = str(said.index_rule) if said.index_rule is not None else Reason.NOINDEX.value
         self._count(UNINDEXED, known, by)
         if known.indexed:
@@ -187,7 +187,7 @@ class Survey:
             self.unindexed.append(known.id)
 
     def move(self, known: KnownUrl, said: Actions) -> None:
-        """Note where a URL waits from now on, if that is elsewhere."""
+        """Add a URL whose queue changes."""
         if known.source == Source.USER:
             return
         links = known.source != Source.REDIR
@@ -196,16 +196,16 @@ class Survey:
             self.moved.append((known.id, Queue(source, said.shift)))
 
     def come_back(self, known: KnownUrl) -> None:
-        """Note a URL that is in the crawl space again."""
+        """Add a URL that is in the crawl space again."""
         self.returned.append(known.id)
         self._count(RETURNED, known, None)
 
     def parts(self, *, hold: bool) -> Iterator[Reclassified]:
-        """What to do, in portions for one transaction each.
+        """Yield the changes in batches for one transaction each.
 
-        What is left to another crawler goes at once, as far as a transaction bears it: of equal pages that all go, none is to be deleted
-        because one has gone before. Of the others, first what has nothing in the index: else it would be pushed there when the page
-        goes that stands for it, and leave next.
+        URLs left to another crawler come first, in the largest possible batches: of equal pages that all go, none must be deleted
+        because another went before. Next come those with nothing in the index: otherwise one could be pushed when the page that
+        represents it is deleted, and be deleted next.
         """
         for kept, given_up in _portions(self.kept, self.given_up, size=_AT_ONCE):
             yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
@@ -229,8 +229,8 @@ class Survey:
             examples.append(known.url)
 
 
-def survey(store: Known, verdicts: Verdicts) -> Survey:
-    """Return what the rules as they are now mean for each known URL that is not as they would have it. Reads only."""
+def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
+    """Return the known URLs whose state differs from what the present rules demand. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
     acts = bool(before or verdicts.actions_hash)
@@ -244,7 +244,9 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1
-                if status != verdict.status or (left and held == Held.RULES):  # one that others have again loses its hold
+                if status != verdict.status or (
+                    left and held == Held.RULES
+                ):  # a hold ends if another collection has the URL again
                     found.leave(known, verdict)
                 continue
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
@@ -264,7 +266,7 @@ def survey(store: Known, verdicts: Verdicts) -> Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A change under way: to which rules, whether its deletions are held, and which generation of rules it makes."""
+    """A change in progress: the hash of its rules, whether its deletions are held, and its generation."""
 
     hash: str
     hold: bool
@@ -274,7 +276,7 @@ class _Work:
         return json.dumps({"hash": self.hash, "hold": self.hold, "generation": self.generation})
 
 
-def _unfinished(store: Known) -> _Work | None:
+def _unfinished(store: SurveyedStore) -> _Work | None:
     read = get_table(store, RECONCILING)
     if read is None:
         return None
@@ -313,7 +315,7 @@ def _numbers(kinds: Mapping[str, Counter[str]], name: str) -> dict[str, int]:
 
 
 def _ranked(kinds: Mapping[str, Counter[str]], most: int | None = None) -> list[str]:
-    """The names with the most URLs first, and no more than `most`."""
+    """Return the names with the most URLs first, at most `most`."""
     changed = [counter for kind, counter in kinds.items() if kind != DELETIONS]
 
     def number(name: str) -> int:
@@ -321,12 +323,12 @@ def _ranked(kinds: Mapping[str, Counter[str]], most: int | None = None) -> list[
 
     names: Iterable[str] = chain.from_iterable(changed)
     if most is not None:
-        names = nlargest(most * len(changed), names, key=number)  # a name comes once for each kind
+        names = nlargest(most * len(changed), names, key=number)  # a name occurs once for each kind
     return sorted(dict.fromkeys(names), key=lambda name: (-number(name), name))[:most]
 
 
 def _portions(*kinds: array[int], size: int) -> Iterator[list[array[int]]]:
-    """Divide ids in the order of ids, whatever their kinds, for what is near to each other in a file is written at once."""
+    """Divide ids into batches in the order of ids, across kinds, so that neighbours in the file are written together."""
     ordered = merge(*(zip(ids, repeat(kind)) for kind, ids in enumerate(kinds)))
     while portion := list(islice(ordered, size)):
         yield [array("q", (id for id, own in portion if own == kind)) for kind in range(len(kinds))]

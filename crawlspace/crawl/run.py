@@ -1,4 +1,4 @@
-"""The values of one run: what to ask for next, what was refused, what has been counted."""
+"""The values of one run: requests, refusals and counters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class FetchPage:
-    """Ask for a page; `conditional`: with the validators of its state, so that an unchanged one need not be sent again."""
+    """A request for a page; `conditional`: with its stored validators, for a 304 if it is unchanged."""
 
     state: UrlState
     conditional: bool = False
@@ -32,7 +32,7 @@ class FetchPage:
 
 @dataclass(frozen=True, slots=True)
 class FetchRobots:
-    """Ask for a site's robots.txt before anything else of it; answered with `Engine.robots_read`."""
+    """A request for a site's robots.txt before its pages; answered with `Engine.robots_read`."""
 
     site: str
     scheme: str
@@ -41,13 +41,13 @@ class FetchRobots:
 
     @classmethod
     def of(cls, state: UrlState) -> FetchRobots:
-        """Return what to ask before a URL."""
+        """Return the request to make before that of a URL."""
         scheme, _, host, _ = state.url.split("/", 3)
         return cls(state.site, scheme.removesuffix(":"), f"{scheme}//{host}/robots.txt")
 
     @property
     def target_site(self) -> str:
-        """The site that is asked, which a redirect may have made another one."""
+        """The site requested, which differs after a redirect to another one."""
         return parse(self.url).site
 
 
@@ -56,16 +56,16 @@ class Located(Protocol):
 
 
 Locate = Callable[[str, Located], None]
-"""Looks up the address of a site (`host:port`), and tells both; None where it has none, or where the look-up gave no answer."""
+"""Looks up the address of a site (`host:port`), and calls back with both; None if it has none, or the look-up failed."""
 
 
 @dataclass(slots=True)
-class Progress:
-    """Counters of this run, for whoever shows them."""
+class RunCounters:
+    """Counters of this run."""
 
     fetched: int = 0
     first_fetches: int = 0
-    """Of URLs that were pending."""
+    """Fetches of URLs that were pending."""
     documents: int = 0
     errors: int = 0
     discovered: int = 0
@@ -75,7 +75,7 @@ class Progress:
     refused: Counter[str] = field(default_factory=Counter)
 
     def count(self, state: UrlState, outcome: Outcome) -> None:
-        """Count the outcome of a URL whose state was that before."""
+        """Count the outcome of a URL, given its state before."""
         if state.state is State.PENDING:
             self.first_fetches += 1
         self.by_status[int(outcome.status)] += 1
@@ -88,7 +88,7 @@ class Progress:
 
 
 def describe_refusal(refused: Refused) -> str:
-    """`start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`"""
+    """Return `start_urls.txt:3: http://… is refused: a domain rule forbids the host (crawl.rules:7: forbid domain *)`."""
     rule = refused.decision.rule
     where = f"{refused.where}: " if refused.where else ""
     by = f" ({rule}: {printable(rule.text)})" if rule is not None else ""

@@ -1,4 +1,4 @@
-"""Finds out, before a site is asked for the first time, at which address it is: sites at one address may have to share their delay."""
+"""Look up the address of a site before its first request: sites at one address may have to share their delay."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from crawlspace.model import UrlState
 
 
 class Locating:
-    """Looks up a few sites at a time; each of the others goes on meanwhile."""
+    """Looks up a few sites at a time, while other sites are crawled."""
 
     def __init__(self, frontier: Frontier, locate: Locate, *, most: int) -> None:
-        """`most` look-ups are under way at a time."""
+        """`most`: maximal look-ups in flight."""
         self._frontier = frontier
         self._locate = locate
         self._most = most
@@ -22,7 +22,7 @@ class Locating:
         self._starts = False
 
     def takes(self, state: UrlState) -> bool:
-        """Whether a URL just handed out must wait because its site has not been located; then it has been put back."""
+        """Return whether a URL must wait because its site's address is unknown; if so, it has been put back."""
         if self._frontier.is_located(state.site):
             return False
         self._frontier.await_address(state)
@@ -31,7 +31,7 @@ class Locating:
         return True
 
     def _start(self) -> None:
-        if self._starts:  # an answer that comes at once must not start the next look-up inside of its own
+        if self._starts:  # a synchronous answer must not start the next look-up recursively
             return
         self._starts = True
         try:

@@ -1,4 +1,4 @@
-"""How fast each site may be asked at present: its settings, the time of the week, and what its robots.txt asks for."""
+"""The current pace of each site: from its settings, the time of the week, and its robots.txt."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class RequestedDelays(Protocol):
 class SiteDelays:
     """The paces of a collection's sites.
 
-    In a slot of CRAWLSPACE_VARIABLE_DELAY its delay holds for all sites but those that have one of their own in CRAWLSPACE_SITES;
-    while it says "suspend", nothing is asked at all.
+    In a slot of CRAWLSPACE_VARIABLE_DELAY, its delay applies to all sites without their own delay in CRAWLSPACE_SITES; "suspend"
+    stops all requests.
     """
 
-    def __init__(self, collection: Collection, clock: Clock, asked: RequestedDelays) -> None:
-        """`asked` knows the delays that robots.txt asks for; it is not consulted where robots.txt is not obeyed."""
+    def __init__(self, collection: Collection, clock: Clock, requested: RequestedDelays) -> None:
+        """`requested` returns the delays from robots.txt; unused if robots.txt is not obeyed."""
         self._sites = collection.sites
         self._timetable = collection.timetable
         self._obey = collection.robots_obey
         self._clock = clock
-        self._asked = asked
+        self._requested = requested
         self._slot = _ALWAYS
-        self._asked_at = inf
-        """When the timetable was asked for the slot; it has not been yet."""
+        self._slot_read_at = inf
+        """Time of the last look-up of the slot; infinite before the first."""
 
     def of(self, site: str) -> Pace:
         host, _, port = site.rpartition(":")
@@ -43,25 +43,25 @@ class SiteDelays:
         delay, by_slot = settings.delay_s, False
         if slot.delay_s is not None and not settings.own_delay:
             delay, by_slot = slot.delay_s, True
-        asked = max(self._asked.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
-        one_at_a_time = asked > 0 or (by_slot and delay > 0)
-        return Pace(max(delay, asked), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
+        requested = max(self._requested.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
+        one_at_a_time = requested > 0 or (by_slot and delay > 0)
+        return Pace(max(delay, requested), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
 
     def change_at(self) -> float:
-        """When the slot may become another, in seconds since 1970; infinite where there is no timetable."""
+        """Return when the slot may change, in seconds since 1970; infinite without a timetable."""
         return self._present().until
 
     def is_suspended(self) -> bool:
-        """Whether the slot says that nothing is asked at all."""
+        """Return whether the slot suspends all requests."""
         return self._present().suspended
 
     def phase(self) -> tuple[float | None, bool]:
-        """What the slot says for all sites: seconds between requests, if it does, and whether nothing is asked at all."""
+        """Return what the slot sets for all sites: its delay in seconds or None, and whether requests are suspended."""
         slot = self._present()
         return slot.delay_s, slot.suspended
 
     def _present(self) -> Slot:
         now = self._clock.now()
-        if self._timetable is not None and not self._asked_at <= now < self._slot.until:  # before: the clock was set back
-            self._slot, self._asked_at = self._timetable.at(now), now
+        if self._timetable is not None and not self._slot_read_at <= now < self._slot.until:  # earlier: the clock was set back
+            self._slot, self._slot_read_at = self._timetable.at(now), now
         return self._slot

@@ -1,7 +1,7 @@
-"""What follows for a site that gives no answer, or no robots.txt: it waits, is given up for the run, and the run is counted for it.
+"""Sites without a response, or without robots.txt: they are paused, given up for the run, and counted as unreachable in it.
 
-A robots.txt that cannot be read stops the URLs of its own scheme and port only. Where a site has URLs of both schemes, those of the
-other one are crawled on; it is given up as a whole when none of its schemes is left.
+An unreadable robots.txt blocks the URLs of its own scheme and port only. If a site has URLs of both schemes, those of the other
+one are still crawled; it is given up when none of its schemes is left.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawlspace.clock import Clock
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp
 from crawlspace.model import NewUrl, Outcome, Status, UrlState
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
@@ -28,7 +28,7 @@ from crawlspace.urls import DEFAULT_PORTS
 logger = logging.getLogger(__name__)
 
 FEW = 3
-"""So many requests in a row must have been in vain before the time counts: one page or two may hang by themselves."""
+"""Failed requests in a row before the time counts, because single pages may hang."""
 DAY_S = 86_400.0
 _BITS = 1 << 23
 
@@ -40,17 +40,17 @@ class SiteRows(Protocol):
 
 @dataclass(slots=True)
 class _Failing:
-    """How the last fetches of a site ended, none of which it answered."""
+    """The last fetches of a site, all without a response."""
 
     status: int
     cause: str
     id: int
     several: bool = False
-    """They were of different URLs."""
+    """Whether they were of different URLs."""
 
 
 class SiteFailures:
-    """Gives sites up and counts the runs in which they gave no answer. `rows` are the counts so far, by site."""
+    """Gives sites up, and counts the runs without a response. `rows` are the counts so far, by site."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class SiteFailures:
         self._policy = policy
         self.rows = {row.site: row for row in store.unreachable()}
         self.causes: dict[str, str] = {}
-        """The sites that gave no answer in this run, and why."""
+        """The unreachable sites of this run, and the causes."""
         self._tries: Counter[tuple[str, str]] = Counter()
         self._blocked: dict[str, dict[str, float]] = {}
-        """By site the schemes of which nothing is fetched, and until when on the monotonic clock."""
+        """By site, the blocked schemes, and until when on the monotonic clock."""
         self._schemes: dict[str, frozenset[str]] = {}
-        """Of the sites that have a blocked scheme."""
+        """The schemes of sites with a blocked one."""
         self._failing: dict[str, _Failing] = {}
         self._answered = _Answered(clock)
 
@@ -86,13 +86,13 @@ class SiteFailures:
     def robots_read(
         self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None, detail: str = ""
     ) -> None:
-        """Take the answer to the question for a robots.txt, or how that failed."""
+        """Process the response to a request for robots.txt, or its failure."""
         site, scheme = fetch.site, fetch.scheme
         elsewhere = fetch.target_site != site
         if elsewhere and status == Status.EXCLUDED:
-            status = HTTPStatus.NOT_FOUND  # it was redirected to an address that the rules keep out: as to a host that they do
+            status = HTTPStatus.NOT_FOUND  # redirected to an address that the rules forbid: as for a forbidden host
         if not elsewhere and status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
-            self._robots.pass_over(site, scheme)  # there is no one to ask, as each of its URLs will say for itself
+            self._robots.pass_over(site, scheme)  # each of its URLs will get its own error
             self._frontier.unblock(site)
             return
         saved = self._robots.save(site, scheme, status=status, body=body)
@@ -110,10 +110,10 @@ class SiteFailures:
             self._block(fetch, status, cause_of(status, detail))
 
     def robots_to_ask(self, state: UrlState) -> FetchRobots | None:
-        """Return which robots.txt to ask for before a URL; None where the URL has to wait, because that of its scheme cannot be read.
+        """Return the robots.txt to request before a URL; None if the URL must wait, because that of its scheme cannot be read.
 
-        In place of one that cannot be read it is that of the site's other scheme, if that is not known: a host that is down is then
-        found out at once, however many URLs it has.
+        In place of an unreadable one, it is that of the site's other scheme, if unknown: so an unreachable host is recognised at
+        once, however many URLs it has.
         """
         fetch = FetchRobots.of(state)
         blocked = self._blocked.get(state.site)
@@ -121,12 +121,12 @@ class SiteFailures:
             return fetch
         for other in self._schemes[state.site] - blocked.keys():
             root = f"{other}://{_netloc(state.site, other)}/"
-            if self._robots.ask(root, site=state.site) is Answer.UNKNOWN:
+            if self._robots.ask(root, site=state.site) is RobotsVerdict.UNKNOWN:
                 return FetchRobots(state.site, other, f"{root}robots.txt")
         return None
 
     def found(self, urls: Iterable[NewUrl]) -> None:
-        """URLs were entered: one of another scheme brings back a site that was given up for its robots.txt."""
+        """Update after inserting URLs: one of another scheme resumes a site that was given up for its robots.txt."""
         for url in urls:
             schemes = self._schemes.get(url.site) if url.site in self._frontier.given_up_sites else None
             if schemes is not None and url.url.partition(":")[0] not in schemes:
@@ -150,7 +150,7 @@ class SiteFailures:
             what = f"its {scheme} URLs are not fetched {self._until()}; those of {left[0]} are still tried"
         else:
             self._give_up(site)
-            what = f"nothing of it is fetched, its URLs stay as they are {self._until()}"
+            what = f"nothing of it is fetched, its URLs don't change {self._until()}"
             if site not in self._answered:
                 self._count(site, status, cause)
         if status in UNREACHABLE:
@@ -161,7 +161,7 @@ class SiteFailures:
     # --- pages ----------------------------------------------------------------------------------------------------
 
     def fetched(self, state: UrlState, outcome: Outcome) -> None:
-        """Take how the fetch of a URL has ended: the frontier is told, too."""
+        """Process the outcome of a fetch, and pass it to the frontier."""
         site, answered = state.site, site_answered(outcome)
         failures = self._frontier.finished(state, sent_ago_s=outcome.sent_ago_s, failed=site_failed(outcome), answered=answered)
         if answered:
@@ -174,7 +174,7 @@ class SiteFailures:
         if not in_vain and failures.in_row < self._giving_up.failures:
             return
         self._give_up(site)
-        left = f"nothing more of it is fetched, its URLs stay as they are {self._until()}"
+        left = f"nothing more of it is fetched, its URLs don't change {self._until()}"
         failing = self._failing.get(site)
         if failing is None or not failures.unanswered:
             logger.warning("%s has failed %d times in a row: %s", site, failures.in_row, left)
@@ -184,18 +184,18 @@ class SiteFailures:
         self._count_failing(site, failing)
 
     def know(self, site: str, row: UnreachableSite | None) -> None:
-        """Another worker had the site: its row may be another one by now, or gone."""
+        """Update the row of a site from another worker; None removes it."""
         if row is not None:
             self.rows[site] = row
         else:
             self.rows.pop(site, None)
 
     def unanswered(self) -> dict[str, str]:
-        """Return the sites that gave no answer in this run, and why."""
+        """Return the unreachable sites of this run, and the causes."""
         return {site: one.cause for site, one in self._failing.items() if site not in self._answered} | self.causes
 
     def end(self) -> None:
-        """Count the run, if it is done, for the sites that had too few URLs to be given up, and answered none of them."""
+        """At the end of a complete run, count it for the sites with too few URLs to be given up, and no response."""
         for site, failing in self._failing.items() if self._frontier.is_done() else ():
             if site not in self.causes:
                 self._count_failing(site, failing)
@@ -214,7 +214,7 @@ class SiteFailures:
             self._save_row(site, None)
 
     def _count_failing(self, site: str, failing: _Failing) -> None:
-        """Count the run, unless it may be the fault of a single page."""
+        """Count the run, unless it may be a fault of a single page."""
         if site not in self._answered and (failing.several or failing.status == Status.NO_SUCH_HOST):
             self._count(site, failing.status, failing.cause)
 
@@ -222,7 +222,7 @@ class SiteFailures:
         now, before = int(self._clock.now()), self.rows.get(site)
         self.causes[site] = cause
         if self._giving_up.continuous and before is not None and 0 <= now - before.counted_at < self._policy().refresh_min_s:
-            return  # a crawl that goes on asks every hour, and a day's failures count as one run's
+            return  # a continuous crawl tries every hour; a day's failures count as one run
         row = self.rows[site] = after_failed_run(before, site=site, status=status, now=now)
         self._save_row(site, row)
 
@@ -237,9 +237,10 @@ class SiteFailures:
 
 
 class _Answered:
-    """Which sites have answered in this run, or in a crawl that goes on in the last day or two: a megabyte, however many there are.
+    """The sites that responded in this run (in a continuous crawl, in the last day or two), in a megabyte for any number of
+    sites.
 
-    Of a hundred thousand sites one in a hundred counts as one that has answered although it has not.
+    Of a hundred thousand sites, about one in a hundred wrongly counts as responding.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -260,6 +261,6 @@ class _Answered:
 
 
 def _netloc(site: str, scheme: str) -> str:
-    """Return host and port as a URL in normal form has them."""
+    """Return host and port as in URLs in normal form."""
     host, _, port = site.rpartition(":")
     return host if int(port) == DEFAULT_PORTS[scheme] else site

@@ -1,4 +1,4 @@
-"""What a start does before anything is fetched: the store is brought in line with the rules, the settings and the clock."""
+"""What a start does before fetching: update the store for changed rules, settings and clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crawlspace.crawl.rule_change import reconcile, rules_hash
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.index.sink import Sink
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.deletion_limit import DeletionLimit
@@ -31,13 +31,13 @@ HANDING = "handing_hash"
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """A collection ready to be crawled. `plan` is what a change of the rules did, None where they are as before."""
+    """A collection ready to be crawled. `plan` has the effects of a change of the rules, None without a change."""
 
     engine: Engine
     refused_starts: list[Refused]
     plan: Plan | None
     hastened: int
-    """URLs that were due too late, because the clock has been set back or the longest interval made shorter."""
+    """Number of URLs made due earlier, because the clock was set back or the longest interval was reduced."""
 
 
 def build_space(collection: Collection) -> CrawlSpace:
@@ -59,14 +59,14 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
     return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
 
 
-def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> Verdicts:
-    """Return what judges the URLs that a store knows, by the addresses it keeps of their hosts, too."""
-    behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # which alone sees the addresses
+def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> BulkDecisions:
+    """Return the bulk checks for the URLs of a store, with its stored addresses of hosts."""
+    behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # only the proxy knows the addresses
     global_space = build_global_space(collection)
     if behind_a_proxy:
-        return Verdicts(space, global_space)
+        return BulkDecisions(space, global_space)
     addresses = KnownAddresses(store)
-    return Verdicts(space, global_space, addresses=addresses, read_ahead=addresses.read)
+    return BulkDecisions(space, global_space, addresses=addresses, read_ahead=addresses.read)
 
 
 def build_deletion_limit(collection: Collection) -> DeletionLimit:
@@ -74,20 +74,21 @@ def build_deletion_limit(collection: Collection) -> DeletionLimit:
 
 
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
-    """Differs where the rules may decide otherwise of a URL."""
+    """Return a hash that changes whenever the rules may decide differently about a URL."""
     return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
 
 
 def rules_of(collection: Collection, space: CrawlSpace) -> str:
-    """Differs where a page, or what the rules say of it, may come out otherwise: those who crawl together must agree on it."""
-    said = f"{hash_of(collection, space)} {collection.content_hash} {_inheritance_hash(collection)}"
-    return blake2b(said.encode(), digest_size=8).hexdigest()
+    """Return a hash that changes whenever a page or its rule actions may differ: it must be equal for all workers."""
+    combined = f"{hash_of(collection, space)} {collection.content_hash} {_inheritance_hash(collection)}"
+    return blake2b(combined.encode(), digest_size=8).hexdigest()
 
 
 def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered.
 
-    Raises ConfigError, before anything is changed, when the rules refuse all start URLs. Killed at any point, the next start goes on.
+    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill at any point, the next start
+    continues.
     """
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
@@ -99,7 +100,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
     )
-    _heed_content(store, collection)
+    _apply_content(store, collection)
     _apply_inheritance(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space, worker=worker)
     if plan is not None:
@@ -110,7 +111,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
 
 
 def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
-    """Sites that gave no answer and that the domain rules now exclude are never asked again, so they are no longer reported."""
+    """Delete the rows of unreachable sites that domain rules now exclude: they would never be tried again."""
     for row in store.unreachable():
         port = row.site.rpartition(":")[2]
         _, decision = space.decide(f"{'https' if port == '443' else 'http'}://{row.site}/")
@@ -118,8 +119,8 @@ def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
             store.set_unreachable(row.site, None)
 
 
-def _heed_content(store: Store, collection: Collection) -> None:
-    """What a page yields may have changed with the settings: then each is to be fetched whole once."""
+def _apply_content(store: Store, collection: Collection) -> None:
+    """Begin a generation if the settings change what a page yields."""
     before = store.get_meta(CONTENT)
     if before == collection.content_hash:
         return
@@ -129,12 +130,12 @@ def _heed_content(store: Store, collection: Collection) -> None:
 
 
 def metadata_changed(store: Store, collection: Collection) -> bool:
-    """Whether rules.xml has other fields for documents than at the last start."""
+    """Return whether rules.xml adds other metadata than at the last start."""
     return store.get_meta(HANDING) not in (None, _inheritance_hash(collection))
 
 
 def _apply_inheritance(store: Store, collection: Collection) -> None:
-    """Pages may hand on other fields than before: each is to be fetched whole once, and until then its word holds as it was."""
+    """Begin a generation if pages may pass on other metadata; until fetched, each page's old metadata remains."""
     before, now = store.get_meta(HANDING), _inheritance_hash(collection)
     if before == now:
         return

@@ -123,7 +123,7 @@ class Frontier:
         self._set_pace(site_queue)
         return self._asked(site_queue, 0.0, answered=answered)
 
-    def is_held(self, site: str) -> bool:
+    def is_blocked(self, site: str) -> bool:
         """Return whether the site is blocked until `unblock` or `locate`."""
         return (site_queue := self._sites.get(site)) is not None and site_queue.blocked
 

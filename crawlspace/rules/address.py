@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 
-from crawlspace.rules.crawl_rules import Action, AddressRule
+from crawlspace.rules.crawl_rules import AddressRule, RuleAction
 from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.patterns import NO_MATCH
 
@@ -73,11 +73,11 @@ class AddressMatcher:
         ones, and a rule that allows more IPv6 addresses than one embedding form allows none of the IPv4 addresses in it.
         """
         own = self.match_value(version, value)
-        if (version == 4 and value) or (own is not None and own.action is Action.FORBID):  # most addresses embed no other one
+        if (version == 4 and value) or (own is not None and own.action is RuleAction.FORBID):  # most addresses embed no other one
             return own
         for one in embedded(version, value):
             rule = self.match_value(one.version, one.value)
-            if rule is not None and rule.action is Action.FORBID:
+            if rule is not None and rule.action is RuleAction.FORBID:
                 return rule
             if own is not None and rule is None and own.mask.bit_count() < one.bits:
                 own = None

@@ -26,7 +26,7 @@ _CACHED_ORIGINS = 20_000
 """Origins cached at a time."""
 
 
-class Verdict(NamedTuple):
+class Exclusion(NamedTuple):
     """Why a known URL is excluded: status 760, or 761 if the global space admits it. `rule` is the one that decided."""
 
     status: Status
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     rule: RuleRef | None
 
 
-class Verdicts:
+class BulkDecisions:
     """One pass over the known URLs of a collection, in order of discovery, because hosts may have a limit of URLs."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Verdicts:
             return actions.evaluate(parse(url, host_as_written=host_as_written))
         return actions.evaluate(as_url(origin.url_of(url)))
 
-    def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Verdict | None:
+    def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
         """Return why a URL is excluded; None if it is in the crawl space.
 
         `url` is in normal form, `site` is its `host:port`. An admitted URL counts towards the limit of its host unless it is
@@ -113,7 +113,7 @@ class Verdicts:
             return self._count_of_host(site, origin)
         return verdict
 
-    def _decided(self, text: str, depth: int, host_as_written: str | None) -> Verdict | None:
+    def _decided(self, text: str, depth: int, host_as_written: str | None) -> Exclusion | None:
         """Return the result of `CrawlSpace.decide`, which parses the text."""
         depth = 0 if text in self._space.start_urls else depth
         url, decision = self._space.decide(text, base_host_as_written=host_as_written, depth=depth)
@@ -123,12 +123,12 @@ class Verdicts:
         if url is not None and self._global_space is not None and refused is None and refused_by_domain_only(decision):
             try:
                 if self._global_space.allows(url) is not None:
-                    return Verdict(Status.EXCLUDED_HERE, decision.reason, decision.rule)
+                    return Exclusion(Status.EXCLUDED_HERE, decision.reason, decision.rule)
             except Exception:
                 logger.exception("A URL counts as outside the global space, because the check failed: %s", text)
-        return Verdict(Status.EXCLUDED, decision.reason, decision.rule)
+        return Exclusion(Status.EXCLUDED, decision.reason, decision.rule)
 
-    def _refused(self, refusal: Step, url: _KnownUrl, origin: _Origin, depth: int) -> Verdict:
+    def _refused(self, refusal: Step, url: _KnownUrl, origin: _Origin, depth: int) -> Exclusion:
         """Return the exclusion of a URL that a check has refused."""
         is_only_by_domain = (
             refusal.check is Reason.DOMAIN
@@ -136,7 +136,7 @@ class Verdicts:
             and first_refusal(origin.elsewhere, url) is None
             and not self._is_too_deep(url.text, depth)
         )
-        return Verdict(Status.EXCLUDED_HERE if is_only_by_domain else Status.EXCLUDED, Reason(refusal.check), refusal.rule)
+        return Exclusion(Status.EXCLUDED_HERE if is_only_by_domain else Status.EXCLUDED, Reason(refusal.check), refusal.rule)
 
     def _is_too_deep(self, text: str, depth: int) -> bool:
         return self._space.is_too_deep(depth) and text not in self._space.start_urls
@@ -147,7 +147,7 @@ class Verdicts:
         is_forbidden = len(others) < len(checks)
         return others if is_forbidden and self._global_space is not None and self._global_space.allows(url) is not None else None
 
-    def _by_address(self, host: str, port: int) -> Verdict | None:
+    def _by_address(self, host: str, port: int) -> Exclusion | None:
         """Return why no known address of a host may be connected to; None if one may, or none is known."""
         if self._addresses is None or not host:
             return None
@@ -159,9 +159,9 @@ class Verdicts:
         decisions = [self._space.at_connect(host, port, address) for address in addresses]
         if any(decision.admitted for decision in decisions):
             return None
-        return Verdict(Status.EXCLUDED, decisions[0].reason, decisions[0].rule)
+        return Exclusion(Status.EXCLUDED, decisions[0].reason, decisions[0].rule)
 
-    def _count_of_host(self, site: str, origin: _Origin | None) -> Verdict | None:
+    def _count_of_host(self, site: str, origin: _Origin | None) -> Exclusion | None:
         """Count an admitted URL, or refuse it if its host has reached its limit."""
         host, _, port = site.rpartition(":")
         most = (self._space.limits_of(host, int(port)) if origin is None else origin.limits).max_urls_per_host
@@ -233,7 +233,7 @@ class _Origin(NamedTuple):
     """The checks that depend on more than the host, and those that refuse the whole host."""
     elsewhere: tuple[Find, ...] | None
     """The same without domain rules, if those forbid the host and the global space allows it."""
-    unreachable: Verdict | None
+    unreachable: Exclusion | None
     """The exclusion by the host's addresses."""
 
     def url_of(self, text: str) -> _KnownUrl:
@@ -248,8 +248,8 @@ class _Origin(NamedTuple):
         return url
 
 
-_LINK_DEPTH = Verdict(Status.EXCLUDED, Reason.LINK_DEPTH, None)
-_URLS_PER_HOST = Verdict(Status.EXCLUDED, Reason.URLS_PER_HOST, None)
+_LINK_DEPTH = Exclusion(Status.EXCLUDED, Reason.LINK_DEPTH, None)
+_URLS_PER_HOST = Exclusion(Status.EXCLUDED, Reason.URLS_PER_HOST, None)
 
 # Path and query that parsing doesn't change: no character to be escaped, no escape that is not in normal form.
 _PLAIN_REST = re.compile(r"(?:[A-Za-z0-9\-._~!$&()*+,;=:@/?]++|%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]))*+")

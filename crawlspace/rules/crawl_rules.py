@@ -22,12 +22,12 @@ from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
 
 
-class Action(StrEnum):
+class RuleAction(StrEnum):
     ALLOW = "allow"
     FORBID = "forbid"
 
 
-class Kind(StrEnum):
+class RuleType(StrEnum):
     DOMAIN = "domain"
     PREFIX = "prefix"
     ADDRESS = "address"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 class DomainRule:
     """`host` is a pattern with its case; `port` None means every port. `column` is the start of the target."""
 
-    action: Action
+    action: RuleAction
     host: str
     port: int | None
     ref: RuleRef
@@ -56,7 +56,7 @@ class DomainRule:
 class PrefixRule:
     """`pattern` is compared with the beginning of URLs in normal form."""
 
-    action: Action
+    action: RuleAction
     pattern: str
     ref: RuleRef
     column: int = 1
@@ -78,7 +78,7 @@ class PrefixRule:
 class AddressRule:
     """`network` and `mask` are integers of 32 or 128 bits; a zero bit of `mask` is a wildcard, and zero in `network`."""
 
-    action: Action
+    action: RuleAction
     version: int
     network: int
     mask: int
@@ -186,8 +186,8 @@ _FIRST = re.compile(r"\s*(\S)")
 _LINE_OF_RULE = re.compile(r"(?:^|\n)\s*+([^\s#])[^\n]*+")
 _WORDS = 6
 """Words parsed in a line: a rule has at most four, and the first unexpected one is reported."""
-_ACTIONS = {action.value: action for action in Action}
-_KINDS = {kind.value: kind for kind in Kind}
+_ACTIONS = {action.value: action for action in RuleAction}
+_KINDS = {kind.value: kind for kind in RuleType}
 _OTHER_WORDS = {
     "accept": "allow",
     "block": "forbid",
@@ -264,33 +264,33 @@ def _read_rule(line: _Line, mistakes: list[Mistake]) -> Rule | None:
     if kind is not None:
         rest = rest[1:]
     elif _is_url(rest[0].text):
-        kind = Kind.PREFIX
+        kind = RuleType.PREFIX
     else:
         mistakes.append(line.mistake(rest[0], _no_kind(first.text, rest)))
         return None
     if not rest:
         mistakes.append(line.mistake(line.end, f"expected {_EXPECTED[kind]} after '{kind}'"))
         return None
-    rule = _targeted(line, action or Action.FORBID, kind, rest, mistakes)
+    rule = _targeted(line, action or RuleAction.FORBID, kind, rest, mistakes)
     return rule if len(mistakes) == before else None
 
 
 _EXPECTED = {
-    Kind.DOMAIN: "a host name such as www.example.com or *.example.com",
-    Kind.PREFIX: "a URL that begins with http:// or https://",
-    Kind.ADDRESS: "an IP address, with a netmask unless one address is meant,",
+    RuleType.DOMAIN: "a host name such as www.example.com or *.example.com",
+    RuleType.PREFIX: "a URL that begins with http:// or https://",
+    RuleType.ADDRESS: "an IP address, with a netmask unless one address is meant,",
 }
 
 
-def _targeted(line: _Line, action: Action, kind: Kind, words: list[_Word], mistakes: list[Mistake]) -> Rule | None:
+def _targeted(line: _Line, action: RuleAction, kind: RuleType, words: list[_Word], mistakes: list[Mistake]) -> Rule | None:
     ref = RuleRef(line.file, line.number, line.text.strip())
     target, extra = words[0], words[1:]
     rule: Rule | None = None
     try:
-        if kind is Kind.DOMAIN:
+        if kind is RuleType.DOMAIN:
             host, port = domain_target(target.text)
             rule = DomainRule(action, host, port, ref, target.column)
-        elif kind is Kind.PREFIX:
+        elif kind is RuleType.PREFIX:
             rule = PrefixRule(action, prefix_target(target.text), ref, target.column)
         else:
             version, value, mask = address_target(target.text)
@@ -300,14 +300,14 @@ def _targeted(line: _Line, action: Action, kind: Kind, words: list[_Word], mista
             rule = _address_rule(action, version, value, mask, ref=ref, column=words[0].column)
     except BadTarget as error:
         mistakes.append(line.mistake(target, str(error)))
-        if kind is Kind.ADDRESS and target is words[0]:
+        if kind is RuleType.ADDRESS and target is words[0]:
             extra = extra[1:]  # the netmask of an address that can't be read
     if extra:
         mistakes.append(line.mistake(extra[0], _unexpected(extra[0].text, kind)))
     return rule
 
 
-def _address_rule(action: Action, version: int, value: int, mask: int | None, *, ref: RuleRef, column: int) -> AddressRule:
+def _address_rule(action: RuleAction, version: int, value: int, mask: int | None, *, ref: RuleRef, column: int) -> AddressRule:
     """Return the rule with bits outside the mask cleared, and an IPv4-mapped IPv6 address as IPv4."""
     full = (1 << (32 if version == 4 else 128)) - 1
     mask = full if mask is None else mask
@@ -317,10 +317,10 @@ def _address_rule(action: Action, version: int, value: int, mask: int | None, *,
     return AddressRule(action, version, value & mask, mask, ref, column)
 
 
-def _unexpected(word: str, kind: Kind) -> str:
+def _unexpected(word: str, kind: RuleType) -> str:
     if word.startswith("#"):
         return "a comment stands on a line of its own"
-    netmasks = ", and only address rules have a netmask" if kind is not Kind.ADDRESS else ""
+    netmasks = ", and only address rules have a netmask" if kind is not RuleType.ADDRESS else ""
     return f"unexpected {quoted(word)}: a rule ends with its target{netmasks}"
 
 
@@ -340,7 +340,7 @@ def _is_url(word: str) -> bool:
     return word[:8].lower().startswith(("http://", "https://"))
 
 
-def _meant(word: str, known: dict[str, Action] | dict[str, Kind]) -> str:
+def _meant(word: str, known: dict[str, RuleAction] | dict[str, RuleType]) -> str:
     lower = word.lower()
     other = _OTHER_WORDS.get(lower, lower)
     meant = did_you_mean(other if other in known else lower, known, cutoff=0.7)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawlspace.rules.crawl_rules import Action, DomainRule
+from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 from crawlspace.urls import Url, UrlParts
 
@@ -69,4 +69,4 @@ class GlobalSpace:
     def allows(self, url: Url) -> DomainRule | None:
         """Return the rule that explicitly allows the URL, or None."""
         rule = self._matcher.match_url(url)
-        return rule if rule is not None and rule.action is Action.ALLOW else None
+        return rule if rule is not None and rule.action is RuleAction.ALLOW else None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from functools import cache
 
-from crawlspace.rules.crawl_rules import Action, CrawlRules, DomainRule
+from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 
 
@@ -18,10 +18,10 @@ class NamedHosts:
     """Immutable after compilation."""
 
     def __init__(self, rules: CrawlRules) -> None:
-        named = [rule for rule in rules.domain if rule.action is Action.ALLOW]
+        named = [rule for rule in rules.domain if rule.action is RuleAction.ALLOW]
         of_prefixes: dict[str, DomainRule] = {}
         for rule in rules.prefix:
-            if rule.action is Action.ALLOW and rule.host not in of_prefixes:
+            if rule.action is RuleAction.ALLOW and rule.host not in of_prefixes:
                 of_prefixes[rule.host] = DomainRule(rule.action, rule.host, None, rule.ref)
         named += of_prefixes.values()
         named = [rule for rule in named if rule.host.strip("*")]

@@ -10,7 +10,7 @@ from enum import Enum
 
 from crawlspace.decision import RuleRef
 from crawlspace.rules.address import AddressMatcher
-from crawlspace.rules.crawl_rules import Action, AddressRule
+from crawlspace.rules.crawl_rules import AddressRule, RuleAction
 from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.targets import address_target
 
@@ -91,7 +91,7 @@ def _compiled(networks: tuple[str, ...]) -> AddressMatcher:
         version, value, mask = address_target(network)
         full = (1 << (32 if version == 4 else 128)) - 1
         mask = full if mask is None else mask
-        rules.append(AddressRule(Action.FORBID, version, value & mask, mask, RuleRef("", 0, network)))
+        rules.append(AddressRule(RuleAction.FORBID, version, value & mask, mask, RuleRef("", 0, network)))
     return AddressMatcher(rules)
 
 

@@ -16,7 +16,7 @@ from crawlspace.content_type import is_generic
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.content_hash import content_hash
-from crawlspace.rules.crawl_rules import Action, CrawlRules, Rule
+from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import (
     Limits,
@@ -197,9 +197,9 @@ class CrawlSpace:
         except Exception:
             logger.exception("A host is refused, because a check failed: %.200s", url.text)
             return False
-        if by_domain is not None and by_domain.action is Action.FORBID:
+        if by_domain is not None and by_domain.action is RuleAction.FORBID:
             return False
-        return by_prefix is None or by_prefix.action is Action.ALLOW or named is not None
+        return by_prefix is None or by_prefix.action is RuleAction.ALLOW or named is not None
 
     def at_depth(self, decision: Decision, depth: int | None = None, host_count: int | None = None) -> Decision:
         """Return a static decision completed with the checks of link depth and of the host's number of URLs."""
@@ -312,7 +312,7 @@ def _resolve(text: str, base: str, base_host_as_written: str | None) -> Url:
 
 
 def _step(check: Reason, rule: Rule) -> Step:
-    return Step(check, Verdict.ALLOW if rule.action is Action.ALLOW else Verdict.REFUSE, rule.ref)
+    return Step(check, Verdict.ALLOW if rule.action is RuleAction.ALLOW else Verdict.REFUSE, rule.ref)
 
 
 def _step_of_actions(said: Actions) -> Step:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.frontier.robots.cache import Answer
+from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.requests import ROBOTS, LeasedRequest
 from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules
 
@@ -50,9 +50,9 @@ class CollectionRules(RequestRules):
         if checked.url is None:
             return checked.decision.reason.sentence
         answer = self._session.engine.robots.ask(checked.url.text, site=checked.url.site)
-        if answer is Answer.FORBIDDEN:
+        if answer is RobotsVerdict.FORBIDDEN:
             return self.refuse(request, Decision(Reason.ROBOTS, None, ()))
-        return None if answer is Answer.ALLOWED else "robots.txt of its site has not been read yet"
+        return None if answer is RobotsVerdict.ALLOWED else "robots.txt of its site has not been read yet"
 
     def why_unreachable(self, checked: CheckedUrl) -> Decision | None:
         resolver = self._session.resolver()

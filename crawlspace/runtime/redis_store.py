@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crawlspace.admin.url_changes import CRAWL_TELLS, deliver
+from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX, deliver
 from crawlspace.config.store_url import read_store_url
 from crawlspace.crawl.engine import SINK
 from crawlspace.distributed.connection import connected
@@ -70,7 +70,7 @@ class OnServer:
             return ""
         drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in ("drain", "index"))
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
-            return CRAWL_TELLS
+            return CRAWL_UPDATES_INDEX
         here = index_place(index_file)
         if place is None:
             return f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl"
@@ -85,7 +85,7 @@ class OnServer:
             try:
                 sender.heartbeat()  # a sender that does not report any more expires
                 if not sender.drains(SINK, here)[0]:
-                    raise StoreLocked(CRAWL_TELLS)
+                    raise StoreLocked(CRAWL_UPDATES_INDEX)
                 yield sender.heartbeat
             except WorkerExpired as error:
                 raise StoreLocked("sending took so long that another worker sends now") from error

@@ -22,7 +22,7 @@ from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots.cache import Answer, Robots, product_token
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
 from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
 from crawlspace.rules.lint.action_rules import lint_action_rules
 from crawlspace.rules.lint.crawl_rules import lint_rules, lint_values
@@ -146,7 +146,7 @@ def robots(data: bytes) -> None:
         asked = Robots(_OneSite(), clock=FakeClock(), user_agent=name, ttl_s=3600)
         asked.save("www.example.com:80", "http", status=200, body=body)
         for path in ("/", "/docs/index.html?page=2", f"/{'x/' * 500}", "/%7euser/a;b?c=*$"):
-            assert asked.ask(f"http://www.example.com{path}", site="www.example.com:80") is not Answer.UNKNOWN
+            assert asked.ask(f"http://www.example.com{path}", site="www.example.com:80") is not RobotsVerdict.UNKNOWN
         assert 0 <= asked.delay_of("www.example.com:80", "http") <= 60
 
 

@@ -29,6 +29,7 @@ from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
+from tests.histories.answers import checksum_by, status_of, without_document
 from tests.histories.configuration import Configuration, rules_xml
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
@@ -224,7 +225,7 @@ class AddressGroup:
         assert state.checksum is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
-        now = _checksum(title, text, configuration)
+        now = checksum_by(title, text, configuration)
         key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return Kept(state.url, title, text, canonical, why, key, self._inherited_from(state.url))
@@ -346,7 +347,7 @@ class AddressGroup:
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):
             answer = self._web.answer(fetch.url)
-            engine.robots_read(fetch, status=_status(answer), body=answer.body, retry_after_s=answer.retry_after_s)
+            engine.robots_read(fetch, status=status_of(answer), body=answer.body, retry_after_s=answer.retry_after_s)
             return
         state = fetch.state
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
@@ -366,30 +367,15 @@ class AddressGroup:
             if read.document is not None and read.checksum is not None:
                 self._contents[state.url, read.checksum] = self._latest[state.url] = (read.document.title, read.document.text)
             return read
-        status = _status(answer)
-
-        def outcome(kind: OutcomeKind, status: int = status, reason: Reason | None = None) -> Outcome:
-            return Outcome(state.id, state.url, kind, status, reason=reason)
-
-        if answer.failure or status == 429 or (status == 503 and answer.retry_after_s is not None):
-            failed = outcome(OutcomeKind.GONE if status == Status.NO_SUCH_HOST else OutcomeKind.FAILED)
-            failed.host_failure = bool(answer.failure)
-            failed.retry_after_s = answer.retry_after_s
+        failed = without_document(engine, state, answer, conditional=conditional)
+        if failed is not None:
             return failed
-        if 300 <= status < 400:
-            answered = outcome(OutcomeKind.UNCHANGED if status == 304 else OutcomeKind.REDIRECTED)
-            answered.conditional, answered.redirect_to = conditional, answer.location or None
-            return answered
-        collection = engine.collection
-        if status == 200 and not engine.space.at_headers(answer.type, conclusive=True).admitted:
-            return outcome(OutcomeKind.EXCLUDED, Status.WRONG_TYPE, Reason.MIME_TYPE)
-        soft = collection.soft_errors.status_of(state.url, title=answer.title, text=answer.text) if status == 200 else None
-        if status != 200 or soft is not None:
-            gone = outcome(OutcomeKind.GONE, soft or status)
-            gone.host_failure = gone.status >= 500
-            return gone
-        noindex = answer.noindex and collection.content.obey_meta_robots
-        read = outcome(OutcomeKind.EXCLUDED, Status.NOINDEX, Reason.NOINDEX) if noindex else outcome(OutcomeKind.DOCUMENT)
+        content = engine.collection.content
+        noindex = answer.noindex and content.obey_meta_robots
+        kind, status, reason = (
+            (OutcomeKind.EXCLUDED, Status.NOINDEX, Reason.NOINDEX) if noindex else (OutcomeKind.DOCUMENT, 200, None)
+        )
+        read = Outcome(state.id, state.url, kind, status, reason=reason)
         read.index = not noindex
         read.links = list(answer.links)
         read.canonical = answer.canonical or None
@@ -397,11 +383,9 @@ class AddressGroup:
         for url in (*answer.links, state.url):
             self._keys[url_key(url)] = url
         if not noindex:
-            content = collection.content
             read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
-            read.checksum = checksum(
-                answer.text, title=answer.title if content.checksum_title else None, cut_off=content.checksum_cut_off
-            )
+            title = answer.title if content.checksum_title else None
+            read.checksum = checksum(answer.text, title=title, cut_off=content.checksum_cut_off)
             self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
         return read
 
@@ -414,12 +398,3 @@ def _drain_once(engine: Engine, countdown: Countdown) -> bool:
     delivery = engine.drain.deliver(batch)
     countdown.tick()
     return engine.settle(delivery).waiting_s is None
-
-
-def _status(answer: Answer) -> int:
-    failures = {"refused": Status.CONNECT_ERROR, "timeout": Status.TIMEOUT, "no host": Status.NO_SUCH_HOST}
-    return int(failures[answer.failure]) if answer.failure else answer.status
-
-
-def _checksum(title: str, text: str, configuration: Configuration) -> bytes:
-    return checksum(text, title=title if configuration.checksum_title else None, cut_off=configuration.cut_off)

@@ -35,7 +35,7 @@ NOW = 1_750_000_000
 HOME, SHOP = "http://www.example.com", "http://shop.example.com"
 FILES = {"demo/start_urls.txt": f"{HOME}/\n", "demo/crawl.rules": "allow  domain *.example.com\nforbid domain *\n"}
 LEFT_ALONE = "1 are being fetched at this moment, and their outcome decides; run it again afterwards\n"
-CRAWL_TELLS = "the crawl that is running updates the index\n"
+CRAWL_UPDATES_INDEX = "the crawl that is running updates the index\n"
 FOLLOWED = "the index is up to date\n"
 HOST, PROCESS = socket.gethostname(), os.getpid()
 
@@ -212,7 +212,7 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     assert worker.heartbeat().edition != edition, "the workers hear of it"
     assert worker.drains(SINK, place_of_index(demo))[0]
     forgotten = run("forget", "demo", f"{HOME}/").succeeded()
-    assert forgotten.stderr == CRAWL_TELLS
+    assert forgotten.stderr == CRAWL_UPDATES_INDEX
     with opened(demo) as store:
         assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
     worker.leave()
@@ -274,7 +274,7 @@ def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, pl
     if place:
         worker = worker_of(demo)
         assert worker.drains(SINK, place)[0]
-        assert run("forget", "demo", f"{HOME}/b").succeeded().stderr == CRAWL_TELLS
+        assert run("forget", "demo", f"{HOME}/b").succeeded().stderr == CRAWL_UPDATES_INDEX
 
 
 # --- a server that cannot be used, and what is damaged --------------------------------------------------------------

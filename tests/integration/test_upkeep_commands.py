@@ -234,7 +234,7 @@ def test_status_tells_of_held_deletions_and_of_other_rules(demo: Project, run: R
     run("deletions", "demo", "--discard").succeeded()
     shown = run("status", "demo").succeeded().stdout
     assert "held" not in shown
-    assert shown.endswith("the next start judges the known URLs anew: scrapy plan demo shows what that does\n")
+    assert shown.endswith("the next start checks all known URLs again: scrapy plan demo shows what that does\n")
     demo.write({"demo/crawl.rules": "alow\n"})
     assert "scrapy plan" not in run("status", "demo").succeeded().stdout
 
@@ -289,7 +289,7 @@ def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> No
     assert new.startswith(
         "outside the crawl space: http://other.example/ is refused: a domain rule forbids the host (crawl.rules:2: "
     )
-    assert held.startswith(f"outside the crawl space: {HOME}/slip was kept out when the rules were applied last; ")
+    assert held.startswith(f"outside the crawl space: {HOME}/slip was refused when the rules were applied last; ")
     assert due(demo) == ["/"]
 
 
@@ -381,5 +381,5 @@ def test_ctrl_c_while_a_start_judges_the_known_urls(demo: Project, run: Run, mon
     monkeypatch.setattr(SqliteStore, "reclassify", stopped)
     ended = run("crawl", "demo")
     assert (ended.returncode, ended.stdout) == (130, "")
-    assert ended.stderr == "stopped before anything was fetched; the next start goes on from here\n"
+    assert ended.stderr == "stopped before anything was fetched; the next start continues from here\n"
     CrawlLock(demo.data / "demo" / "state.db").close()

@@ -23,7 +23,7 @@ import crawlspace.commands
 from crawlspace import settings as project_settings
 from crawlspace.addon import RULES_DIR
 from crawlspace.admin.explain import Question, explain
-from crawlspace.admin.report import STATE_LABELS, Known, report
+from crawlspace.admin.report import STATE_LABELS, UrlReport, report
 from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import SystemClock
 from crawlspace.commands.search import _as_json
@@ -134,7 +134,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     (folder / "rules.xml").write_text("<Rules><Rule><Domain val='start.test'/><Index/></Rule></Rules>", encoding="utf-8")
     settings = {**defaults(), "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent)}
     collection = load_collection("demo", settings)
-    known = Known(UrlState(1, 1, "http://start.test/", "start.test:80"), None)
+    known = UrlReport(UrlState(1, 1, "http://start.test/", "start.test:80"), None)
     question = Question("http://start.test/")
     answer = explain(question, collection, space=build_space(collection), store=None, clock=SystemClock())
     worker = Crawler(1, 1, Share("a", 0.0, sites=0, urls=0))

@@ -1,4 +1,4 @@
-"""Notices that the clock was set back, or the longest interval made shorter: then nothing stays due later than that interval from now."""
+"""Detect that the clock was set back, or the longest interval reduced, and make URLs due within that interval from now."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from crawlspace.state.metadata import get_integer
 from crawlspace.state.views import Counts
 
 SEEN_AT = "seen_at"
-"""Meta: what the clock showed when it was looked at last."""
+"""Meta: the clock at the last check."""
 LONGEST = "longest_interval"
-"""Meta: the longest interval then, in seconds."""
+"""Meta: the longest interval at the last check, in seconds."""
 _SET_BACK_S = 60
-"""A clock that is that far behind has been set back; less is what time servers do."""
+"""Minimal difference of a clock that was set back; time servers cause smaller ones."""
 _LOOK_EVERY_S = 300.0
 
 
-class DueTimes(Protocol):
+class DueTimeStore(Protocol):
     def counts(self) -> Counts: ...
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened: ...
     def hasten_retries(self, latest: int) -> int: ...
@@ -29,9 +29,9 @@ class DueTimes(Protocol):
 
 
 class ClockWatch:
-    """Looks at the clock at a start, every few minutes of a crawl, and at its end."""
+    """Checks the clock at a start, every few minutes of a crawl, and at its end."""
 
-    def __init__(self, store: DueTimes, clock: Clock, *, longest_s: int) -> None:
+    def __init__(self, store: DueTimeStore, clock: Clock, *, longest_s: int) -> None:
         self._store = store
         self._clock = clock
         self._longest_s = longest_s
@@ -39,25 +39,25 @@ class ClockWatch:
         self._steps: Steps[Hastened] = Steps(clock)
 
     def start(self, *, longest_retry_s: int) -> int:
-        """Look for the first time, and have no retry that an earlier run has left be due later than after the longest wait for one.
+        """Make the first check, and make the retries of earlier runs due within the longest wait for a retry.
 
-        Where a site has asked for a longer wait (Retry-After), that is kept for the site.
+        A longer wait that a site requested (Retry-After) is stored with the site.
         """
         if self._store.counts().retrying:
             self._store.hasten_retries(int(self._clock.now()) + longest_retry_s)
         return self.look()
 
     def look(self) -> int:
-        """Have no URL be due later than the longest interval from now, if the clock or the setting has gone back; return how many were."""
+        """Make URLs due within the longest interval from now, if the clock or the setting was reduced; return their number."""
         return sum(step.number for step in self._all_steps())
 
     @property
     def has_steps(self) -> bool:
-        """More is to be done of what follows from a glance."""
+        """Whether steps of the last check remain."""
         return self._steps.are_left
 
     def glance(self) -> Sequence[Due]:
-        """Look, if that was long ago, and do a part of what follows from it; return where URLs are due sooner for that."""
+        """Check if the last check is long ago, and make one step; return the queues with URLs that are due sooner."""
         if not self._steps.are_left and self._clock.monotonic() - self._looked_at >= _LOOK_EVERY_S:
             self._steps.begin(self._all_steps())
         step = self._steps.next()

@@ -1,8 +1,8 @@
-"""Cycles: everything known is fetched once every so often, instead of each page after an interval of its own (CRAWLSPACE_REFRESH_CYCLE).
+"""Cycles: every known URL is fetched once in a fixed period, instead of after its own interval (CRAWLSPACE_REFRESH_CYCLE).
 
-A cycle begins in many short steps, for there may be millions of URLs: at a start one after the other, in a crawl that goes on one now and
-then, while pages are fetched. It has begun once the last one is done. Killed half-way, it begins once more; where another worker has begun
-it meanwhile, that is it.
+A cycle begins in many short steps, because there may be millions of URLs: at a start one after the other, in a continuous crawl
+one at intervals, while pages are fetched. It has begun after the last step. After a kill in between, it begins again; if another
+worker has begun it meanwhile, that one is used.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
 _LOOKED_AT = 2_000
 _REVISED = 250
-"""Rows that are written one by one in one step."""
+"""Rows written one by one in one step."""
 _STARTS = 100
-"""Start URLs that are looked up in one step."""
+"""Start URLs looked up in one step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """What a step has changed for the crawl."""
+class TimedStep:
+    """The effects of a step on the crawl."""
 
     is_turn: bool = False
-    """Policy and generation may be others from now on, and what was known may be forgotten."""
+    """Policy and generation may have changed, and URLs may have been forgotten."""
     enters_starts: bool = False
-    """The start URLs are to be entered once more, for some may be known no more."""
+    """The start URLs must be inserted again, because some may have been forgotten."""
     due: Sequence[Due] = ()
-    """Where known URLs are due sooner."""
+    """Queues in which known URLs are due sooner."""
 
 
 class Cycles:
-    """Begins cycles. Without CRAWLSPACE_REFRESH_CYCLE there are none, and the policy is the collection's own."""
+    """Begins cycles. Without CRAWLSPACE_REFRESH_CYCLE there are none, and the collection's policy applies."""
 
     def __init__(self, collection: Collection, store: Store, clock: Clock) -> None:
         self._collection = collection
         self._store = store
         self._clock = clock
         self._began = get_integer(store, BEGAN)
-        self._steps: Steps[Step] = Steps(clock)
+        self._steps: Steps[TimedStep] = Steps(clock)
 
     def policy(self) -> RecrawlPolicy:
-        """The policy as it is in the present cycle."""
+        """Return the policy of the present cycle."""
         policy = self._collection.policy
         cycle_s = self._collection.refresh_cycle_s
         if not cycle_s or self._began is None:
@@ -63,23 +63,23 @@ class Cycles:
         return replace(policy, next_cycle=self._began + cycle_s, cycle_s=cycle_s)
 
     def is_time(self) -> bool:
-        """Whether the time for the next cycle has come."""
+        """Return whether the next cycle is due."""
         cycle_s = self._collection.refresh_cycle_s
         return cycle_s > 0 and (self._began is None or not 0 <= self._clock.now() - self._began < cycle_s)
 
     @property
     def has_steps(self) -> bool:
-        """A cycle is beginning, and more steps are to be made."""
+        """Whether a cycle is beginning, with steps left."""
         return self._steps.are_left
 
     def start(self, *, has_work: bool) -> None:
-        """At a start: begin a cycle, if it is time. `has_work`: something is left to do of the last one."""
+        """Begin a cycle at a start, if it is due. `has_work`: the last one is not complete."""
         if self._may_begin(lambda: not has_work):
             for _ in self._all_steps():
                 pass
 
-    def go_on(self, *, is_idle: Callable[[], bool]) -> Step | None:
-        """While a crawl goes on: make a step, if there is one to make; return what it has changed."""
+    def go_on(self, *, is_idle: Callable[[], bool]) -> TimedStep | None:
+        """Make a step in a continuous crawl, if there is one; return its effects."""
         if not self._steps.are_left and self._may_begin(is_idle):
             self._steps.begin(self._all_steps(fetched_meanwhile=True))
         return self._steps.next()
@@ -87,64 +87,64 @@ class Cycles:
     def _may_begin(self, is_idle: Callable[[], bool]) -> bool:
         return self.is_time() and (self._collection.refresh_mode is not RefreshMode.SOFT or is_idle())
 
-    def _all_steps(self, *, fetched_meanwhile: bool = False) -> Iterator[Step]:
-        """Have everything known fetched again; what else happens is the mode's matter."""
+    def _all_steps(self, *, fetched_meanwhile: bool = False) -> Iterator[TimedStep]:
+        """Make every known URL due; the rest depends on the mode."""
         if self._has_begun_elsewhere():
-            yield Step(is_turn=True, enters_starts=True)
+            yield TimedStep(is_turn=True, enters_starts=True)
             return
         was_set_back = self._began is not None and self._clock.now() < self._began
         mode = self._collection.refresh_mode
         forgets = mode is RefreshMode.SCRATCH and self._began is not None
         if forgets:
-            begin_generation(self._store)  # so that what is forgotten is found again, also if this is never finished
+            begin_generation(self._store)  # so that forgotten URLs are found again, also if this is never finished
             yield from self._forget_pending()
-            begin_generation(self._store)  # what others have fetched meanwhile may lead to what was forgotten after that
+            begin_generation(self._store)  # pages fetched by others meanwhile may link to URLs forgotten afterwards
         now = int(self._clock.now())
-        yield Step(is_turn=True, enters_starts=True)
-        if fetched_meanwhile:  # what is fetched from now on is told by its second
+        yield TimedStep(is_turn=True, enters_starts=True)
+        if fetched_meanwhile:  # later fetches are recognised by their second
             while int(self._clock.now()) == now:
-                yield Step()
+                yield TimedStep()
         if mode in (RefreshMode.SCRATCH, RefreshMode.PRIORITIZED):
             yield from self._put_starts_first(now)
         fetched_by = now if fetched_meanwhile and not was_set_back else None
         after = 0
-        # Another worker's cycle may have begun before something was forgotten here that it had found.
+        # Another worker's cycle may have begun before a URL was forgotten here that it had found.
         while forgets or not self._has_begun_elsewhere():
             step = self._store.hasten(now, after=after, fetched_by=fetched_by)
             after = step.last
             if not after:
                 self._store.set_meta(BEGAN, str(now))
                 self._began = now
-            yield Step(is_turn=not after, due=step.due)
+            yield TimedStep(is_turn=not after, due=step.due)
             if not after:
                 return
-        yield Step(is_turn=True)
+        yield TimedStep(is_turn=True)
 
     def _has_begun_elsewhere(self) -> bool:
-        """Another worker has begun the cycle."""
+        """Return whether another worker has begun the cycle."""
         began = get_integer(self._store, BEGAN)
         if began is None or began == self._began:
             return False
         self._began = began
         return not self.is_time()
 
-    def _forget_pending(self) -> Iterator[Step]:
+    def _forget_pending(self) -> Iterator[TimedStep]:
         now, last = int(self._clock.now()), 0
         while page := self._store.scan(last, _LOOKED_AT):
             ids = [known.id for known in page if known.state == State.PENDING]
             for first in range(0, len(ids), _REVISED):
                 self._store.revise(ids[first : first + _REVISED], _forgotten, now=now)
-                yield Step()
+                yield TimedStep()
             last = page[-1].id
-            yield Step()
+            yield TimedStep()
 
-    def _put_starts_first(self, now: int) -> Iterator[Step]:
+    def _put_starts_first(self, now: int) -> Iterator[TimedStep]:
         all_starts = self._collection.start_urls
         for first in range(0, len(all_starts), _STARTS):
             starts = all_starts[first : first + _STARTS]
             states = [state for start in starts if (state := self._store.get(start.url.text)) is not None]
             self._store.revise([state.id for state in states], lambda state: _first(state, now), now=now)
-            yield Step(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))
+            yield TimedStep(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))
 
 
 def _first(state: UrlState, now: int) -> Change | None:

@@ -1,4 +1,4 @@
-"""Work in many short steps, of which a crawl that goes on makes one now and then, so that pages are fetched between them."""
+"""Background work in many short steps, made at intervals so that pages are fetched in between."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Generic, TypeVar
 from crawlspace.clock import Clock
 
 STEP_EVERY_S = 0.1
-"""So often a step is made."""
+"""Interval of the steps."""
 
 T = TypeVar("T")
 
 
 class Steps(Generic[T]):
-    """At most one piece of work; each step of it returns what it has changed."""
+    """At most one piece of work; each step returns its effects."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,15 +24,15 @@ class Steps(Generic[T]):
 
     @property
     def are_left(self) -> bool:
-        """There may be more to do."""
+        """Whether steps remain."""
         return self._left is not None
 
     def begin(self, steps: Iterator[T]) -> None:
-        """Make these from now on, in place of what may be left of others."""
+        """Start these steps, in place of others that remain."""
         self._left = steps
 
     def next(self) -> T | None:
-        """Make one, if one is left and the last was long enough ago; None: none was made."""
+        """Make a step, if one remains and the last was long enough ago; None if none was made."""
         now = self._clock.monotonic()
         if self._left is None or now - self._made_at < STEP_EVERY_S:
             return None

@@ -52,7 +52,7 @@ class RobotsStore(Protocol):
     def save_robots(self, entry: RobotsEntry) -> None: ...
 
 
-class Answer(Enum):
+class RobotsVerdict(Enum):
     ALLOWED = auto()
     FORBIDDEN = auto()
     UNKNOWN = auto()
@@ -105,7 +105,7 @@ class Robots:
         """Robots read since the last decision. Each is used for one decision, however long the site must wait: otherwise a site
         whose delay exceeds the time to live would get requests for its robots.txt only."""
 
-    def ask(self, url: str, *, site: str) -> Answer:
+    def ask(self, url: str, *, site: str) -> RobotsVerdict:
         """Return whether a URL of a site may be fetched; UNKNOWN unless its robots.txt is known and fresh."""
         scheme = url.split(":", 1)[0]
         now = self._clock.now()
@@ -115,10 +115,10 @@ class Robots:
         unasked = (site, scheme) in self._unasked
         self._unasked.discard((site, scheme))
         if known is None or not (known.is_fresh(now) or (unasked and -MOMENT_S <= now - known.read_at < UNASKED_S)):
-            return Answer.UNKNOWN
+            return RobotsVerdict.UNKNOWN
         if known.rules is None or self._judge.allows(known.rules, url):
-            return Answer.ALLOWED
-        return Answer.FORBIDDEN
+            return RobotsVerdict.ALLOWED
+        return RobotsVerdict.FORBIDDEN
 
     def delay_of(self, site: str, scheme: str) -> float:
         """Return the seconds between two requests that robots.txt requests, up to the maximum; 0.0 if it requests none.

@@ -15,7 +15,7 @@ from crawlspace.decision import RuleRef
 from crawlspace.errors import MOST_SHOWN
 from crawlspace.printable import escaped, printable, printable_message, quoted
 from crawlspace.rules.address import AddressMatcher
-from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, DomainRule, PrefixRule, Rule
+from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import names_no_site
@@ -148,7 +148,7 @@ def _leaves_its_hosts(limits: Limits) -> bool:
 
 def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
     """Yield domain and address lists that don't end in a rule that forbids the rest."""
-    forbidden = any(rule.catch_all and rule.action is Action.FORBID for rule in rules.domain)
+    forbidden = any(rule.catch_all and rule.action is RuleAction.FORBID for rule in rules.domain)
     if rules.domain and not forbidden and _leaves_its_hosts(limits):
         message = "the domain rules do not end in 'forbid domain *', so the crawl may spread over the whole Internet"
         yield _finding(rules.domain[-1], "no-final-forbid", message)
@@ -156,7 +156,7 @@ def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
         return
     for version, everything in ((4, "0.0.0.0 0.0.0.0"), (6, ":: ::")):
         of_version = [rule for rule in rules.address if rule.version == version]
-        if any(rule.catch_all and rule.action is Action.FORBID for rule in of_version):
+        if any(rule.catch_all and rule.action is RuleAction.FORBID for rule in of_version):
             continue
         message = f"the address rules do not end in 'forbid address {everything}', so every other IPv{version} address is open"
         yield _finding((of_version or rules.address)[-1], "no-final-forbid", message)
@@ -174,14 +174,14 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
     domain = DomainMatcher(rules.domain, case_sensitive=False)
     for rule in rules.prefix:
         if "*" in rule.host:
-            if rule.action is Action.ALLOW and rule.host.strip("*"):
+            if rule.action is RuleAction.ALLOW and rule.host.strip("*"):
                 message = f"the * in {quoted(rule.host)} also stands for slashes, so the rule allows other hosts too; use domain rules for hosts"
                 yield _finding(rule, "open-host", message)
             continue
         authority = rule.pattern.partition("://")[2].partition("/")[0]
         port = authority[len(rule.host) + 1 :] or str(DEFAULT_PORTS[rule.pattern.partition(":")[0]])
         forbidding = None if "*" in port else domain.match(rule.host, int(port))
-        if forbidding is not None and forbidding.action is Action.FORBID:
+        if forbidding is not None and forbidding.action is RuleAction.FORBID:
             message = (
                 f"the rule has no effect, because {quoted(forbidding.ref.text)} in line {forbidding.ref.line} forbids its host"
             )
@@ -192,7 +192,7 @@ def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
     """Yield allow rules that name no site, so that they allow no private addresses."""
     listed: tuple[DomainRule | PrefixRule, ...] = (*rules.domain, *rules.prefix)
     for rule in listed:
-        if rule.action is Action.ALLOW and names_no_site(rule.host):
+        if rule.action is RuleAction.ALLOW and names_no_site(rule.host):
             message = (
                 f"{quoted(rule.host)} matches hosts that anybody can have, so it opens no private addresses; end it in a domain of yours, "
                 "as in *.example.com"

@@ -11,7 +11,7 @@ from msgspec import structs
 from crawlspace.crawl.generation import generation
 from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, reconcile
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
@@ -120,9 +120,9 @@ def kill(store: Mortal, writes: int, *, deletion_limit: DeletionLimit, lost: boo
     store.writes_left = None
 
 
-def verdicts(rules: str = RULES) -> Verdicts:
+def verdicts(rules: str = RULES) -> BulkDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
-    return Verdicts(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
+    return BulkDecisions(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
 
 
 def everything() -> Mortal:

@@ -48,7 +48,7 @@ def crawled(web: Web, pages: int = PAGES) -> Engine:
 
 def work(web: Web, engine: Engine) -> None:
     """Fetch until nothing is left to do, steps of a cycle included."""
-    engine._look_around()
+    engine._update()
     web.work(engine)
     while engine.has_steps:
         web.clock.advance(1)
@@ -67,7 +67,7 @@ def test_no_step_concerns_more_urls_than_it_may_and_pages_are_fetched_meanwhile(
     numbers = [due(web)]
     fetched = False
     while not fetched or engine.has_steps:
-        engine._look_around()
+        engine._update()
         numbers.append(due(web))
         fetched = fetched or (numbers[-1] < PAGES and isinstance(engine.next_fetch(), FetchPage))
         web.clock.advance(1)
@@ -92,7 +92,7 @@ def test_what_is_fetched_before_its_step_is_not_fetched_again(web: Web) -> None:
     late = f"{HOME}late"
     web.pages[late] = "late"
     web.store.discover([new(late)], now=int(web.clock.now()))
-    engine._look_around()
+    engine._update()
     engine.frontier.look_again()
     web.clock.advance(1)
     work(web, engine)
@@ -116,7 +116,7 @@ def test_the_cycle_of_another_worker_is_this_ones_too(web: Web) -> None:
     assert due(web) == PAGES
     for _ in range(3):
         web.clock.advance(1)
-        engine._look_around()
+        engine._update()
     assert not engine.has_steps
     assert engine.policy.next_cycle == other.policy.next_cycle
 
@@ -127,7 +127,7 @@ def test_what_one_worker_has_found_is_not_lost_because_another_is_still_forgetti
     web.clock.advance(-8 * DAY)
     late = web.open().engine
     web.clock.advance(8 * DAY)
-    late._look_around()
+    late._update()
     found = f"{HOME}found"
     web.pages[found] = "new"
     web.links[f"{HOME}1"] = [found]
@@ -138,7 +138,7 @@ def test_what_one_worker_has_found_is_not_lost_because_another_is_still_forgetti
         web.clock.advance(1)
     while late.has_steps:
         web.clock.advance(1)
-        late._look_around()
+        late._update()
     work(web, late)
     work(web, engine)
     assert web.asked_for(found) > 0
@@ -151,12 +151,12 @@ def test_scratch_forgets_what_is_pending_before_anything_is_fetched_anew(web: We
     web.store.discover([new(url) for url in gone], now=int(web.clock.now()))
     web.links[HOME] = [*web.links[HOME], gone[-1]]
     web.pages[gone[-1]] = "linked after all"
-    engine._look_around()
+    engine._update()
     assert 0 < web.store.counts().by_state["pending"] < len(gone)
     while web.store.counts().by_state.get("pending", 0):
         assert due(web) == 0
         web.clock.advance(1)
-        engine._look_around()
+        engine._update()
     work(web, engine)
     assert_same(sorted(url for url, _ in web.asked), sorted(web.pages))
     assert {conditional for _, conditional in web.asked} == {False}

@@ -14,7 +14,7 @@ from crawlspace.crawl.plan import Plan
 from crawlspace.crawl.rule_change import plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
 from crawlspace.model import Held, State
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -37,7 +37,7 @@ class TwoCollections(Web):
     def plan(self) -> Plan:
         collection = self.collection()
         space = build_space(collection)
-        verdicts = Verdicts(space, build_global_space(collection))
+        verdicts = BulkDecisions(space, build_global_space(collection))
         return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
 
     @property

@@ -308,7 +308,7 @@ def test_of_too_many_fields_those_that_fit_are_handed_and_it_is_said_once(web: L
     assert [web.fields(name) for name in "xyz"] == [{"dep": "hub"}, {"dep": "hub"}, {"dep": "r"}]
     assert len(said) == 1
     assert said[0].startswith((f"{path('hub')} ", f"{path('r')} "))
-    assert "documents lack" in said[0]
+    assert "pages it links to lack" in said[0]
 
 
 def test_a_page_at_the_depth_limit_passes_metadata_on_to_what_is_known(web: Linked) -> None:

@@ -11,7 +11,7 @@ from crawlspace.crawl import rule_change as module
 from crawlspace.crawl.plan import OTHERS, Plan
 from crawlspace.crawl.rule_change import RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.model import Document, Held, State
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
@@ -191,7 +191,7 @@ def test_held_deletions_are_counted_again_with_the_next_change() -> None:
 
 def test_the_first_urls_of_a_host_stay() -> None:
     store = known(*((f"{IN}{n}", DOCUMENT) for n in range(5)))  # and one before them
-    limited = Verdicts(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
+    limited = BulkDecisions(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
     for _ in range(2):
         found = plan(store, limited, hash="new", deletion_limit=OPEN)
         assert (found.by_rule, found.examples["excluded"]) == (

@@ -13,7 +13,7 @@ from crawlspace.crawl import rule_change as module
 from crawlspace.crawl.plan import Plan
 from crawlspace.crawl.rule_change import ACTIONS_HASH, plan, reconcile
 from crawlspace.model import Held, Queue, Source, State
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
@@ -225,10 +225,10 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(monkeypatch: pytest.Monk
             assert store.get_meta(ACTIONS_HASH) == verdicts().actions_hash
 
 
-def verdicts(rules: str = RULES, *, index: bool = True, crawl_rules: CrawlRules | None = None) -> Verdicts:
+def verdicts(rules: str = RULES, *, index: bool = True, crawl_rules: CrawlRules | None = None) -> BulkDecisions:
     parsed = parse_rules_xml(rules.encode(), file="rules.xml")
     actions = CompiledActions(parsed, accept=True, index=index, follow=True)
-    return Verdicts(CrawlSpace(crawl_rules or CrawlRules(), Limits(), [], actions=actions), None)
+    return BulkDecisions(CrawlSpace(crawl_rules or CrawlRules(), Limits(), [], actions=actions), None)
 
 
 def changed(

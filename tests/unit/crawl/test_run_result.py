@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from crawlspace.crawl.run import Progress
+from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.run_result import Run, faults_of
 
 A, B = "a.example:80", "b.example:80"
@@ -54,7 +54,7 @@ def test_faults(
     faults: list[str],
 ) -> None:
     fetched = sum(count for code, count in by_status.items() if code != 740)
-    progress = Progress(fetched=fetched, documents=documents, errors=errors, by_status=Counter(by_status))
+    progress = RunCounters(fetched=fetched, documents=documents, errors=errors, by_status=Counter(by_status))
     assert (
         faults_of(Run(progress, start_sites={A}, unreachable=unreachable, with_documents=with_documents, has_documents=True))
         == faults
@@ -62,13 +62,13 @@ def test_faults(
 
 
 def test_a_first_crawl_that_robots_txt_keeps_out_of_everything() -> None:
-    run = Run(Progress(by_status=Counter({740: 1})), start_sites={A}, unreachable={}, with_documents=(), has_documents=False)
-    assert faults_of(run) == ["nothing could be fetched: robots.txt forbids all that was to be"]
+    run = Run(RunCounters(by_status=Counter({740: 1})), start_sites={A}, unreachable={}, with_documents=(), has_documents=False)
+    assert faults_of(run) == ["nothing could be fetched: robots.txt forbids every URL"]
 
 
 def test_of_many_sites_three_are_named() -> None:
     sites = {f"{n}.example:80": REFUSED for n in range(5)}
-    (fault,) = faults_of(Run(Progress(), start_sites=set(sites), unreachable=sites, with_documents=(), has_documents=False))
+    (fault,) = faults_of(Run(RunCounters(), start_sites=set(sites), unreachable=sites, with_documents=(), has_documents=False))
     assert fault == (
         f"no start site could be reached: 0.example:80 ({REFUSED}), 1.example:80 ({REFUSED}), 2.example:80 ({REFUSED}) and 2 more"
     )

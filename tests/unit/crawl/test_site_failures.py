@@ -10,7 +10,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.crawl.site_failures import SiteFailures
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, Status
 from crawlspace.state.memory.store import MemoryStore
@@ -38,7 +38,7 @@ class Unhurried:
         return None
 
 
-def read(url: str, status: int) -> tuple[Answer, Answer]:
+def read(url: str, status: int) -> tuple[RobotsVerdict, RobotsVerdict]:
     """What may be fetched when the robots.txt of the site, asked for at that URL, came with a status: then, and a minute later."""
     clock, store = FakeClock(), MemoryStore()
     page = "http://a.example/"
@@ -60,7 +60,7 @@ def read(url: str, status: int) -> tuple[Answer, Answer]:
     return answers[0], robots.ask(page, site=SITE)
 
 
-ALLOWED, UNKNOWN = Answer.ALLOWED, Answer.UNKNOWN
+ALLOWED, UNKNOWN = RobotsVerdict.ALLOWED, RobotsVerdict.UNKNOWN
 ANSWERS = [
     # where it was asked for, status, what may be fetched, and later
     (OWN, 404, ALLOWED, ALLOWED),
@@ -81,7 +81,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("url", "status", "then", "later"), ANSWERS)
-def test_answers(url: str, status: int, then: Answer, later: Answer) -> None:
+def test_answers(url: str, status: int, then: RobotsVerdict, later: RobotsVerdict) -> None:
     assert read(url, status) == (then, later)
 
 

@@ -14,7 +14,7 @@ from crawlspace.crawl.rule_change import plan
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -44,7 +44,7 @@ class Chain(Web):
     def plan(self) -> Plan:
         collection = self.collection()
         space = build_space(collection)
-        verdicts = Verdicts(space, build_global_space(collection))
+        verdicts = BulkDecisions(space, build_global_space(collection))
         return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
 
     def admits(self, url: str) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots.cache import (
-    Answer,
     Robots,
+    RobotsVerdict,
 )
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
@@ -19,7 +19,7 @@ AGENT = "crawlspace/0.1 (+https://www.example.org/our-bot; bot@example.org)"
 DAY_S = 86_400.0
 
 
-ALLOWED, FORBIDDEN, UNKNOWN = Answer.ALLOWED, Answer.FORBIDDEN, Answer.UNKNOWN
+ALLOWED, FORBIDDEN, UNKNOWN = RobotsVerdict.ALLOWED, RobotsVerdict.FORBIDDEN, RobotsVerdict.UNKNOWN
 
 
 class CountingStore(MemoryStore):
@@ -44,5 +44,5 @@ def reading(body: str, *, agent: str = AGENT) -> Robots:
     return robots
 
 
-def ask(robots: Robots, path: str = "/a") -> Answer:
+def ask(robots: Robots, path: str = "/a") -> RobotsVerdict:
     return robots.ask(f"http://www.example.com{path}", site=SITE)

@@ -7,7 +7,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots.cache import (
     ABSURD_S,
-    Answer,
+    RobotsVerdict,
     product_token,
 )
 from crawlspace.state.memory.store import MemoryStore
@@ -135,7 +135,7 @@ MORE_GROUPS = [
 
 
 @pytest.mark.parametrize(("body", "a", "b"), MORE_GROUPS)
-def test_groups_and_rules(body: str, a: Answer, b: Answer) -> None:
+def test_groups_and_rules(body: str, a: RobotsVerdict, b: RobotsVerdict) -> None:
     robots = reading(body)
     assert (ask(robots, "/a"), ask(robots, "/b")) == (a, b)
 

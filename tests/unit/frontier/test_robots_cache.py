@@ -12,7 +12,7 @@ from crawlspace.frontier.robots.cache import (
     MAX_SIZE,
     MAX_WILDCARD_TEXT,
     MOMENT_S,
-    Answer,
+    RobotsVerdict,
     bounded,
     lines_for,
     whole_lines,
@@ -59,7 +59,7 @@ STATUSES = [
 
 
 @pytest.mark.parametrize(("status", "answer"), STATUSES)
-def test_statuses(status: int, answer: Answer) -> None:
+def test_statuses(status: int, answer: RobotsVerdict) -> None:
     store = MemoryStore()
     robots = robots_of(store)
     assert robots.save(SITE, "http", status=status, body=BARRED) is (answer is not UNKNOWN)

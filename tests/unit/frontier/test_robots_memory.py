@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.frontier.robots.cache import Answer, Robots
+from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
 
@@ -32,7 +32,7 @@ def robots_of(store: MemoryStore, *, memory: int = 64 << 20, clock: FakeClock | 
     return Robots(store, clock=clock or FakeClock(), user_agent="crawlspace/0.1", ttl_s=DAY_S, memory=memory)
 
 
-def ask(robots: Robots, site: str, path: str = "/a") -> Answer:
+def ask(robots: Robots, site: str, path: str = "/a") -> RobotsVerdict:
     return robots.ask(f"http://{site.removesuffix(':80')}{path}", site=site)
 
 
@@ -56,10 +56,10 @@ def test_sites_asked_in_turn_stay_in_memory(sites: int, count: int, read: list[s
     store = CountingStore().holding({site: rules(site, count) for site in names})
     robots = robots_of(store)
     for site in names:
-        assert ask(robots, site) is Answer.ALLOWED
+        assert ask(robots, site) is RobotsVerdict.ALLOWED
     store.reads = 0
     for site in names:
-        assert ask(robots, site, f"/{site}/007919/x") is (Answer.FORBIDDEN if count else Answer.ALLOWED)
+        assert ask(robots, site, f"/{site}/007919/x") is (RobotsVerdict.FORBIDDEN if count else RobotsVerdict.ALLOWED)
     assert store.reads == 0
     assert max(map(len, read), default=0) < 100, "what Protego reads doesn't grow with the file"
 
@@ -83,7 +83,7 @@ def test_one_that_is_larger_than_the_memory_counts_and_is_kept_until_the_next() 
     reads = []
     for site in ("a.example:80", "a.example:80", "b.example:80", "b.example:80", "a.example:80"):
         store.reads = 0
-        assert ask(robots, site, "/x/007919/") is Answer.FORBIDDEN
+        assert ask(robots, site, "/x/007919/") is RobotsVerdict.FORBIDDEN
         reads.append(store.reads)
     assert reads == [1, 0, 1, 0, 1]
 
@@ -123,11 +123,11 @@ def test_a_delay_changes_with_what_is_read() -> None:
     ours, others = robots_of(store, clock=clock), robots_of(store, clock=clock)
     assert ours.delay_of(SITE, "http") == 0.0
     others.save(SITE, "http", status=200, body="User-agent: *\nCrawl-delay: 3")
-    assert ask(ours, SITE) is Answer.ALLOWED
+    assert ask(ours, SITE) is RobotsVerdict.ALLOWED
     assert ours.delay_of(SITE, "http") == 3.0
     clock.advance(DAY_S)
     others.save(SITE, "http", status=200, body="User-agent: *\nCrawl-delay: 4")
-    assert ask(ours, SITE) is Answer.ALLOWED
+    assert ask(ours, SITE) is RobotsVerdict.ALLOWED
     assert ours.delay_of(SITE, "http") == 4.0
     ours.save(SITE, "http", status=404, body="")
     assert ours.delay_of(SITE, "http") == 0.0

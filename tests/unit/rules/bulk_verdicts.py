@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawlspace.config.sites import SiteLimitTable, SiteSettings, SiteTable
-from crawlspace.rules.bulk import Verdict, Verdicts
+from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
@@ -11,7 +11,7 @@ from crawlspace.rules.space import ActionRules, CrawlSpace
 from crawlspace.urls import MalformedUrl, parse
 
 
-def verdict_of(verdicts: Verdicts, url: str, *, host_as_written: str | None = None, depth: int = 0) -> Verdict | None:
+def verdict_of(verdicts: BulkDecisions, url: str, *, host_as_written: str | None = None, depth: int = 0) -> Exclusion | None:
     try:
         parsed = parse(url)
     except MalformedUrl:

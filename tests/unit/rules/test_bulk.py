@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.decision import Reason
 from crawlspace.model import Status
-from crawlspace.rules.bulk import Verdict, Verdicts
+from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.urls import Url, parse
@@ -56,14 +56,14 @@ SPEC = [
 
 @pytest.mark.parametrize("url,global_rules,status,reason,line", SPEC)
 def test_the_status_of_a_known_url(url: str, global_rules: str | None, status: int | None, reason: Reason, line: int) -> None:
-    verdict = verdict_of(Verdicts(space_of(LOCAL), global_space_of(global_rules)), url)
+    verdict = verdict_of(BulkDecisions(space_of(LOCAL), global_space_of(global_rules)), url)
     assert (verdict is None) == (status is None)
     if verdict is not None:
         assert (verdict.status, verdict.reason, verdict.rule.line if verdict.rule else 0) == (status, reason, line)
 
 
 def test_a_domain_rule_sees_the_host_as_written() -> None:
-    verdicts = Verdicts(space_of("forbid domain Www.example.com"), global_space_of("allow domain Www.*"))
+    verdicts = BulkDecisions(space_of("forbid domain Www.example.com"), global_space_of("allow domain Www.*"))
     assert verdict_of(verdicts, "http://www.example.com/") is None
     verdict = verdict_of(verdicts, "http://www.example.com/", host_as_written="Www.example.com")
     assert verdict is not None
@@ -81,7 +81,7 @@ DEPTHS = [
 
 @pytest.mark.parametrize("url,depth,status", DEPTHS)
 def test_link_depth(url: str, depth: int, status: int | None) -> None:
-    verdict = verdict_of(Verdicts(space_of(LOCAL, Limits(max_link_depth=2)), global_space_of(GLOBAL)), url, depth=depth)
+    verdict = verdict_of(BulkDecisions(space_of(LOCAL, Limits(max_link_depth=2)), global_space_of(GLOBAL)), url, depth=depth)
     assert (verdict and verdict.status) == status
 
 
@@ -118,7 +118,7 @@ ORDER = [
 @pytest.mark.parametrize("url,depth,reason", ORDER)
 def test_the_first_refusal_is_the_reason(url: str, depth: int, reason: Reason | None) -> None:
     verdict = verdict_of(
-        Verdicts(space_of("forbid domain bad.example\nforbid http://*.example/x/", TIGHT), None), url, depth=depth
+        BulkDecisions(space_of("forbid domain bad.example\nforbid http://*.example/x/", TIGHT), None), url, depth=depth
     )
     assert (verdict and verdict.reason) == reason
 
@@ -140,14 +140,14 @@ PER_HOST = [
 
 
 def test_the_first_discovered_urls_of_a_host_stay() -> None:
-    verdicts = Verdicts(space_of("", Limits(max_urls_per_host=2), sites={"big.example": Limits(max_urls_per_host=3)}), None)
+    verdicts = BulkDecisions(space_of("", Limits(max_urls_per_host=2), sites={"big.example": Limits(max_urls_per_host=3)}), None)
     for _ in range(2):
         verdicts.begin()
         assert [(url, verdict and verdict.reason) for url, _ in PER_HOST for verdict in [verdict_of(verdicts, url)]] == PER_HOST
 
 
 def test_one_site_may_be_limited_alone() -> None:
-    verdicts = Verdicts(space_of("", sites={"big.example": Limits(max_urls_per_host=1)}), None)
+    verdicts = BulkDecisions(space_of("", sites={"big.example": Limits(max_urls_per_host=1)}), None)
     reasons = [verdict and verdict.reason for url, _ in PER_HOST if "zip" not in url for verdict in [verdict_of(verdicts, url)]]
     assert reasons == [None] * 7 + [Reason.URLS_PER_HOST] * 3
 
@@ -162,20 +162,20 @@ def test_a_check_that_breaks_refuses(
     where = "crawlspace.rules.space.parse" if broken == "urls.parse" else f"crawlspace.rules.{broken}"
     monkeypatch.setattr(where, _break)
     with caplog.at_level(logging.CRITICAL):
-        verdict = verdict_of(Verdicts(space, None), f"http://www.example.com{url}")
-    assert verdict == Verdict(Status.EXCLUDED, Reason.CHECK_FAILED, None)
+        verdict = verdict_of(BulkDecisions(space, None), f"http://www.example.com{url}")
+    assert verdict == Exclusion(Status.EXCLUDED, Reason.CHECK_FAILED, None)
 
 
 def test_a_global_check_that_breaks_keeps_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(GlobalSpace, "allows", _break)
     with caplog.at_level(logging.CRITICAL):
-        verdict = verdict_of(Verdicts(space_of(LOCAL), global_space_of(GLOBAL)), "http://sales.example.com/")
+        verdict = verdict_of(BulkDecisions(space_of(LOCAL), global_space_of(GLOBAL)), "http://sales.example.com/")
     assert verdict is not None
     assert verdict.status is Status.EXCLUDED
 
 
 def test_hosts_are_not_remembered_without_bound() -> None:
-    verdicts = Verdicts(space_of(LOCAL), None)
+    verdicts = BulkDecisions(space_of(LOCAL), None)
 
     def objects_after(hosts: range) -> int:
         for number in hosts:
@@ -215,7 +215,7 @@ def test_what_is_plainly_in_normal_form_is_not_parsed(url: str, plain: bool, mon
         return parse(text, host_as_written=host_as_written)
 
     monkeypatch.setattr("crawlspace.rules.space.parse", noted)
-    verdict_of(Verdicts(space_of(""), None), url)
+    verdict_of(BulkDecisions(space_of(""), None), url)
     assert (not parsed) is plain
 
 

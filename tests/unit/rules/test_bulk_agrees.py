@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawlspace.decision import Actions, Reason, RuleRef
 from crawlspace.model import Status
-from crawlspace.rules.bulk import Verdict, Verdicts
+from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import ActionRules, CrawlSpace, refused_by_domain_only
@@ -135,7 +135,7 @@ def test_bulk_and_single_decision_agree_in_answer_reason_and_rule(
     built: tuple[CrawlSpace, GlobalSpace | None], known: Sequence[tuple[str, str | None, int]]
 ) -> None:
     space, global_space = built
-    verdicts = Verdicts(space, global_space)
+    verdicts = BulkDecisions(space, global_space)
     for text, host_as_written, depth in known:
         expected = _expected(space, global_space, text, host_as_written, depth)
         assert verdict_of(verdicts, text, host_as_written=host_as_written, depth=depth) == expected, (
@@ -149,7 +149,7 @@ def test_bulk_and_single_decision_agree_in_answer_reason_and_rule(
 @settings(max_examples=300, deadline=None)
 def test_what_is_taken_for_normal_is_normal(text: str) -> None:
     """And a URL in normal form is nearly always taken for it."""
-    verdicts = Verdicts(space_of(""), None)
+    verdicts = BulkDecisions(space_of(""), None)
     try:
         normal = parse(text).text
     except MalformedUrl:
@@ -162,7 +162,7 @@ def test_what_is_taken_for_normal_is_normal(text: str) -> None:
 
 @pytest.mark.parametrize("escape", ["%{:02X}", "%{:02x}"])
 def test_every_escape(escape: str) -> None:
-    verdicts = Verdicts(space_of(""), None)
+    verdicts = BulkDecisions(space_of(""), None)
     texts = [f"http://h/x{escape.format(code)}x" for code in range(256)]
     assert [text for text in texts if verdicts._origin_of(text, None) is not None] == [
         text for text in texts if parse(text).text == text
@@ -171,19 +171,19 @@ def test_every_escape(escape: str) -> None:
 
 def _expected(
     space: CrawlSpace, global_space: GlobalSpace | None, text: str, host_as_written: str | None, depth: int
-) -> Verdict | None:
+) -> Exclusion | None:
     """What the decision about the single URL makes of a known one."""
     try:
         url = parse(text, host_as_written=host_as_written)
     except UrlWithCredentials:
-        return Verdict(Status.EXCLUDED, Reason.CREDENTIALS, None)
+        return Exclusion(Status.EXCLUDED, Reason.CREDENTIALS, None)
     except MalformedUrl:
-        return Verdict(Status.EXCLUDED, Reason.MALFORMED, None)
+        return Exclusion(Status.EXCLUDED, Reason.MALFORMED, None)
     decision = space.decide_url(url, depth=depth)
     if decision.admitted:
         return None
     here = refused_by_domain_only(decision) and global_space is not None and global_space.allows(url) is not None
-    return Verdict(Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason, decision.rule)
+    return Exclusion(Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason, decision.rule)
 
 
 class _Even:

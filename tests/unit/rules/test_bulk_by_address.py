@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.decision import Reason
-from crawlspace.rules.bulk import Verdicts
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
@@ -52,7 +52,7 @@ def test_hosts_whose_addresses_are_unknown_are_named() -> None:
         assert verdicts.hosts_without_addresses == expected
 
 
-def judging(rules: str) -> Verdicts:
+def judging(rules: str) -> BulkDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
     shared = GlobalSpace(parse_global_rules("allow domain *\n", file="global.rules"))
-    return Verdicts(space, shared, addresses=lambda host: ADDRESSES.get(host, ()))
+    return BulkDecisions(space, shared, addresses=lambda host: ADDRESSES.get(host, ()))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crawlspace.decision import RuleRef
 from crawlspace.rules.address import AddressMatcher
-from crawlspace.rules.crawl_rules import Action, AddressRule, CrawlRules, DomainRule, PrefixRule, parse_crawl_rules
+from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, RuleAction, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.patterns import NO_MATCH, Budget, LongestPrefix, PatternIndex
@@ -52,7 +52,7 @@ def test_longest_prefix(strings: list[str], tried: list[str]) -> None:
 @given(st.lists(st.tuples(host_patterns, st.none() | ports), max_size=40), hosts, ports, st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_domain_rules(written: list[tuple[str, int | None]], host: str, port: int, case_sensitive: bool) -> None:
-    rules = [DomainRule(Action.ALLOW, pattern, of, REF._replace(line=n)) for n, (pattern, of) in enumerate(written)]
+    rules = [DomainRule(RuleAction.ALLOW, pattern, of, REF._replace(line=n)) for n, (pattern, of) in enumerate(written)]
     matcher = DomainMatcher(rules, case_sensitive=case_sensitive)
 
     def applies(rule: DomainRule) -> bool:
@@ -70,7 +70,7 @@ def test_domain_rules(written: list[tuple[str, int | None]], host: str, port: in
 @given(st.lists(prefix_patterns, max_size=60), st.text("ab/?", max_size=10))
 @settings(max_examples=400, deadline=None)
 def test_prefix_rules(written: list[str], path: str) -> None:
-    rules = [PrefixRule(Action.ALLOW, pattern, REF._replace(line=n)) for n, pattern in enumerate(written)]
+    rules = [PrefixRule(RuleAction.ALLOW, pattern, REF._replace(line=n)) for n, pattern in enumerate(written)]
     matcher = PrefixMatcher(rules)
     text = f"http://h/{path}"
 
@@ -89,7 +89,8 @@ def test_prefix_rules(written: list[str], path: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_address_rules(written: list[tuple[int, int, int]], value: int, version: int) -> None:
     rules = [
-        AddressRule(Action.ALLOW, of, network & mask, mask, REF._replace(line=n)) for n, (network, mask, of) in enumerate(written)
+        AddressRule(RuleAction.ALLOW, of, network & mask, mask, REF._replace(line=n))
+        for n, (network, mask, of) in enumerate(written)
     ]
     matcher = AddressMatcher(rules)
 
