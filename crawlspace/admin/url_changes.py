@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from msgspec import structs
 
@@ -109,16 +109,27 @@ class ChangeableUrls(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-def _no_progress(number: int) -> None:
-    """Ignore the number of URLs processed."""
+class Display(Protocol):
+    """Shows the progress of a change."""
+
+    def __call__(self, doing: str) -> None: ...
+    def close(self) -> None: ...
+
+
+class NoDisplay:
+    """Shows nothing."""
+
+    def __call__(self, doing: str) -> None: ...
+    def close(self) -> None: ...
+
+
+NO_DISPLAY = NoDisplay()
 
 
 class UrlChanges:
-    """Changes URLs of one collection. `crawled`: a crawl is running; `progress` is called with the number of URLs processed."""
+    """Changes URLs of one collection. `crawled`: a crawl is running; `progress` shows the number of URLs processed."""
 
-    def __init__(
-        self, store: ChangeableUrls, *, clock: Clock, crawled: bool = False, progress: Callable[[int], None] = _no_progress
-    ) -> None:
+    def __init__(self, store: ChangeableUrls, *, clock: Clock, crawled: bool = False, progress: Display = NO_DISPLAY) -> None:
         self._store = store
         self._now = int(clock.now())
         self._crawled = crawled
@@ -225,11 +236,12 @@ class UrlChanges:
         """Return the ids of the selected URLs, in order of discovery."""
         ids = array("q")
         last = seen = 0
-        while page := self._store.scan(last, _PAGE):
-            ids.extend(known.id for known in page if selection.fits(known))
-            last = page[-1].id
-            seen += len(page)
-            self._progress(seen)
+        with closing(self._progress):
+            while page := self._store.scan(last, _PAGE):
+                ids.extend(known.id for known in page if selection.fits(known))
+                last = page[-1].id
+                seen += len(page)
+                self._progress(f"{counted(seen, 'URL')} so far")
         return ids
 
     def _held(self, reason: Held | None) -> array[int]:
@@ -239,13 +251,14 @@ class UrlChanges:
         self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
     ) -> Made:
         made = Made()
-        for first in range(0, len(ids), _BATCH):
-            outcomes: dict[int, Change | Left | None] = {}
-            change_one = partial(self._outcome, change, even_fetched, outcomes)
-            self._store.revise(ids[first : first + _BATCH], change_one, now=self._now)
-            for outcome in outcomes.values():
-                made.count(outcome)
-            self._progress(min(first + _BATCH, len(ids)))
+        with closing(self._progress):
+            for first in range(0, len(ids), _BATCH):
+                outcomes: dict[int, Change | Left | None] = {}
+                ask = partial(self._outcome, change, even_fetched, outcomes)
+                self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
+                for outcome in outcomes.values():
+                    made.count(outcome)
+                self._progress(f"{counted(min(first + _BATCH, len(ids)), 'URL')} so far")
         return made
 
     def _outcome(
@@ -320,31 +333,6 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
     return (
         f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index is up to date"
     )
-
-
-class LiveCount:
-    """Shows the progress of a long change: one changing line on a terminal, otherwise a line every ten seconds."""
-
-    def __init__(self, stream: TextIO, clock: Clock) -> None:
-        self._stream = stream
-        self._clock = clock
-        self._on_terminal = stream.isatty()
-        self._next = clock.monotonic() + 2.0
-
-    def __call__(self, number: int) -> None:
-        now = self._clock.monotonic()
-        if now < self._next:
-            return
-        self._next = now + (0.25 if self._on_terminal else 10.0)
-        # The line is erased first; later output overwrites it.
-        self._stream.write(f"\r\x1b[K{counted(number, 'URL')} \r" if self._on_terminal else f"{counted(number, 'URL')} so far\n")
-        self._stream.flush()
-
-    def erase(self) -> None:
-        """Erase the line on a terminal, where later output may be shorter."""
-        if self._on_terminal:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
 
 
 def _host(site: str) -> str:

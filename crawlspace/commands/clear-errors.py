@@ -10,10 +10,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Made, UrlChanges
+from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.plural import counted, verb
 from crawlspace.runtime.command import CollectionCommand, exactly_one
+from crawlspace.runtime.progress_display import ProgressDisplay
 
 
 class Command(CollectionCommand):
@@ -41,7 +42,7 @@ class Command(CollectionCommand):
             if opened is not None:
                 crawled = bool(opened.crawlers())
                 made = UrlChanges(
-                    opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock)
+                    opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock)
                 ).clear_errors()
         print(
             f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"

@@ -11,12 +11,13 @@ from datetime import datetime
 
 from crawlspace.admin.report import iso
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.admin.url_changes import Left, LiveCount, UrlChanges
+from crawlspace.admin.url_changes import Left, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json
+from crawlspace.runtime.progress_display import ProgressDisplay
 
 
 class Command(CollectionCommand):
@@ -94,7 +95,7 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
             print(_nothing(place, reason), file=sys.stderr)
             return 1
         url_changes = UrlChanges(
-            opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=LiveCount(sys.stderr, clock)
+            opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=ProgressDisplay(sys.stderr, clock)
         )
         made = url_changes.approve(reason) if approve else url_changes.discard(reason)
         for site in held_sites(sites) if reason in (None, Held.HOST) else ():

@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Selection, UrlChanges, read_prefix, read_url
+from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import CollectionCommand
+from crawlspace.runtime.progress_display import ProgressDisplay
 
 
 class Command(CollectionCommand):
@@ -61,7 +62,7 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock))
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
             named = {url: opened.store.get(url) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))

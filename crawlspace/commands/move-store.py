@@ -19,7 +19,8 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand
-from crawlspace.runtime.move_store import FILE, Bar, opened, read_place
+from crawlspace.runtime.move_store import FILE, opened, read_place
+from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.runtime.stores import index_place
 from crawlspace.state.move.move import check_source, move
 from crawlspace.state.move.sqlite import SqliteSide
@@ -63,7 +64,7 @@ class Command(CollectionCommand):
         if here == there:
             raise UsageError(f"the two stores are one and the same: name another one, as in: {_EXAMPLE}")
         try:
-            with closing(Bar(sys.stderr, SystemClock())) as bar, opened(place, here) as source:
+            with closing(ProgressDisplay(sys.stderr, SystemClock())) as bar, opened(place, here) as source:
                 check_source(source, place.name)
                 with opened(place, there, writes=True) as target:
                     moved = move(source, target, place.name, report=bar)

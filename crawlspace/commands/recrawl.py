@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawlspace.admin.url_changes import LiveCount, Selection, UrlChanges, is_outside, read_prefix, read_url
+from crawlspace.admin.url_changes import Selection, UrlChanges, is_outside, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
@@ -17,6 +17,7 @@ from crawlspace.errors import UsageError
 from crawlspace.model import UrlState
 from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand, Place
+from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.state.store import Store
 from crawlspace.urls import Url
 
@@ -65,7 +66,7 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=LiveCount(sys.stderr, clock))
+            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
             named = _Named(place, opened.store, url_changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
             ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]

@@ -26,7 +26,7 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
-from crawlspace.index.embedded_schema import APPLICATION_ID, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
+from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
 from crawlspace.index.marks import Mark, read_mark
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
@@ -267,11 +267,13 @@ class EmbeddedIndex:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._create()
             application, version = self._marks()
-        if application != APPLICATION_ID:
+        is_development = application == DEVELOPMENT_ID
+        if application != APPLICATION_ID and not is_development:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
-        if version != VERSION:  # the place of the first migration
+        if is_development or version != VERSION:  # the first release that changes the tables brings older files up to date here
+            found = f"{version} of development" if is_development else version
             raise StoreVersionError(
-                f"the index {self.path} was written by another version of crawlspace (version {version}, this one reads {VERSION}): use that"
+                f"the index {self.path} was written by another version of crawlspace (version {found}, this one reads {VERSION}): use that"
                 " version, or move the file away, and the next crawl of its collections creates it again"
             )
         self._db.execute("PRAGMA synchronous = FULL")

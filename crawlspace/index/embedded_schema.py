@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x43725749  # "CrWI"
+APPLICATION_ID = 0x63727769  # "crwi"
+DEVELOPMENT_ID = 0x43725749
+"""The id in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 
 SCHEMA = """

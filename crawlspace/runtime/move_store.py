@@ -1,9 +1,9 @@
-"""Opens the two stores between which a collection is moved, by the words of the command line, and shows how far the move has come."""
+"""Opens the two stores between which a collection is moved, by the words of the command line."""
 
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.config.secrets import is_elsewhere
@@ -11,14 +11,12 @@ from crawlspace.config.store_url import is_server, shown
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.parsing import duration
-from crawlspace.plural import counted
 from crawlspace.printable import quoted
 from crawlspace.state.move.sqlite import SqliteSide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from crawlspace.clock import Clock
     from crawlspace.runtime.command import Place
     from crawlspace.state.move.redis import RedisSide
 
@@ -70,38 +68,3 @@ def _file(place: Place, *, writes: bool) -> SqliteSide:
             f"{file.parent} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
         ) from error
     return SqliteSide(file, writes=True)
-
-
-class Bar:
-    """Shows how far a move has come: a bar on a terminal, now and then a line elsewhere."""
-
-    def __init__(self, stream: TextIO, clock: Clock) -> None:
-        self._stream = stream
-        self._clock = clock
-        self._bar: Any = _bar(stream) if stream.isatty() else None
-        self._tasks: dict[str, Any] = {}
-        self._next = clock.monotonic() + 2.0
-
-    def __call__(self, doing: str, done: int, total: int) -> None:
-        if self._bar is not None:
-            if doing not in self._tasks:
-                self._bar.start()
-                self._tasks[doing] = self._bar.add_task(doing, total=total)
-            self._bar.update(self._tasks[doing], completed=done)
-        elif self._clock.monotonic() >= self._next:
-            self._next = self._clock.monotonic() + 10.0
-            self._stream.write(f"{doing}: {done:,} of {counted(total, 'URL')}\n")
-            self._stream.flush()
-
-    def close(self) -> None:
-        if self._tasks:
-            self._bar.stop()
-
-
-def _bar(stream: TextIO) -> Any:
-    from rich.console import Console  # noqa: PLC0415 - a tenth of a second that only a terminal has to pay
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    numbers = TextColumn("{task.completed:,} of {task.total:,} URLs")
-    columns = (TextColumn("{task.description}"), BarColumn(), numbers, TimeRemainingColumn())
-    return Progress(*columns, console=Console(file=stream), transient=True)

@@ -13,7 +13,9 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
+from crawlspace.clock import SystemClock
 from crawlspace.plural import counted
+from crawlspace.runtime.progress_display import TERMINAL_PERIOD_S, ProgressDisplay
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TERMINAL_PERIOD_S = 0.25
 LOG_PERIOD_S = 10.0
 RATE_S = 30.0
 """The rate is that of the last half minute."""
@@ -37,7 +38,7 @@ class Progress:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loop: Any = None
-        self._live: Any = None
+        self._display = ProgressDisplay(sys.stderr, SystemClock())
         self._logged = ""
         self._pending_base = 0
         self._marks: deque[tuple[float, int]] = deque([(monotonic(), 0)])
@@ -56,17 +57,14 @@ class Progress:
         engine = self._engine
         counts = engine.store.counts()
         self._pending_base = counts.by_state.get("pending", 0) - engine.progress.discovered
-        on_terminal = sys.stderr.isatty()
-        if on_terminal:
-            self._open_live()
-            self._crawler.spider.session.at_close(self._close_live)  # type: ignore[union-attr]
-        self._loop = create_looping_call(self._show_live if on_terminal else self._log)
-        self._loop.start(TERMINAL_PERIOD_S if on_terminal else LOG_PERIOD_S, now=False)
+        self._crawler.spider.session.at_close(self._display.close)  # type: ignore[union-attr]
+        self._loop = create_looping_call(self._show if self._display.is_terminal else self._log)
+        self._loop.start(TERMINAL_PERIOD_S if self._display.is_terminal else LOG_PERIOD_S, now=False)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
         if self._loop is not None and self._loop.running:
             self._loop.stop()
-        self._close_live()
+        self._display.close()
         self._collect_stats(reason)
 
     @property
@@ -101,23 +99,8 @@ class Progress:
         since, before = self._marks[0]
         return (fetched - before) / (now - since) if now > since else 0.0
 
-    def _open_live(self) -> None:
-        from rich.console import Console  # noqa: PLC0415 - a tenth of a second that only a terminal has to pay
-        from rich.live import Live  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
-
-        self._text = Text
-        self._live = Live(Text(self.line()), console=Console(stderr=True), auto_refresh=False, transient=True)
-        self._live.start()
-
-    def _close_live(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def _show_live(self) -> None:
-        if self._live is not None:
-            self._live.update(self._text(self.line()), refresh=True)
+    def _show(self) -> None:
+        self._display.show(self.line())
 
     def _log(self) -> None:
         """Log how it goes, unless it rests: a crawl that goes on for ever would fill the disk with one and the same line."""

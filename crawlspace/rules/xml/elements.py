@@ -147,20 +147,21 @@ class RuleReader:
         try:
             found, value = read_value(element.attributes[attribute], field, kind=kind, norm=norm, literal=literal)
             if isinstance(value, Expression):
-                self._take_instructions(program_size(value), element, attribute)
+                self._take_instructions(program_size(value), element)
             if element.name != "Domain":
                 return Atom(field, found, value, norm)
             if found is not kind:
                 raise BadValue(r"Domain is of whole host names; leave \^ off")
         except BadValue as error:
-            self._mistakes.at_value(element, attribute, str(error), index=error.at)
+            where = f" (character {error.at + 1} of {attribute})" if error.at else ""
+            self._mistakes.at(element, f"{error}{where}")
             if isinstance(error, TooLarge):
-                self._take_instructions(_LARGEST, element, attribute)
+                self._take_instructions(_LARGEST, element)
             return None
         below = Expression(rf"\.(?:{value.source})") if isinstance(value, Expression) else f".{value}"
         return Or((Atom(field, Kind.SUFFIX, below, norm), Atom(field, Kind.EXACT, value, norm)))
 
-    def _take_instructions(self, instructions: int, element: Element, attribute: str) -> None:
+    def _take_instructions(self, instructions: int, element: Element) -> None:
         """Count instructions. Raise RuleFileError when the large expressions of the file exceed the limit together."""
         self._instructions += instructions if instructions > _ORDINARY else 0
         if self._instructions > MAX_INSTRUCTIONS:
@@ -168,7 +169,7 @@ class RuleReader:
                 f"the large expressions up to here make more than {MAX_INSTRUCTIONS:,} instructions in RE2, which is the most of a file; "
                 r"a count such as \{1000\} makes thousands of them, and \+ only a few"
             )
-            raise self._mistakes.end_at_value(element, attribute, message)
+            raise self._mistakes.end_at(element, message)
 
     def _literal(self, element: Element) -> bool:
         attribute = self._either(element, "literal", "litteral", needed=False)
@@ -176,7 +177,7 @@ class RuleReader:
             return False
         value = element.attributes[attribute]
         if value not in {"true", "false"}:
-            self._mistakes.at_value(element, attribute, f"{attribute} is true or false, not {quoted(value)}")
+            self._mistakes.at(element, f"{attribute} is true or false, not {quoted(value)}")
         return value == "true"
 
     # --- actions ---------------------------------------------------------------------------------------------------
@@ -194,12 +195,12 @@ class RuleReader:
             name = self._name(element)
             if name in OWN_FIELDS:
                 message = f"{quoted(name)} is a field that every document has; AddMeta adds others than {', '.join(OWN_FIELDS)}"
-                self._mistakes.at_value(element, "name", message)
+                self._mistakes.at(element, message)
             elif name == LABEL:
                 message = (
                     f'{quoted(name)} is the field that Source sets; write <Source name="…"/>, or give the field another name'
                 )
-                self._mistakes.at_value(element, "name", message)
+                self._mistakes.at(element, message)
             if self._needs(element, "value"):
                 value = element.attributes["value"]
         elif kind is ActionKind.PRIORITY:
@@ -214,7 +215,7 @@ class RuleReader:
             return ""
         name = element.attributes["name"]
         if not name.strip():
-            self._mistakes.at_value(element, "name", f"the name of {element.name} is empty")
+            self._mistakes.at(element, f"the name of {element.name} is empty")
         return name
 
     def _shift(self, element: Element) -> int:
@@ -223,7 +224,7 @@ class RuleReader:
         value = element.attributes["shift"]
         if not _SHIFT.fullmatch(value):
             message = f"the shift is a whole number from -2 (first) to 2 (last), not {quoted(value)}"
-            self._mistakes.at_value(element, "shift", message)
+            self._mistakes.at(element, message)
             return 0
         return int(value)
 
@@ -265,7 +266,7 @@ class RuleReader:
     def _either(self, element: Element, name: str, other: str, *, needed: bool = True) -> str:
         """Return which of two spellings of an attribute is present; empty if none."""
         if name in element.attributes and other in element.attributes:
-            self._mistakes.at_name(element, other, f"{other} is another word for {name}; {element.name} has one of them")
+            self._mistakes.at(element, f"{other} is another word for {name}; {element.name} has one of them")
             return ""
         if name in element.attributes or other in element.attributes:
             return name if name in element.attributes else other
@@ -286,7 +287,7 @@ class RuleReader:
             message = (
                 f"{attribute} {quoted(value)} is not known; it is {', '.join(names[:-1])} or {names[-1]}{meant(value, names)}"
             )
-            self._mistakes.at_value(element, attribute, message)
+            self._mistakes.at(element, message)
             return None
 
 
@@ -297,7 +298,7 @@ def check_attributes(element: Element, known: tuple[str, ...], mistakes: Mistake
             name = attribute.rpartition(" ")[2]
             has = f"has {', '.join(known)}" if known else "has none"
             near = "" if mistakes.full else meant(name, known)
-            mistakes.at_name(element, attribute, f"attribute {quoted(name)} is not known; {element.name} {has}{near}")
+            mistakes.at(element, f"attribute {quoted(name)} is not known; {element.name} {has}{near}")
 
 
 def meant(word: str, known: Iterable[str]) -> str:

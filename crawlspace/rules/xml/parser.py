@@ -108,11 +108,9 @@ class _Reading:
     # --- handlers of the parser --------------------------------------------------------------------------------------
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
-        at = self._text.offset(self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
-        begin = max(self._text.text.rfind("<!DOCTYPE", 0, at + len("<!DOCTYPE")), 0)
-        raise RuleFileError(
-            [self._text.mistake_at(begin, "a rules.xml has no DOCTYPE, and so no entities of its own; remove it")]
-        )
+        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
+        message = "a rules.xml has no DOCTYPE, and so no entities of its own; remove it"
+        raise RuleFileError([self._text.mistake(line, column, message)])
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         namespace, _, local = name.rpartition(" ")

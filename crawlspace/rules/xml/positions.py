@@ -1,17 +1,10 @@
-"""The text of an XML file with its places, so that a mistake is pointed at to the character.
-
-The XML parser tells where a tag begins. Where an attribute or a character of its value stands is looked up in the text, and only
-when there is something to say of it.
-"""
+"""The decoded text of an XML file, its elements, and its mistakes: each at the place that the XML parser reports."""
 
 from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_right
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import accumulate
 
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
@@ -47,50 +40,6 @@ class XmlText:
     def mistake(self, line: int, column: int, message: str) -> Mistake:
         return Mistake(self.file, line, column, message, self._lines[line - 1])
 
-    def mistake_at(self, offset: int, message: str) -> Mistake:
-        """`offset` counts characters of the text from 0."""
-        line = bisect_right(self._starts, offset)
-        return self.mistake(line, offset - self._starts[line - 1] + 1, message)
-
-    def offset(self, line: int, column: int) -> int:
-        return self._starts[line - 1] + column - 1
-
-    def of_name(self, element: Element, attribute: str) -> int:
-        """Offset of an attribute's name; of the element in doubt."""
-        found = self._find(element, attribute)
-        return found.start("name") if found else self.offset(element.line, element.column)
-
-    def of_value(self, element: Element, attribute: str, index: int = 0) -> int:
-        """Offset of a character of an attribute's value, or of the quotation mark behind it; of the element in doubt.
-
-        `&amp;` and its like are one character of the value each.
-        """
-        found = self._find(element, attribute)
-        if found is None:
-            return self.offset(element.line, element.column)
-        start, end = found.span("value")
-        if end - start > MAX_SHOWN:
-            return start + 1  # too much to go through for a caret that nobody would see
-        pieces = [piece.start() for piece in _CHARACTER.finditer(self.text, start + 1, end - 1)]
-        if len(pieces) != len(element.attributes[attribute]):
-            return self.offset(element.line, element.column)
-        return [*pieces, end - 1][min(index, len(pieces))]
-
-    def _find(self, element: Element, attribute: str) -> re.Match[str] | None:
-        local = attribute.rpartition(" ")[2]
-        tag = _TAG.match(self.text, self.offset(element.line, element.column))
-        at = tag.end() if tag else len(self.text)
-        while found := _ATTRIBUTE.match(self.text, at):
-            if found["name"].rpartition(":")[2] == local and (found["name"] == local) == (attribute == local):
-                return found
-            at = found.end()
-        return None
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        """The offset at which each line begins."""
-        return [0, *accumulate(len(line) + 1 for line in self._lines[:-1])]
-
 
 class Mistakes:
     """The mistakes of a file as they are found; beyond the first hundred they are only counted."""
@@ -113,21 +62,16 @@ class Mistakes:
         self.at_place(element.line, element.column, message)
 
     def at_place(self, line: int, column: int, message: str) -> None:
-        if self._listed():
-            self._list(self._text.mistake(line, column, message))
+        if self.full:
+            self._more += 1
+            return
+        mistake = self._text.mistake(line, column, message)
+        self._found.append(mistake)
+        self._shown += len(mistake.text)
 
-    def at_name(self, element: Element, attribute: str, message: str) -> None:
-        if self._listed():
-            self._list(self._text.mistake_at(self._text.of_name(element, attribute), message))
-
-    def at_value(self, element: Element, attribute: str, message: str, *, index: int = 0) -> None:
-        """`index` is the character of the value that is wrong."""
-        if self._listed():
-            self._list(self._text.mistake_at(self._text.of_value(element, attribute, index), message))
-
-    def end_at_value(self, element: Element, attribute: str, message: str) -> RuleFileError:
-        """Return the error with which reading ends at a value, however many mistakes there are before it."""
-        return RuleFileError([self._text.mistake_at(self._text.of_value(element, attribute), message)])
+    def end_at(self, element: Element, message: str) -> RuleFileError:
+        """Return the error with which reading ends at an element, however many mistakes there are before it."""
+        return RuleFileError([self._text.mistake(element.line, element.column, message)])
 
     @property
     def count(self) -> int:
@@ -140,15 +84,6 @@ class Mistakes:
             message = f"{self._more:,} more mistakes are not shown"
             found.append(Mistake(last.file, last.line, last.column, message, last.text))
         return RuleFileError(found)
-
-    def _list(self, mistake: Mistake) -> None:
-        self._found.append(mistake)
-        self._shown += len(mistake.text)
-
-    def _listed(self) -> bool:
-        """Whether one more is listed; otherwise it is counted."""
-        self._more += self.full
-        return not self.full
 
 
 def decode(data: bytes, *, file: str) -> str:
@@ -172,24 +107,19 @@ def decode(data: bytes, *, file: str) -> str:
                 message = (
                     f"the file cannot be read as {quoted(encoding)}, which it says it is; save it as UTF-8, and name that here"
                 )
-                begin = XmlText(_line_ends(data[:1000].decode("latin-1")), file=file)
-                raise RuleFileError([begin.mistake_at(declared.start("encoding"), message)])
+                raise _at_end_of(data[: declared.start("encoding")].decode("latin-1"), data.decode("latin-1"), message, file=file)
     try:
         text = data[skip:].decode(encoding)
     except UnicodeDecodeError as error:
         before = data[skip:][: error.start].decode(encoding, "ignore")
-        broken = XmlText(_line_ends(data[skip:].decode(encoding, "replace")), file=file)
         message = (
             f"what stands here is not {encoding.upper()}; save the file as UTF-8, or name its encoding in the first line, "
             'as in <?xml version="1.0" encoding="windows-1252"?>'
         )
-        raise RuleFileError([broken.mistake_at(len(_line_ends(before)), message)]) from error
+        raise _at_end_of(before, data[skip:].decode(encoding, "replace"), message, file=file) from error
     return _line_ends(text)
 
 
-_TAG = re.compile(r"<[^\s/>]+")
-_ATTRIBUTE = re.compile(r"""\s+(?P<name>[^\s=]+)\s*=\s*(?P<value>"[^"]*"|'[^']*')""")
-_CHARACTER = re.compile(r"&[^;]*;|.", re.DOTALL)
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, *("<".encode(encoding) for encoding in ("utf-32-le", "utf-32-be")))
 """How such a file begins (XML 1.0, F.1); the first also is the mark of UTF-16, with a character that no XML has behind it."""
@@ -200,6 +130,12 @@ _READABLE = re.compile(r"utf-8|ascii|iso8859|cp\d|koi8|mac|shift_jis|euc_|gb|big
 
 def _line_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _at_end_of(before: str, text: str, message: str, *, file: str) -> RuleFileError:
+    """Return the error of a mistake in the text behind so much of it."""
+    lines = _line_ends(before).split("\n")
+    return RuleFileError([XmlText(_line_ends(text), file=file).mistake(len(lines), len(lines[-1]) + 1, message)])
 
 
 def _is_readable(encoding: str) -> bool:

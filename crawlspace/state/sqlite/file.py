@@ -18,7 +18,7 @@ from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
-from crawlspace.state.sqlite.schema import APPLICATION_ID, SCHEMA, VERSION
+from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_ID, SCHEMA, VERSION
 
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
@@ -235,11 +235,13 @@ def _is_new(path: Path) -> bool:
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     finally:
         db.close()
-    if application != APPLICATION_ID and (application or version or tables):
+    is_development = application == DEVELOPMENT_ID
+    if application != APPLICATION_ID and not is_development and (application or version or tables):
         raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
-    if version not in (0, VERSION):
+    if is_development or version not in (0, VERSION):
+        found = f"{version} of development" if is_development else version
         raise StoreVersionError(
-            f"{path} was written by another version of crawlspace (state version {version}, this one reads {VERSION}): use that version, or"
+            f"{path} was written by another version of crawlspace (state version {found}, this one reads {VERSION}): use that version, or"
             " move the file away and crawl anew; the index goes on answering meanwhile"
         )
     return version == 0

@@ -6,8 +6,10 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x63776C73
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `cwls`."""
+APPLICATION_ID = 0x63727773
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crws`."""
+DEVELOPMENT_ID = 0x63776C73
+"""The id in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
 date where `SqliteFile` makes new ones, in one transaction with this number."""

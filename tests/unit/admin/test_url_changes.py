@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.admin.url_changes import Left, LiveCount, Made, Selection, UrlChanges, read_prefix, read_url
+from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
@@ -276,25 +275,6 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
         assert opened.deliver(index_file, clock) == "the index is up to date"
         with closing(EmbeddedIndex(index_file, read_only=True)) as index:
             assert list(index.urls()) == []
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("stream", "written"),
-    [(io.StringIO(), "3,000 URLs so far\n"), (Terminal(), "\r\x1b[K3,000 URLs \r\r\x1b[K4,000 URLs \r")],
-    ids=["a file", "a terminal"],
-)
-def test_a_long_change_says_how_far_it_is(stream: io.StringIO, written: str) -> None:
-    clock = FakeClock(NOW)
-    count = LiveCount(stream, clock)
-    for number in range(1_000, 5_000, 1_000):
-        count(number)
-        clock.advance(1)
-    assert stream.getvalue() == written
 
 
 # --- a store with URLs in given states ----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import pytest
 
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.embedded_schema import DEVELOPMENT_ID
 from crawlspace.model import Document, IndexOrder, Op
 
 FILLER = " ".join(["filler"] * 30)
@@ -172,6 +173,13 @@ def write_newer_index(path: Path) -> None:
     database.close()
 
 
+def write_development_index(path: Path) -> None:
+    EmbeddedIndex(path).close()
+    database = apsw.Connection(str(path))
+    database.execute(f"PRAGMA application_id = {DEVELOPMENT_ID}")
+    database.close()
+
+
 def write_text(path: Path) -> None:
     path.write_bytes(b"this is not a database, and long enough to show it" * 20)
 
@@ -180,6 +188,7 @@ FILES: tuple[tuple[Callable[[Path], None], type[CrawlspaceError], str], ...] = (
     (write_text, StoreDamaged, "damaged"),
     (write_other_database, StoreDamaged, "not an index of crawlspace"),
     (write_newer_index, StoreVersionError, "version 99"),
+    (write_development_index, StoreVersionError, "version 1 of development, this one reads 1"),
     (Path.mkdir, StoreError, "cannot be opened"),
 )
 

@@ -231,14 +231,14 @@ def test_a_file_is_decoded_as_it_says(encoding: str, declaration: str) -> None:
     [rule] = read(text.encode(encoding)).rules
     assert rule.actions[0].value == letter
     [mistake] = mistakes(text.replace('"a"', '""').encode(encoding))
-    assert (mistake.line, mistake.column, mistake.text) == (3, 32, text.split("\n")[2].replace('"a"', '""'))
+    assert (mistake.line, mistake.column, mistake.text) == (3, 17, text.split("\n")[2].replace('"a"', '""'))
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
 def test_lines_may_end_in_any_way(end: str) -> None:
     lines = ["<Rules>", "<Rule>", '<Path val="/a"/>', '  <Priority shift="3"/>', "</Rule>", "</Rules>"]
     [mistake] = mistakes(end.join(lines))
-    assert (mistake.line, mistake.column, mistake.text) == (4, 20, lines[3])
+    assert (mistake.line, mistake.column, mistake.text) == (4, 3, lines[3])
 
 
 # --- docs/rules_xml.md ------------------------------------------------------------------------------------------------

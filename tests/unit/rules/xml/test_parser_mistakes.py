@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 import pytest
 
 from crawlspace.rules.xml.parser import MAX_DEPTH, MAX_SIZE
@@ -54,41 +56,41 @@ WRONG_RULES = [
     ('<Path val="/a"/><Source name="a"/>¦<Source name="b"/>', "Source stands twice"),
     ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="c"/>', "AddMeta 'a' stands twice"),
     # attributes
-    ('<Or ¦val="a"><Path val="/a"/></Or><Index/>', "attribute 'val' is not known; Or has none"),
-    ('<Path val="/a"/><Index ¦now="a"/>', "Index has none"),
-    ('<Path ¦Val="a" val="/a"/><Index/>', "Path has val, value, norm, literal, litteral; did you mean val?"),
-    ('<Path val="/a" ¦kind="exact"/><Index/>', "attribute 'kind' is not known"),
-    ('<Path val="/a" ¦x:val="b" xmlns:x="urn:x"/><Index/>', "attribute 'val' is not known"),
+    ('¦<Or val="a"><Path val="/a"/></Or><Index/>', "attribute 'val' is not known; Or has none"),
+    ('<Path val="/a"/>¦<Index now="a"/>', "Index has none"),
+    ('¦<Path Val="a" val="/a"/><Index/>', "Path has val, value, norm, literal, litteral; did you mean val?"),
+    ('¦<Path val="/a" kind="exact"/><Index/>', "attribute 'kind' is not known"),
+    ('¦<Path val="/a" x:val="b" xmlns:x="urn:x"/><Index/>', "attribute 'val' is not known"),
     ("¦<Path/><Index/>", 'Path needs val="…"'),
     ('¦<Atom value="a"/><Index/>', 'Atom needs field="…"'),
     ('¦<Atom field="url"/><Index/>', 'Atom needs value="…"'),
-    ('¦<Atom field="url" ¦val="a"/><Index/>', ('needs value="…"', "did you mean value?")),
-    ('<Path val="/a" ¦value="/a"/><Index/>', "value is another word for val; Path has one of them"),
-    ('<Path val="/a" literal="true" ¦litteral="true"/><Index/>', "litteral is another word for literal"),
-    ('<Path val="/a" literal="¦yes"/><Index/>', "literal is true or false, not 'yes'"),
-    ('<Atom field="¦Host" value="a"/><Index/>', "it is url, scheme, host, path, query or fragment; did you mean host?"),
-    ('<Atom field="url" kind="¦contains" value="a"/><Index/>', "exact, prefix, suffix, inside or length"),
-    ('<Path norm="¦non" val="a"/><Index/>', "norm 'non' is not known; it is norm, lower or none"),
-    ('<Length field="¦paht" val="[1]"/><Index/>', "did you mean path?"),
+    ('¦¦<Atom field="url" val="a"/><Index/>', ("did you mean value?", 'needs value="…"')),
+    ('¦<Path val="/a" value="/a"/><Index/>', "value is another word for val; Path has one of them"),
+    ('¦<Path val="/a" literal="true" litteral="true"/><Index/>', "litteral is another word for literal"),
+    ('¦<Path val="/a" literal="yes"/><Index/>', "literal is true or false, not 'yes'"),
+    ('¦<Atom field="Host" value="a"/><Index/>', "it is url, scheme, host, path, query or fragment; did you mean host?"),
+    ('¦<Atom field="url" kind="contains" value="a"/><Index/>', "exact, prefix, suffix, inside or length"),
+    ('¦<Path norm="non" val="a"/><Index/>', "norm 'non' is not known; it is norm, lower or none"),
+    ('¦<Length field="paht" val="[1]"/><Index/>', "did you mean path?"),
     ('<Path val="/a"/>¦<Source/>', 'Source needs name="…"'),
-    ('<Path val="/a"/><Source name="¦"/>', "the name of Source is empty"),
+    ('<Path val="/a"/>¦<Source name=""/>', "the name of Source is empty"),
     ('<Path val="/a"/>¦<AddMeta value="a"/>', 'AddMeta needs name="…"'),
     ('<Path val="/a"/>¦<AddMeta name="a"/>', 'AddMeta needs value="…"'),
-    ('<Path val="/a"/><AddMeta name="¦ " value="a"/>', "the name of AddMeta is empty"),
+    ('<Path val="/a"/>¦<AddMeta name=" " value="a"/>', "the name of AddMeta is empty"),
     *(
         (
-            f'<Path val="/a"/><AddMeta name="¦{name}" value="a"/>',
+            f'<Path val="/a"/>¦<AddMeta name="{name}" value="a"/>',
             f"{name!r} is a field that every document has; AddMeta adds others than url, title, de",
         )
         for name in ("url", "title", "description", "language", "text", "headings", "content_type", "modified", "duplicates")
     ),
-    ('<Path val="/a"/><AddMeta name="¦source" value="a"/>', "'source' is the field that Source sets; write <Source name="),
-    ('<Path val="/a"/><Priority shift="¦3"/>', "the shift is a whole number from -2 (first) to 2 (last), not '3'"),
-    ('<Path val="/a"/><Priority shift="¦high"/>', "not 'high'"),
-    ('<Path val="/a"/><Priority shift="¦-1.5"/>', "not '-1.5'"),
+    ('<Path val="/a"/>¦<AddMeta name="source" value="a"/>', "'source' is the field that Source sets; write <Source name="),
+    ('<Path val="/a"/>¦<Priority shift="3"/>', "the shift is a whole number from -2 (first) to 2 (last), not '3'"),
+    ('<Path val="/a"/>¦<Priority shift="high"/>', "not 'high'"),
+    ('<Path val="/a"/>¦<Priority shift="-1.5"/>', "not '-1.5'"),
     ('<Path val="/a"/>¦<Priority/>', 'Priority needs shift="…"'),
     # several at once
-    ('¦<Nott/>¦<Indx/><Priority shift="¦9"/>', ("did you mean Not?", "did you mean Index?", "not '9'")),
+    ('¦<Nott/>¦<Indx/>¦<Priority shift="9"/>', ("did you mean Not?", "did you mean Index?", "not '9'")),
 ]
 
 
@@ -165,18 +167,22 @@ WRONG_VALUES = [
 @pytest.mark.parametrize(
     "element,value,words", WRONG_VALUES, ids=[f"{element} {value:.60}" for element, value, _ in WRONG_VALUES]
 )
-def test_a_mistake_in_a_value_is_pointed_at(element: str, value: str, words: str) -> None:
+def test_a_mistake_in_a_value_names_the_character(element: str, value: str, words: str) -> None:
     attribute = "value" if element.startswith("Atom") else "val"
-    assert_told("<Rules><Rule>", f'<{element} {attribute}="{value}"/><Index/>', "</Rule></Rules>", (words,))
+    [mistake] = mistakes(f'<Rules><Rule>\n <{element} {attribute}="{value.replace("¦", "")}"/><Index/></Rule></Rules>')
+    before = len(unescape(value.partition("¦")[0]))
+    assert (mistake.line, mistake.column) == (2, 2)
+    assert words in mistake.message
+    assert mistake.message.endswith(f" (character {before + 1} of {attribute})") == (before > 0)
 
 
-def test_a_value_is_pointed_at_wherever_it_stands() -> None:
-    text = (
-        "<Rules>\n<Rule><x:Path\n  norm='norm' literal = \"false\"\n\tval\n='/>a\\('\n xmlns:x='exa:x'/><Index/></Rule></Rules>"
-    )
-    [mistake] = mistakes(text)
-    assert (mistake.line, mistake.column) == (5, 6)
-    assert str(mistake).splitlines()[1:] == ["    ='/>a\\('", "         ^"]
+def test_a_mistake_in_a_tag_of_several_lines_is_at_its_beginning() -> None:
+    [mistake] = mistakes("<Rules>\n<Rule><Path\n  norm='norm'\n val='/a\\('/><Index/></Rule></Rules>")
+    assert str(mistake).splitlines() == [
+        r"rules.xml:2:7: \( is not closed by \) (character 3 of val)",
+        "    <Rule><Path",
+        "          ^",
+    ]
 
 
 WRONG_FILES = [
@@ -202,7 +208,7 @@ WRONG_FILES = [
     ("¦<Ignore/>", "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"),
     ("¦<CrawlConfig><Crawler/></CrawlConfig>", "there is no Rules element in this file; without rules it holds <Rules/>"),
     ("¦<CrawlConfig><rules/></CrawlConfig>", "rules of line 2 is another name, for capitals count"),
-    ("<Rules ¦name='a'/>", "attribute 'name' is not known; Rules has group, key"),
+    ("¦<Rules name='a'/>", "attribute 'name' is not known; Rules has group, key"),
     ("<Rules>¦<Index/></Rules>", "Index stands in a Rule, behind the condition"),
     ("<Rules>¦<Path val='/'/></Rules>", "Path is a condition and stands in a Rule"),
     ("<Rules>¦<rule/></Rules>", "rule is not known; Rules holds Rule, Rules; did you mean Rule?"),
@@ -214,11 +220,11 @@ WRONG_FILES = [
         "<CrawlConfig><Crawler name='a'><Rules/></Crawler>¦<Crawler name='b'><Rules/></Crawler></CrawlConfig>",
         "the file has rules of 2 crawlers, 'a', 'b'; a collection has the rules of one",
     ),
-    ("¦<!DOCTYPE Rules><Rules/>", "a rules.xml has no DOCTYPE"),
-    ("¦<!DOCTYPE Rules SYSTEM 'http://h/a.dtd'><Rules/>", "a rules.xml has no DOCTYPE"),
-    ("¦<!DOCTYPE Rules [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><Rules>&a;</Rules>", "a rules.xml has no DOCTYPE"),
+    ("<!DOCTYPE Rules¦><Rules/>", "a rules.xml has no DOCTYPE"),
+    ("<!DOCTYPE Rules SYSTEM 'http://h/a.dtd'¦><Rules/>", "a rules.xml has no DOCTYPE"),
+    ("<!DOCTYPE Rules ¦[<!ENTITY a SYSTEM 'file:///etc/passwd'>]><Rules>&a;</Rules>", "a rules.xml has no DOCTYPE"),
     (
-        "¦<!DOCTYPE Rules [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'><!ENTITY c '&b;&b;&b;&b;'>]><Rules group='&c;'/>",
+        "<!DOCTYPE Rules ¦[<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'><!ENTITY c '&b;&b;&b;&b;'>]><Rules group='&c;'/>",
         "a rules.xml has no DOCTYPE, and so no entities of its own",
     ),
     (f"{'<Rules>' * MAX_DEPTH}¦<Rules>", "more than 100 elements stand inside each other"),
