@@ -142,7 +142,7 @@ NO_ACTIONS = Actions()
 class Decision:
     """The result of all checks of one URL.
 
-    `index`, `follow`, `shift` and `said` come from the rule actions; they have no meaning for a refused URL.
+    `index`, `follow`, `shift` and `actions` come from the rule actions; they have no meaning for a refused URL.
     """
 
     reason: Reason
@@ -151,7 +151,7 @@ class Decision:
     index: bool = True
     follow: bool = True
     shift: int = 0
-    said: Actions = NO_ACTIONS
+    actions: Actions = NO_ACTIONS
 
     @property
     def admitted(self) -> bool:

@@ -41,8 +41,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The explanation of a URL. `source` and `shift` are the queue of an admitted URL; `unchecked` are the checks not made, and
-    why.
+    """The explanation of a URL. `source` and `shift` are the queue of an admitted URL; `unchecked` has omitted checks.
 
     `fields` is the metadata that action rules add to its document, inherited metadata included.
     """
@@ -74,7 +73,7 @@ class Explanation:
             ],
             "actions": [
                 {"rule": str(one.rule), "changed": list(one.changed), "without_effect": list(one.without_effect)}
-                for one in decision.said.applied
+                for one in decision.actions.applied
             ],
             "fields": dict(self.fields),
             "index": decision.admitted and decision.index,
@@ -123,7 +122,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         shift,
         None if state is None or store is None else known(state, store),
         tuple(unchecked),
-        added_by(decision.said, None if state is None else state.inherited) if decision.admitted else {},
+        added_by(decision.actions, None if state is None else state.inherited) if decision.admitted else {},
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
     )

@@ -19,7 +19,7 @@ from crawlspace.config.files import (
     read_rules,
     read_start_urls,
 )
-from crawlspace.crawl.inherited_metadata import MOST_HANDED
+from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
@@ -141,10 +141,10 @@ def _warnings(collection: Collection, store: Store | None, *, proxy: bool) -> It
 def _too_long_to_inherit(rules: ActionRuleSet) -> Iterator[Finding]:
     for rule in rules.rules:
         for action in rule.actions:
-            if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MOST_HANDED:
+            if action.kind is ActionKind.ADD_META and len(action.name) + len(action.value) > MAX_INHERITED:
                 message = (
                     f"the field {quoted(action.name)} is not inherited along links: it has {len(action.value):,} characters, and all that a page "
-                    f"passes on has {MOST_HANDED:,} at most"
+                    f"passes on has {MAX_INHERITED:,} at most"
                 )
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
 

@@ -143,8 +143,7 @@ def quiet_scrapy() -> None:
 
 
 def _close_unless_used(loop: asyncio.AbstractEventLoop) -> None:
-    """Close the event loop created for Scrapy if Scrapy uses that of ASYNCIO_EVENT_LOOP; left open, it ends in a traceback
-    later."""
+    """Close the loop created for Scrapy if Scrapy uses that of ASYNCIO_EVENT_LOOP; left open, it ends in a traceback."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
 
     if getattr(reactor, "_asyncioEventloop", None) is not loop:

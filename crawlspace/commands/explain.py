@@ -117,7 +117,7 @@ def _step(step: Step) -> str:
 
 def _actions(answer: Explanation) -> Iterator[str]:
     """Yield a line for each action rule that matched: what it changed, and what it set without changing it."""
-    for one in answer.decision.said.applied:
+    for one in answer.decision.actions.applied:
         effects = [*one.changed, *(f"{words} (as before)" for words in one.without_effect)]
         yield shortened(f"{one.rule}: {', '.join(effects) or 'nothing'}", WIDTH - 13)
 

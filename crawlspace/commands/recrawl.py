@@ -109,8 +109,7 @@ class _Named:
                 yield f"outside the crawl space: {why}"
 
     def _why_not(self, state: UrlState) -> str | None:
-        """Return why a known URL is not fetched again: the present rules refuse it, or those applied last did. None if it is
-        fetched."""
+        """Return why a known URL is not fetched again: the rules refuse it, now or when applied last. None if it is fetched."""
         decision = self._discovery.recheck(state)
         if not decision.admitted:
             return describe_refusal(Refused("", state.url, decision))

@@ -75,9 +75,7 @@ class Admission:
         if new:
             kept, unknown = self.within_host_limit(new)
             self.room.coming(unknown)
-            if (
-                len(kept) < len(new) and keys is not None
-            ):  # URLs over the limit are no links of the page: they would look lost for ever
+            if len(kept) < len(new) and keys is not None:  # URLs over the limit don't become links, which would look lost
                 left_out = {url.key for url in new} - {url.key for url in kept}
                 keys = [key for key in keys if key not in left_out]
                 outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
@@ -138,15 +136,12 @@ class Admission:
             base_host_as_written=state.host_as_written,
             depth=state.depth,
             redirects=state.redirects + 1,
-            inherited=packed(added_by(self._discovery.recheck(state).said, state.inherited).items()),
+            inherited=packed(added_by(self._discovery.recheck(state).actions, state.inherited).items()),
         )
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
-            logger.warning(
-                "a start URL redirects out of the crawl space: %s",
-                describe_refusal(Refused(state.url, f"its target {shown}", decision)),
-            )
+            logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
         return admitted
 
 

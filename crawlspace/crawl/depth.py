@@ -26,8 +26,7 @@ def fetch_again(
 ) -> tuple[list[Change], Effects]:
     """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
 
-    A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep itself is
-    crawled.
+    A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep is crawled.
     """
     deepest = limits.max_link_depth
     changes: list[Change] = []

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from crawlspace.cache import Recent
-from crawlspace.crawl.inherited_metadata import MOST_HANDED, fitting
+from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
 from crawlspace.rules.space import CrawlSpace
@@ -46,8 +46,7 @@ class LinkTarget:
 
 @dataclass(slots=True)
 class Found:
-    """The checked links of one page. `keys` are those of all admitted ones, `new` those that the store may not know, or not at
-    this depth.
+    """The checked links of one page. `keys` are those of all admitted ones, `new` those that may be new to the store, or its depth.
 
     If the page passes on metadata, each of `new` has it, and `new` has one URL at least, known or not, so that the store gets it.
     """
@@ -172,7 +171,7 @@ class Discovery:
                 "%s has more fields from rules.xml than are inherited along links (%s characters): the pages it links to lack %s; "
                 "the same may apply to other pages, for which this warning is not repeated in this run",
                 base,
-                f"{MOST_HANDED:,}",
+                f"{MAX_INHERITED:,}",
                 ", ".join(left_out),
             )
         return taken

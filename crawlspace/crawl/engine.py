@@ -188,7 +188,7 @@ class Engine:
                     return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
-            return FetchPage(state, conditional=known and not lacks_fields(state, decision.said))
+            return FetchPage(state, conditional=known and not lacks_fields(state, decision.actions))
         return None
 
     def fetched(self, outcome: Outcome) -> bool:

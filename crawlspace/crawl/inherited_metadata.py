@@ -14,7 +14,7 @@ from crawlspace.model import UrlState
 
 SOURCE = "source"
 """The metadata field set by `Source`."""
-MOST_HANDED = 4096
+MAX_INHERITED = 4096
 """Maximal characters of JSON passed on to a URL, because they are stored for each linked URL."""
 
 
@@ -38,14 +38,14 @@ def packed(fields: Iterable[tuple[str, str]]) -> str | None:
 
 def fitting(inherited: str) -> tuple[str | None, list[str]]:
     """Return packed metadata cut to the limit, and the names left out; each field that fits is kept, in order."""
-    if len(inherited) <= MOST_HANDED:
+    if len(inherited) <= MAX_INHERITED:
         return inherited, []
     taken: dict[str, str] = {}
     left_out: list[str] = []
     length = len("{}")
     for name, value in json.loads(inherited).items():
         longer = length + len(_written({name: value})) - len("{}") + bool(taken) * len(",")
-        if longer > MOST_HANDED:
+        if longer > MAX_INHERITED:
             left_out.append(name)
         else:
             taken[name], length = value, longer

@@ -251,7 +251,7 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
                 continue
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
-                said = verdicts.said(url, host_as_written=host_as_written)
+                said = verdicts.actions_of(url, host_as_written=host_as_written)
                 found.move(known, said)
                 if has_document and not said.index:
                     found.unindex(known, said)

@@ -150,7 +150,7 @@ class SiteFailures:
             what = f"its {scheme} URLs are not fetched {self._until()}; those of {left[0]} are still tried"
         else:
             self._give_up(site)
-            what = f"nothing of it is fetched, its URLs don't change {self._until()}"
+            what = f"nothing of it is fetched, and its URLs keep their states {self._until()}"
             if site not in self._answered:
                 self._count(site, status, cause)
         if status in UNREACHABLE:
@@ -174,7 +174,7 @@ class SiteFailures:
         if not in_vain and failures.in_row < self._giving_up.failures:
             return
         self._give_up(site)
-        left = f"nothing more of it is fetched, its URLs don't change {self._until()}"
+        left = f"nothing more of it is fetched, and its URLs keep their states {self._until()}"
         failing = self._failing.get(site)
         if failing is None or not failures.unanswered:
             logger.warning("%s has failed %d times in a row: %s", site, failures.in_row, left)
@@ -237,8 +237,7 @@ class SiteFailures:
 
 
 class _Answered:
-    """The sites that responded in this run (in a continuous crawl, in the last day or two), in a megabyte for any number of
-    sites.
+    """The sites that responded in this run (in a continuous crawl, in the last day or two), in a megabyte.
 
     Of a hundred thousand sites, about one in a hundred wrongly counts as responding.
     """

@@ -26,7 +26,7 @@ from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.store import Store
 
 CONTENT = "content_hash"
-HANDING = "handing_hash"
+METADATA_HASH = "handing_hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,7 @@ def rules_of(collection: Collection, space: CrawlSpace) -> str:
 def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered.
 
-    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill at any point, the next start
-    continues.
+    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill, the next start continues.
     """
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
@@ -131,17 +130,17 @@ def _apply_content(store: Store, collection: Collection) -> None:
 
 def metadata_changed(store: Store, collection: Collection) -> bool:
     """Return whether rules.xml adds other metadata than at the last start."""
-    return store.get_meta(HANDING) not in (None, _inheritance_hash(collection))
+    return store.get_meta(METADATA_HASH) not in (None, _inheritance_hash(collection))
 
 
 def _apply_inheritance(store: Store, collection: Collection) -> None:
     """Begin a generation if pages may pass on other metadata; until fetched, each page's old metadata remains."""
-    before, now = store.get_meta(HANDING), _inheritance_hash(collection)
+    before, now = store.get_meta(METADATA_HASH), _inheritance_hash(collection)
     if before == now:
         return
     if before is not None:
         begin_generation(store)
-    store.set_meta(HANDING, now)
+    store.set_meta(METADATA_HASH, now)
 
 
 def _inheritance_hash(collection: Collection) -> str:

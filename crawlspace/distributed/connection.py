@@ -29,7 +29,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
-    from crawlspace.state.redis.scripts import said  # noqa: PLC0415
+    from crawlspace.state.redis.scripts import redis_errors  # noqa: PLC0415
 
     url = read_store_url(settings[NAME])
     own = Settings(dict(settings))
@@ -43,7 +43,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
     except (ValueError, TypeError, AttributeError, ImportError) as error:
         raise _wrong_settings(_without_parts_of_the_url(error)) from None
     try:
-        with said():
+        with redis_errors():
             _check(client.info("server"))
     except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client looks at when it connects
         client.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.model import Candidate, Source
 from crawlspace.parsing import boolean, integer
-from crawlspace.state.redis.scripts import said
+from crawlspace.state.redis.scripts import redis_errors
 
 if TYPE_CHECKING:
     import redis
@@ -48,13 +48,13 @@ class StartKey:
             "set": ("SRANDMEMBER", self.key, self._batch),
             "zset": ("ZREVRANGE", self.key, 0, self._batch - 1),
         }
-        with said():
+        with redis_errors():
             found: list[bytes] = self._client.execute_command(*read[self._kind])
         return found
 
     def remove(self, messages: Sequence[bytes]) -> None:
         """Take messages out that are dealt with. Raises as `read`."""
-        with said():
+        with redis_errors():
             for message in messages:
                 if self._kind == "list":
                     self._client.execute_command("LREM", self.key, 1, message)

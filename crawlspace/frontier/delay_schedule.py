@@ -209,6 +209,4 @@ def _refuse_overlaps(name: str, pieces: list[_Piece], slots: list[str]) -> None:
             one, other = sorted((before.slot, after.slot), key=slots.index)
             day, minute = divmod(after.start, DAY)
             moment = f"{DAYS[day][:3].title()} {minute // 60:02}:{minute % 60:02}"
-            raise SettingError(
-                f"{name}: the slots {one!r} and {other!r} overlap, for example at {moment}; only one of them can apply"
-            )
+            raise SettingError(f"{name}: the slots {one!r} and {other!r} overlap, as at {moment}; only one of them can apply")

@@ -185,9 +185,8 @@ class Frontier:
 
     def asking(self, site: str) -> int:
         """Return the number of URLs of the site in flight or buffered."""
-        if (site_queue := self._sites.get(site)) is None:
-            return 0
-        return site_queue.in_flight + sum(map(len, site_queue.buffered.values()))
+        found = self._sites.get(site)
+        return found.in_flight + sum(map(len, found.buffered.values())) if found is not None else 0
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""

@@ -77,7 +77,7 @@ class BulkDecisions:
         """The hash of the action rules; empty if there are none."""
         return "" if self._space.actions is None else self._space.actions.content_hash
 
-    def said(self, url: str, *, host_as_written: str | None) -> Actions:
+    def actions_of(self, url: str, *, host_as_written: str | None) -> Actions:
         """Return the rule actions for an admitted URL in normal form."""
         actions = self._space.actions
         if actions is None:
@@ -91,8 +91,7 @@ class BulkDecisions:
         """Return why a URL is excluded; None if it is in the crawl space.
 
         `url` is in normal form, `site` is its `host:port`. An admitted URL counts towards the limit of its host unless it is
-        missing. A start URL has depth 0 whatever depth is given: it may be known from links and entered as a start URL only
-        later.
+        missing. A start URL has depth 0 whatever depth is given: it may be known from links first.
         """
         origin = self._origin_of(url, host_as_written)
         if origin is None:

@@ -117,8 +117,7 @@ class LongestPrefix:
     """The longest of many strings that a text begins with; the number of look-ups is logarithmic in the number of string lengths.
 
     Binary search on prefix lengths: Waldvogel, Varghese, Turner, Plattner, "Scalable High Speed IP Routing Lookups", SIGCOMM
-    1997. A marker is stored where a search has to continue with greater lengths; it refers to the longest string that it begins
-    with.
+    1997. A marker is stored where a search has to continue with greater lengths; it has its longest prefix string.
     """
 
     __slots__ = ("_lengths", "_parents", "_strings", "_table")

@@ -179,8 +179,7 @@ class CrawlSpace:
         return self.limits if self.site_limits is None else self.site_limits.of(host, port)
 
     def may_reach(self, url: Url) -> bool:
-        """Return whether any URL with the scheme, host and port of this one may be in the crawl space, whatever its path and
-        query.
+        """Return whether any URL with the scheme, host and port of this one may be in the crawl space.
 
         This is for what is not a page, such as a redirected robots.txt. Domain rules, prefix rules that forbid a whole host, and
         the limits of scheme and scope apply; action rules don't.
@@ -216,7 +215,7 @@ class CrawlSpace:
             trace = (*trace, (_REFUSED if refused else _PASSED)[refusal])
             if refused and reason is Reason.ADMITTED:
                 reason, rule = refusal, None
-        return Decision(reason, rule, trace, decision.index, decision.follow, decision.shift, decision.said)
+        return Decision(reason, rule, trace, decision.index, decision.follow, decision.shift, decision.actions)
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made to an address that a host has resolved to.
@@ -246,8 +245,7 @@ class CrawlSpace:
     def at_headers(self, content_type: str | None, *, conclusive: bool = False) -> Decision:
         """Return whether a document of a type is accepted.
 
-        A missing or generic type passes, because the first bytes decide then; `conclusive` means that the type was found from the
-        bytes.
+        A missing or generic type passes, because the first bytes decide then; `conclusive`: the type is that of the bytes.
         """
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
         return _TYPE_ACCEPTED if allowed else _TYPE_REFUSED

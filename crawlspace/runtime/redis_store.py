@@ -16,7 +16,7 @@ from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
 from crawlspace.plural import counted
 from crawlspace.runtime.stores import index_place
-from crawlspace.state.redis.scripts import said
+from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
 from crawlspace.state.who_crawls import Crawler, Share
@@ -99,7 +99,7 @@ class OnServer:
 
     def _now_ms(self) -> int:
         """The server's time, by which it measures."""
-        with said():
+        with redis_errors():
             seconds, microseconds = self.store.scripts.client.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 

@@ -225,8 +225,8 @@ def rule_values(decision: Decision) -> dict[str, Any]:
         "follow": decision.follow,
         "shift": decision.shift,
         "source": source_of_links(decision).label,
-        "label": decision.said.label,
-        "fields": dict(decision.said.fields),
+        "label": decision.actions.label,
+        "fields": dict(decision.actions.fields),
     }
 
 

@@ -115,7 +115,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 SETTINGS: list[tuple[str, str, list[str]]] = [
     # setting, value, parts of the sentence: the value, what is wrong with it, the way out
     ("CRAWLSPACE_VARIABLE_DELAY", '{"Mon-Fri 9-17": 20, "Wed 16:30-18:00": 5}',
-     ["'Mon-Fri 9-17' and 'Wed 16:30-18:00' overlap, for example at Wed 16:30", "only one of them can apply"]),
+     ["'Mon-Fri 9-17' and 'Wed 16:30-18:00' overlap, as at Wed 16:30", "only one of them can apply"]),
     ("CRAWLSPACE_VARIABLE_DELAY", '{"Mom 9-17": 20}', ["['Mom 9-17'] has an unknown day 'Mom'", "did you mean 'Mon'?"]),
     ("CRAWLSPACE_VARIABLE_DELAY", '{"Mon 25:00-26:00": 20}', ["'25:00', which is no time of a day", "from 00:00 to 23:59"]),
     ("CRAWLSPACE_VARIABLE_DELAY", '{"Mon 9-17": "never"}', ["['Mon 9-17'] is 'never'", '"suspend" for no requests at all']),

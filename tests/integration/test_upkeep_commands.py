@@ -11,7 +11,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_change import RULES_HASH
-from crawlspace.crawl.startup import HANDING
+from crawlspace.crawl.startup import METADATA_HASH
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
@@ -172,8 +172,8 @@ def test_a_plan_whose_deletions_would_be_held(demo: Project, run: Run) -> None:
 
 def test_a_plan_after_a_change_of_fields_alone(demo: Project, run: Run) -> None:
     with opened(demo) as store:
-        store.set_meta(HANDING, "")
-    said = "The fields that rules.xml adds to documents have changed: each page is asked for whole"
+        store.set_meta(METADATA_HASH, "")
+    said = "The fields that rules.xml adds to documents have changed: each page is fetched with an unconditional GET"
     assert said not in run("plan", "demo").stdout
     rule = '<Rules><Rule><Path val="/nowhere"/><AddMeta name="department" value="sales"/></Rule></Rules>'
     demo.write({"demo/rules.xml": rule})

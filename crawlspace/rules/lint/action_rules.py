@@ -84,8 +84,7 @@ class Usage:
                     known.add(by)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield the rules that matched no URL seen, and the actions that were overridden on every URL. Nothing if no URL was
-        seen.
+        """Yield the rules that matched no URL seen, and the actions overridden on every URL. Nothing without any URL.
 
         `Ignore` is left out: a URL that it refuses doesn't become known, and a known URL was accepted by another rule.
         """

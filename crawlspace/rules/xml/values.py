@@ -86,8 +86,7 @@ class _Writer:
         self._origins: list[int] = []
         self._groups: list[int] = []
         self._before = ""
-        """What a repetition here would apply to: empty for nothing, `one` unit, a `repeated` one, or a lazily repeated (`seldom`)
-        one."""
+        """What a repetition here would apply to: "" (nothing), `one` unit, a `repeated` one, or a lazily repeated (`seldom`) one."""
 
     def expression(self) -> Expression:
         index = 0

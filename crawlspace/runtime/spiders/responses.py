@@ -129,11 +129,11 @@ class Responses:
         )
         if not headers.concern_the_document:  # else each request for it is unconditional
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
-        said = decision.said
-        if said.fields and self._session.collection.metadata_along_links:
-            outcome.link_metadata = said.fields
+        actions = decision.actions
+        if actions.fields and self._session.collection.metadata_along_links:
+            outcome.link_metadata = actions.fields
         if item is not None:
-            outcome.added = added_by(said, state.inherited)
+            outcome.added = added_by(actions, state.inherited)
         else:
             outcome.kind = OutcomeKind.EXCLUDED
             outcome.status = int(Status.NOINDEX)

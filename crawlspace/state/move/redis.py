@@ -34,7 +34,7 @@ from crawlspace.state.redis.encoding import (
     understood,
     written,
 )
-from crawlspace.state.redis.scripts import said
+from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.sites import encode_unreachable, wait_of
 from crawlspace.state.redis.store import RedisStore, encode_robots
 from crawlspace.state.redis.workers import workers
@@ -174,7 +174,7 @@ class RedisSide:
     def _sinks(self) -> list[str]:
         """Those that have orders."""
         prefix = f"{self._store.scripts.prefix}out:"
-        with said():
+        with redis_errors():
             keys = [key.decode() for key in self._client.scan_iter(match=f"{prefix}*:url", count=_KEYS)]
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
 
@@ -224,7 +224,7 @@ class RedisSide:
         """Remove all of an unfinished copy, last of all what says that it is one."""
         prefix = self._store.scripts.prefix
         meta = f"{prefix}meta".encode()
-        with said():
+        with redis_errors():
             keys = (key for key in self._client.scan_iter(match=f"{prefix}*", count=_KEYS) if key != meta)
             while some := list(islice(keys, _KEYS)):
                 self._client.unlink(*some)

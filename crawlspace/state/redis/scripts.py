@@ -1,4 +1,4 @@
-"""Runs the scripts in `lua/` on a server, and its plain commands, for one collection; what the server refuses is said in a sentence.
+"""Runs the scripts in `lua/` on a server, and its plain commands, for one collection; errors of the server are raised with a sentence.
 
 The scripts are one program, in the order of `_PARTS`; handing out has a smaller one. All keys of a collection begin with `{name}:`: the
 braces keep them together on one node of a cluster.
@@ -74,14 +74,14 @@ class Scripts:
     def run(self, operation: str, **args: object) -> Any:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
         self.runs += 1
-        with said():
+        with redis_errors():
             program = self._programs.get(operation, self._whole)
             return program(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
         self.runs += 1
-        with said():
+        with redis_errors():
             return self.client.execute_command(command, self.prefix + key, *args)
 
     def hash(self, key: str) -> dict[bytes, bytes]:
@@ -98,7 +98,7 @@ def _program(parts: Sequence[str]) -> str:
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def redis_errors() -> Iterator[None]:
     try:
         yield
     except redis.exceptions.OutOfMemoryError as error:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from crawlspace.crawl.document_hash import document_mark
 from crawlspace.crawl.generation import generation
-from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by, fitting, lacks_fields, packed
+from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, lacks_fields, packed
 from crawlspace.decision import Actions
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory.store import MemoryStore
@@ -48,8 +48,8 @@ def test_what_is_handed(fields: dict[str, str], text: str | None) -> None:
     assert packed(fields.items()) == text
 
 
-MUCH = "x" * (MOST_HANDED - len('{"a":""}'))
-ROOM = "x" * (MOST_HANDED - len('{"a":"","b":"1"}'))
+MUCH = "x" * (MAX_INHERITED - len('{"a":""}'))
+ROOM = "x" * (MAX_INHERITED - len('{"a":"","b":"1"}'))
 
 FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
     # fields, the names of those that are handed, of those that are left out

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.engine import SINK, Engine
-from crawlspace.crawl.inherited_metadata import MOST_HANDED, added_by
+from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, Outcome, OutcomeKind
 from crawlspace.state.changes import Change
@@ -74,7 +74,7 @@ class Linked(Web):
             return Outcome(fetch.state.id, url, OutcomeKind.REDIRECTED, 301, redirect_to=self.moved[url])
         outcome = super()._answer(fetch)
         if outcome.document is not None:
-            said = self.engine.discovery.recheck(fetch.state).said
+            said = self.engine.discovery.recheck(fetch.state).actions
             outcome.link_metadata = said.fields if self.engine.collection.metadata_along_links else ()
             outcome.document.fields = outcome.added = added_by(said, fetch.state.inherited)
         return outcome
@@ -285,7 +285,7 @@ def test_redirects_hand_on_what_they_were_handed(
 def test_a_circle_of_redirects_comes_to_an_end(web: Linked) -> None:
     web.leads(home="r1 r2 r3")
     web.moved = {path("r1"): path("r2"), path("r2"): path("r3"), path("r3"): path("r1")}
-    much = "x" * (MOST_HANDED * 2 // 5)
+    much = "x" * (MAX_INHERITED * 2 // 5)
     web.rules(r1=f"a={much}1", r2=f"b={much}2", r3=f"c={much}3")
     web.crawl()
     assert max(web.times().values()) <= TWICE
@@ -295,7 +295,7 @@ def test_of_too_many_fields_those_that_fit_are_handed_and_it_is_said_once(web: L
     web.leads(home="hub hub2 r", hub="x", hub2="y")
     web.moved = {path("r"): path("z")}
     web.pages[path("z")] = "z"
-    much = "x" * MOST_HANDED
+    much = "x" * MAX_INHERITED
     web.rules(hub=f"much={much}")
     rules = (web.folder / "demo" / "rules.xml").read_text()
     both = rules.replace('<AddMeta name="much"', '<AddMeta name="dep" value="hub"/><AddMeta name="much"')

@@ -258,12 +258,12 @@ WRONG = [
     ({"Mon 09:00-09.00": 20}, "['Mon 09:00-09.00'] has no length: it ends when it begins; a whole day is 00:00-24:00"),
     ({"Wed:09.00-Wed:09:00": 20}, "['Wed:09.00-Wed:09:00'] has no length"),
     # overlaps
-    ({"Mon-Fri 9-17": 20, "Wed 16:30-18:00": 5}, "the slots 'Mon-Fri 9-17' and 'Wed 16:30-18:00' overlap, for example at Wed 16:30"),
-    ({"Wed 16:30-18:00": 5, "Mon-Fri 9-17": 20}, "the slots 'Wed 16:30-18:00' and 'Mon-Fri 9-17' overlap, for example at Wed 16:30"),
-    ({"Mon 9-10": 20, "mon 09:00-10:00": 20}, "overlap, for example at Mon 09:00"),
-    ({"Sun 22:00-06:00": 20, "Mon 05:59-07:00": 5}, "overlap, for example at Mon 05:59"),
-    ({"Fri:18.00-Mon:06.00": 20, "Sat 9-10": "suspend"}, "overlap, for example at Sat 09:00"),
-    ({"daily 0-24": 20, "Sun 23:59-24:00": 5}, "overlap, for example at Sun 23:59"),
+    ({"Mon-Fri 9-17": 20, "Wed 16:30-18:00": 5}, "the slots 'Mon-Fri 9-17' and 'Wed 16:30-18:00' overlap, as at Wed 16:30"),
+    ({"Wed 16:30-18:00": 5, "Mon-Fri 9-17": 20}, "the slots 'Wed 16:30-18:00' and 'Mon-Fri 9-17' overlap, as at Wed 16:30"),
+    ({"Mon 9-10": 20, "mon 09:00-10:00": 20}, "overlap, as at Mon 09:00"),
+    ({"Sun 22:00-06:00": 20, "Mon 05:59-07:00": 5}, "overlap, as at Mon 05:59"),
+    ({"Fri:18.00-Mon:06.00": 20, "Sat 9-10": "suspend"}, "overlap, as at Sat 09:00"),
+    ({"daily 0-24": 20, "Sun 23:59-24:00": 5}, "overlap, as at Sun 23:59"),
     # values
     ({"Mon 9-17": -1}, "CRAWLSPACE_VARIABLE_DELAY['Mon 9-17'] is -1; it must be at least 0 s; or \"suspend\" for no requests"),
     ({"Mon 9-17": "stop"}, "['Mon 9-17'] is 'stop'; it must be seconds, or text like \"90s\""),
