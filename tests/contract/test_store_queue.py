@@ -20,7 +20,7 @@ SEGMENTED = "sqlite in segments"
 USER, REDIR, INDEX, FOLLOWED, REFRESH = Source.USER, Source.REDIR, Source.INDEX, Source.INDEX_FOLLOW, Source.REFRESH
 
 
-@pytest.fixture(params=["memory", "sqlite", SEGMENTED])
+@pytest.fixture(params=["memory", "sqlite", SEGMENTED, "redis"])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
     """As for the other contract tests, and SQLite with each discovery in a segment of its own: it keeps what is pending in such ones."""
     if request.param == SEGMENTED:

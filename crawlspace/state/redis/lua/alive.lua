@@ -1,8 +1,9 @@
 -- Who calls: one process alone, or one of several workers, each by its name. The last call of each is remembered with what it came to.
 
 local ops = {}
+local alive = {}
 
-local function worker_key(worker) return P .. "worker:" .. worker end
+function alive.worker_key(worker) return P .. "worker:" .. worker end
 
 local function now_ms()
   if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
@@ -10,14 +11,14 @@ local function now_ms()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local function owned_key(worker) return P .. "owned:" .. worker end
+function alive.owned_key(worker) return P .. "owned:" .. worker end
 -- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
-local function caller(args)
-  local number, last, reply = unpack(call("HMGET", worker_key(args.worker), "number", "call", "reply"), 1, 3)
+function alive.caller(args)
+  local number, last, reply = unpack(call("HMGET", alive.worker_key(args.worker), "number", "call", "reply"), 1, 3)
   return tonumber(number or nil), last and tonumber(last) == args.number and unpack_one(reply) or nil
 end
 
-local function remembered(args, reply)
-  call("HSET", worker_key(args.worker), "call", args.number, "reply", pack(reply))
+function alive.remembered(args, reply)
+  call("HSET", alive.worker_key(args.worker), "call", args.number, "reply", pack(reply))
   return reply
 end

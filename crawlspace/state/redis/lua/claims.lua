@@ -3,15 +3,15 @@
 
 -- Give a worker these sites, with none of their URLs, where nobody else holds them. Whoever holds one of the others is told with its next beat.
 function ops.claim(args)
-  if not caller(args) then return false end
+  if not alive.caller(args) then return false end
   local now, told = now_ms(), {}
   for _, name in ipairs(args.sites) do
-    local site = site_number(name)
+    local site = sites.number(name)
     local owner = call("HGET", P .. "owner", site)
     local not_before = 0
     if not owner then
       local till, before, waiting = string.match(call("HGET", P .. "kept", site) or "", "^(%d+) (%d+) (.*)$")
-      if till and tonumber(till) > now and is_alive(waiting) then
+      if till and tonumber(till) > now and ownership.is_alive(waiting) then
         owner, not_before = waiting, tonumber(before)
       else
         not_before = tonumber(call("ZSCORE", P .. "free", site) or 0)
@@ -19,15 +19,15 @@ function ops.claim(args)
     end
     if owner and owner ~= args.worker then
       local first = call("HGET", P .. "claimed", site)  -- who came first is served first
-      if not (first and is_alive(first)) then call("HSET", P .. "claimed", site, args.worker) end
+      if not (first and ownership.is_alive(first)) then call("HSET", P .. "claimed", site, args.worker) end
     else
       call("HDEL", P .. "kept", site)
       call("ZREM", P .. "free", site)
       call("ZREM", P .. "later", site)
       call("HSET", P .. "owner", site, args.worker)
-      call("SADD", owned_key(args.worker), site)
+      call("SADD", alive.owned_key(args.worker), site)
       waits.bounded(site, args.now)
-      local it = site_told(site, {""}, now, false)
+      local it = taking.site_told(site, {""}, now, false)
       it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a site that fails rests
       told[#told + 1] = it
     end

@@ -1,11 +1,11 @@
 -- Who joins and leaves a group, and who stands for it then.
 
 local was = {}        -- by id: what a URL that changes was, before this call
-local new_texts = {}  -- by id
-local taken_back = {}
-local kept_documents = {}
+groups.new_texts = {}  -- by id
+groups.taken_back = {}
+groups.kept_documents = {}
 
-local function remember(id, row)
+function groups.remember(id, row)
   if was[id] == nil then
     was[id] = {
       checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], redirects = row[REDIRECTS], inherited = nil,
@@ -14,28 +14,28 @@ local function remember(id, row)
   end
 end
 
-local changed_entries = {}
-local function write_entries()
-  for checksum in pairs(changed_entries) do
-    local entry = entries[checksum]
+groups.changed_entries = {}
+function groups.write_entries()
+  for checksum in pairs(groups.changed_entries) do
+    local entry = groups.entries[checksum]
     if entry.urls == 0 and entry.members == "" then
-      call("HDEL", checksum_bucket(checksum), checksum)
+      call("HDEL", groups.checksum_bucket(checksum), checksum)
     else
-      call("HSET", checksum_bucket(checksum), checksum, entry.urls .. ":" .. entry.members)
+      call("HSET", groups.checksum_bucket(checksum), checksum, entry.urls .. ":" .. entry.members)
     end
   end
-  changed_entries = {}
+  groups.changed_entries = {}
 end
 
-local function named_key(group) return P .. "named:" .. group end    -- by key: how many members name it
+function groups.named_key(group) return P .. "named:" .. group end    -- by key: how many members name it
 
 -- For which group a URL stands, and whether it stands aside there, by what is known of all URLs now.
-local function group_now(id)
+function groups.group_now(id)
   local row = rows[id]
   if not row or not row[CHECKSUM] then return nil, false end
   if row[CANON] then
     local page
-    for _, other in ipairs(rows_with(row[CANON])) do
+    for _, other in ipairs(url_keys.rows_with(row[CANON])) do
       if rows[other][CHECKSUM] and not rows[other][CANON] and (not page or other < page) then page = other end
     end
     if page then return rows[page][CHECKSUM], true end
@@ -44,28 +44,29 @@ local function group_now(id)
 end
 
 -- The group a URL was in before this call.
-local function group_then(id)
+function groups.group_then(id)
   local old, row = was[id], get(id)
   local checksum
   if old then checksum = old.checksum elseif row then checksum = row[CHECKSUM] end
   if not checksum then return nil, false end
-  local aside = aside_then(id)
+  local aside = groups.aside_then(id)
   return aside or checksum, aside and true or false
 end
 
-local function standing(group)
-  local members = entry_of(group).members
+function groups.standing(group)
+  local members = groups.entry_of(group).members
   if members == "" then return {noted = {}} end
   if members ~= "*" then return {winner = tonumber(members), noted = {}} end
   local winner, noted, first = tonumber(call("HGET", P .. "incumbent", group) or nil), {}, 0
-  while #noted < NOTED do
-    local places = call("ZRANGE", group_key(group), first, first + NOTED)
+  while #noted < incumbents.NOTED do
+    local places = call("ZRANGE", groups.group_key(group), first, first + incumbents.NOTED)
     if #places == 0 then break end
     for _, place in ipairs(places) do
       local id, own = string.match(place, "^...........(%d+)(.)$")
+      if not id then error("a place in a group is damaged") end
       if own == "1" and not winner then
         winner = tonumber(id)
-      elseif own == "1" and tonumber(id) ~= winner and #noted < NOTED then
+      elseif own == "1" and tonumber(id) ~= winner and #noted < incumbents.NOTED then
         noted[#noted + 1] = tonumber(id)
       end
     end
@@ -74,13 +75,10 @@ local function standing(group)
   return {winner = winner, noted = noted, shared = true}
 end
 
-local join, leave
-do  -- names of their own: a program has no more than 200
-
 -- Aside, named, redirects, length of the path, id: all of one width, so that the order of texts is that of numbers.
-local function place_in(group, id, aside)
+function groups.place_in(group, id, aside)
   local row = rows[id]
-  local named = call("HEXISTS", named_key(group), row[KEY]) == 1
+  local named = call("HEXISTS", groups.named_key(group), row[KEY]) == 1
   return string.format(
     "%d%d%03d%06d%013.0f%d", aside and 1 or 0, named and 0 or 1, math.min(row[REDIRECTS], 999), math.min(row[PATH], 999999), id,
     row[CHECKSUM] == group and 1 or 0
@@ -88,34 +86,34 @@ local function place_in(group, id, aside)
 end
 
 -- `names` is the key that it names there.
-local function put_member(group, id, aside, names)
-  local old = call("HGET", member_key(group), id)
-  local place = place_in(group, id, aside)
+function groups.put_member(group, id, aside, names)
+  local old = call("HGET", groups.member_key(group), id)
+  local place = groups.place_in(group, id, aside)
   incumbents.placed[group] = incumbents.placed[group] or {}
   incumbents.placed[group][id] = true
-  if old and string.sub(old, 1, #place) ~= place then call("ZREM", group_key(group), string.sub(old, 1, #place)) end
-  call("ZADD", group_key(group), 0, place)
-  call("HSET", member_key(group), id, place .. names)
+  if old and string.sub(old, 1, #place) ~= place then call("ZREM", groups.group_key(group), string.sub(old, 1, #place)) end
+  call("ZADD", groups.group_key(group), 0, place)
+  call("HSET", groups.member_key(group), id, place .. names)
   return place
 end
 
 -- Whoever in the group has that key goes before others, or no longer.
-local function place_anew(group, key)
-  for _, id in ipairs(rows_with(key)) do
-    local old = call("HGET", member_key(group), id)
-    if old then put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- whom it names is counted where it leaves
+function groups.place_anew(group, key)
+  for _, id in ipairs(url_keys.rows_with(key)) do
+    local old = call("HGET", groups.member_key(group), id)
+    if old then groups.put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- whom it names is counted where it leaves
   end
 end
 
-local function join_many(group, id, aside)
+function groups.join_many(group, id, aside)
   local key = rows[id][CANON]
-  if key and call("HINCRBY", named_key(group), key, 1) == 1 then place_anew(group, key) end
-  put_member(group, id, aside, key or "")
+  if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.place_anew(group, key) end
+  groups.put_member(group, id, aside, key or "")
 end
 
-function join(group, id, aside)
-  local entry = entry_of(group)
-  changed_entries[group] = true
+function groups.join(group, id, aside)
+  local entry = groups.entry_of(group)
+  groups.changed_entries[group] = true
   if entry.members == "" and not aside and not rows[id][CANON] then
     entry.members = tostring(id)
     return
@@ -123,36 +121,34 @@ function join(group, id, aside)
   if entry.members ~= "*" then
     local first = tonumber(entry.members)
     entry.members = "*"
-    if first and get(first) then join_many(group, first, false) end  -- not one whose record was put aside
+    if first and get(first) then groups.join_many(group, first, false) end  -- not one whose record was put aside
   end
-  join_many(group, id, aside)
+  groups.join_many(group, id, aside)
 end
 
-function leave(group, id)
-  local entry = entry_of(group)
-  changed_entries[group] = true
+function groups.leave(group, id)
+  local entry = groups.entry_of(group)
+  groups.changed_entries[group] = true
   if entry.members ~= "*" then
     entry.members = ""
     return
   end
-  local old = call("HGET", member_key(group), id)
+  local old = call("HGET", groups.member_key(group), id)
   if not old then return end
-  call("HDEL", member_key(group), id)
-  call("ZREM", group_key(group), string.sub(old, 1, 25))
+  call("HDEL", groups.member_key(group), id)
+  call("ZREM", groups.group_key(group), string.sub(old, 1, 25))
   local key = string.sub(old, 26)
-  if key ~= "" and call("HINCRBY", named_key(group), key, -1) == 0 then
-    call("HDEL", named_key(group), key)
-    place_anew(group, key)
+  if key ~= "" and call("HINCRBY", groups.named_key(group), key, -1) == 0 then
+    call("HDEL", groups.named_key(group), key)
+    groups.place_anew(group, key)
   end
-  if call("ZCARD", group_key(group)) == 0 then
-    call("DEL", member_key(group), named_key(group))
+  if call("ZCARD", groups.group_key(group)) == 0 then
+    call("DEL", groups.member_key(group), groups.named_key(group))
     entry.members = ""
   end
 end
 
-end
-
-local function same_noted(one, other)
+function groups.same_noted(one, other)
   if #one ~= #other then return false end
   local seen = {}
   for _, id in ipairs(one) do seen[id] = true end
@@ -162,56 +158,56 @@ local function same_noted(one, other)
   return true
 end
 
-local function sorted(set)
+function groups.sorted(set)
   local ids = {}
   for id in pairs(set) do ids[#ids + 1] = id end
   table.sort(ids)
   return ids
 end
 
-local function naming(one)
+function groups.naming(one)
   return one and one.checksum and one.canon or nil
 end
 
-local function as_page(one)
+function groups.as_page(one)
   return one and one.checksum and not one.canon and one.checksum or nil
 end
 
 -- Those whose group, or place in it, may be another one now; and the index of who names whom brought up to date.
-local function concerned()
+function groups.concerned()
   local dirty = {}
   for id, old in pairs(was) do
     dirty[id] = true
     local row = rows[id]
     local now = row and {checksum = row[CHECKSUM], canon = row[CANON]} or nil
-    local before, after = naming(old), naming(now)
+    local before, after = groups.naming(old), groups.naming(now)
     if before ~= after then
-      if before then call("SREM", P .. "names:" .. before, id) end
-      if after then call("SADD", P .. "names:" .. after, id) end
+      if before then later("SREM", P .. "names:" .. before, id) end
+      if after then later("SADD", P .. "names:" .. after, id) end
     end
     if (old.checksum or false) ~= (now and now.checksum or false) then
       if old.checksum then
-        local entry = entry_of(old.checksum)
+        local entry = groups.entry_of(old.checksum)
         entry.urls = entry.urls - 1
-        changed_entries[old.checksum] = true
+        groups.changed_entries[old.checksum] = true
       end
       if now and now.checksum then
-        local entry = entry_of(now.checksum)
+        local entry = groups.entry_of(now.checksum)
         entry.urls = entry.urls + 1
-        changed_entries[now.checksum] = true
+        groups.changed_entries[now.checksum] = true
       end
     end
   end
   for id, old in pairs(was) do
     local row = rows[id]
-    if as_page(old) ~= as_page(row and {checksum = row[CHECKSUM], canon = row[CANON]} or nil) then
+    if groups.as_page(old) ~= groups.as_page(row and {checksum = row[CHECKSUM], canon = row[CANON]} or nil) then
       for _, follower in ipairs(call("SMEMBERS", P .. "names:" .. old.key)) do dirty[tonumber(follower)] = true end
     end
   end
-  return sorted(dirty)
+  return groups.sorted(dirty)
 end
 
-local function has_order(url)
+function groups.has_order(url)
   for _, sink in ipairs(SINKS) do
     if call("HEXISTS", P .. "out:" .. sink .. ":url", url) == 1 then return true end
   end
@@ -219,34 +215,34 @@ local function has_order(url)
 end
 
 -- Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent.
-local function drop_texts(ids)
+function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and row[CHECKSUM] and not row[CANON] and not has_order(row[URL]) and entry_of(row[CHECKSUM]).urls == 1 then
+    if row and row[CHECKSUM] and not row[CANON] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
       call("HDEL", P .. "text", row[CHECKSUM])
     end
   end
 end
 
-local function keep_texts(old_checksums)
-  for _, id in ipairs(sorted(new_texts)) do
+function groups.keep_texts(old_checksums)
+  for _, id in ipairs(groups.sorted(groups.new_texts)) do
     local row = rows[id]
-    if row and row[CHECKSUM] and (winner_of(id, row) == id or call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then
-      call("HSET", P .. "text", row[CHECKSUM], new_texts[id])
+    if row and row[CHECKSUM] and (groups.winner_of(id, row) == id or call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then
+      call("HSET", P .. "text", row[CHECKSUM], groups.new_texts[id])
     end
   end
   for checksum in pairs(old_checksums) do
-    if entry_of(checksum).urls == 0 then call("HDEL", P .. "text", checksum) end
+    if groups.entry_of(checksum).urls == 0 then call("HDEL", P .. "text", checksum) end
   end
 end
 
 -- What is pushed for a URL, as it is now: the document, its text and the URLs of its duplicates; nothing where it has none.
-local function document_of(id)
+function groups.document_of(id)
   local row = get(id)
   local document = row and row[CHECKSUM] and call("HGET", P .. "document", id)
   local text = document and call("HGET", P .. "text", row[CHECKSUM])
   if not text then return nil end
-  local noted = standing(aside_then(id) or row[CHECKSUM]).noted
+  local noted = groups.standing(groups.aside_then(id) or row[CHECKSUM]).noted
   prefetch(noted)
   local urls = {}
   for _, other in ipairs(noted) do
@@ -255,40 +251,75 @@ local function document_of(id)
   return {row[URL], document, text, unpack(urls)}
 end
 
-local function is_left_in_index(id) return call("SISMEMBER", P .. "left", id) == 1 end
+groups.left = {}  -- by id: what this call has set
+function groups.is_left_in_index(id)
+  if groups.left[id] ~= nil then return groups.left[id] end
+  return call("SISMEMBER", P .. "left", id) == 1
+end
 
-local function is_silent(row)
+function groups.leave_in_index(id, is_left)
+  groups.left[id] = is_left
+  later(is_left and "SADD" or "SREM", P .. "left", id)
+end
+
+function groups.is_silent(row)
   local status = row[STATUS]
   return row[HELD] or (row[STATE] == GONE and status and status >= 500) or row[STATE] == PENDING or row[STATE] == FAILED or status == OUTSIDE_HERE
 end
 
 -- Note whether the index keeps the document of a URL that has none any more; `row` is as it becomes.
-local function part(id, old, row, forget, keep_in_index)
-  local left = is_left_in_index(id)
+function groups.part(id, old, row, forget, keep_in_index)
+  local left = groups.is_left_in_index(id)
   if old[CHECKSUM] and keep_in_index and not forget then
-    local then_ = was[id].checksum and winner_of(id, {[CHECKSUM] = was[id].checksum})
-    if then_ == id or left or taken_back[id] then
-      call("SADD", P .. "left", id)
-      taken_back[id] = nil
+    local then_ = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum})
+    if then_ == id or left or groups.taken_back[id] then
+      groups.leave_in_index(id, true)
+      groups.taken_back[id] = nil
     end
-  elseif left and (forget or not (keep_in_index or is_silent(row))) then
-    call("SREM", P .. "left", id)
-    taken_back[id] = true
+  elseif left and (forget or not (keep_in_index or groups.is_silent(row))) then
+    groups.leave_in_index(id, false)
+    groups.taken_back[id] = true
   end
 end
 
+-- Raise an error where something that is going to be read below is damaged: nothing has been written until here.
+function groups.check(before, moves)
+  local leaving = {}  -- by group: how many
+  for _, move in ipairs(moves) do
+    local id, from, to = move[1], move[2], move[3]
+    if from then leaving[from] = (leaving[from] or 0) + 1 end
+    local old = from and call("HGET", groups.member_key(from), id)
+    if old then groups.check_count(groups.named_key(from), string.sub(old, 26)) end
+    if to and rows[id][CANON] then groups.check_count(groups.named_key(to), rows[id][CANON]) end
+  end
+  for group, now in pairs(before) do
+    local ids = {now.winner}
+    for n = 1, math.min(leaving[group] or 0, #now.noted) do ids[#ids + 1] = now.noted[n] end  -- one of them may stand for it next
+    for _, id in ipairs(ids) do
+      if not was[id] and not get(id) then error("the URL " .. id .. " of a group has no record") end
+      if now.shared then incumbents.host_of(id) end
+    end
+  end
+  cache.check()
+end
+
+function groups.check_count(key, field)
+  local count = call("HGET", key, field)
+  if count and not string.match(count, "^%d+$") then error("a count of a group is not an integer") end
+end
+
 -- Have the groups follow all changes; give the orders that make the index follow.
-local function settle()
-  local dirty = concerned()
+function groups.settle()
+  local dirty = groups.concerned()
   local before, moves, checksums = {}, {}, {}
   local function look(group)
-    if group and not before[group] then before[group] = standing(group) end
+    if group and not before[group] then before[group] = groups.standing(group) end
   end
   prefetch(dirty)
   for _, id in ipairs(dirty) do
     local old, row = was[id], rows[id]
-    local from, from_aside = group_then(id)
-    local to, to_aside = group_now(id)
+    local from, from_aside = groups.group_then(id)
+    local to, to_aside = groups.group_now(id)
     look(from)
     look(to)
     local same = from == to and from_aside == to_aside
@@ -298,24 +329,25 @@ local function settle()
     if not same then moves[#moves + 1] = {id, from, to, to_aside} end
     if old and old.checksum then checksums[old.checksum] = true end
   end
+  groups.check(before, moves)
   for _, move in ipairs(moves) do
-    if move[2] then leave(move[2], move[1]) end
+    if move[2] then groups.leave(move[2], move[1]) end
   end
   for _, move in ipairs(moves) do
     local id, to, aside = move[1], move[3], move[4]
     if aside then
       call("HSET", P .. "aside", id, to)
-      asides[id] = to
-    elseif aside_then(id) then
+      groups.asides[id] = to
+    elseif groups.aside_then(id) then
       call("HDEL", P .. "aside", id)
-      asides[id] = false
+      groups.asides[id] = false
     end
-    if to then join(to, id, aside) end
+    if to then groups.join(to, id, aside) end
   end
   local pushes, deletes, wins, won, winners, displaced = {}, {}, {}, {}, 0, 0
   for group, old in pairs(before) do
-    if old.shared or entry_of(group).members == "*" then incumbents.settle(group, old.winner) end
-    local now = standing(group)
+    if old.shared or groups.entry_of(group).members == "*" then incumbents.settle(group, old.winner) end
+    local now = groups.standing(group)
     if old.winner then
       won[old.winner] = true
       winners = winners - 1
@@ -323,7 +355,7 @@ local function settle()
     if now.winner then
       wins[now.winner] = true
       winners = winners + 1
-      if now.winner ~= old.winner or new_texts[now.winner] or not same_noted(now.noted, old.noted) then pushes[now.winner] = true end
+      if now.winner ~= old.winner or groups.new_texts[now.winner] or not groups.same_noted(now.noted, old.noted) then pushes[now.winner] = true end
     end
   end
   if winners ~= 0 then call("HINCRBY", P .. "n", "indexed", winners) end
@@ -343,35 +375,35 @@ local function settle()
   end
   for id in pairs(was) do
     local row = rows[id]
-    if row and row[CHECKSUM] and is_left_in_index(id) then
-      call("SREM", P .. "left", id)
-      taken_back[id] = true
+    if row and row[CHECKSUM] and groups.is_left_in_index(id) then
+      groups.leave_in_index(id, false)
+      groups.taken_back[id] = true
     end
   end
   for id in pairs(won) do
     local row = get(id)
-    if not wins[id] and not is_left_in_index(id) and (was[id] or row) then
+    if not wins[id] and not groups.is_left_in_index(id) and (was[id] or row) then
       deletes[id] = true
       if row and row[CHECKSUM] then displaced = displaced + 1 end
     end
   end
-  for id in pairs(taken_back) do
+  for id in pairs(groups.taken_back) do
     local row = get(id)
-    if not row or winner_of(id, row) ~= id then deletes[id] = true end
+    if not row or groups.winner_of(id, row) ~= id then deletes[id] = true end
   end
-  keep_texts(checksums)
-  for id, document in pairs(kept_documents) do
-    if incumbents.apart[id] or is_left_in_index(id) then keep_orders(was[id].url, document) end
+  groups.keep_texts(checksums)
+  for id, document in pairs(groups.kept_documents) do
+    if incumbents.apart[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
   end
   for id in pairs(pushes) do  -- one that is held apart is in the index as it is
-    if not new_texts[id] and call("HEXISTS", P .. "text", get(id)[CHECKSUM]) == 0 then pushes[id] = nil end
+    if not groups.new_texts[id] and call("HEXISTS", P .. "text", get(id)[CHECKSUM]) == 0 then pushes[id] = nil end
   end
-  write_entries()
-  local push_ids, delete_ids = sorted(pushes), sorted(deletes)
+  groups.write_entries()
+  local push_ids, delete_ids = groups.sorted(pushes), groups.sorted(deletes)
   prefetch(push_ids)
   prefetch(delete_ids)
-  for _, id in ipairs(delete_ids) do give(1, id, was[id] and was[id].url or rows[id][URL]) end
-  for _, id in ipairs(push_ids) do give(0, id, was[id] and was[id].url or rows[id][URL]) end
-  drop_texts(push_ids)
+  for _, id in ipairs(delete_ids) do outbox.give(1, id, was[id] and was[id].url or rows[id][URL]) end
+  for _, id in ipairs(push_ids) do outbox.give(0, id, was[id] and was[id].url or rows[id][URL]) end
+  groups.drop_texts(push_ids)
   return #push_ids, #delete_ids, displaced
 end

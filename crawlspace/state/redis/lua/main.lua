@@ -6,9 +6,11 @@ READS.workers, READS.sender, READS.documents = true, true, true
 -- it again or has been taken for dead since: a network that was cut hands over such calls when it is back.
 local args = unpack_one(ARGV[2])
 if args.at then
-  local number, last = unpack(call("HMGET", worker_key(args.worker), "number", "at"), 1, 2)
+  local number, last = unpack(call("HMGET", alive.worker_key(args.worker), "number", "at"), 1, 2)
   if last and tonumber(last) > args.at then return redis.error_reply("LATE " .. ARGV[1] .. " comes after later calls of its worker") end
-  if number then call("HSET", worker_key(args.worker), "at", args.at) end
+  if number then later("HSET", alive.worker_key(args.worker), "at", args.at) end
 end
-if not READS[ARGV[1]] then call("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1) end
-return ops[ARGV[1]](args)
+if not READS[ARGV[1]] then later("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1) end
+local reply = ops[ARGV[1]](args)
+write_all()
+return reply

@@ -4,30 +4,30 @@
 local function move_urls(urls)
   local noted = {}
   for _, one in ipairs(urls) do
-    note_scheme(one[2][URL], one[3], noted)
+    record.note_scheme(one[2][URL], one[3], noted)
     if one[5] then
-      call("HINCRBY", P .. "documents", site_number(one[3]), 1)
+      call("HINCRBY", P .. "documents", sites.number(one[3]), 1)
       call("HINCRBY", P .. "n", "indexed", 1)
     end
-    local id, row, aside = one[1], completed(one[2]), one[4]
-    row[SITE] = site_number(one[3])
+    local id, row, aside = one[1], record.completed(one[2]), one[4]
+    row[SITE] = sites.number(one[3])
     rows[id] = row
-    add_key(row[KEY], id)
+    url_keys.add(row[KEY], id)
     touch(id)
-    asides[id] = aside or false
+    groups.asides[id] = aside or false
     if aside then call("HSET", P .. "aside", id, aside) end
     if row[CHECKSUM] then
-      local entry = entry_of(row[CHECKSUM])
+      local entry = groups.entry_of(row[CHECKSUM])
       entry.urls = entry.urls + 1
-      changed_entries[row[CHECKSUM]] = true
+      groups.changed_entries[row[CHECKSUM]] = true
       if row[CANON] then call("SADD", P .. "names:" .. row[CANON], id) end
     end
   end
   for _, one in ipairs(urls) do
     local checksum = rows[one[1]][CHECKSUM]
-    if checksum then join(one[4] or checksum, one[1], one[4] ~= nil) end
+    if checksum then groups.join(one[4] or checksum, one[1], one[4] ~= nil) end
   end
-  write_entries()
+  groups.write_entries()
   flush()
 end
 
@@ -39,7 +39,7 @@ function ops.move_part(args)
   if at == args.mark then return true end  -- the call is repeated because its answer was lost
   if at ~= args.before then return false end
   move_urls(args.urls)
-  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", site_number(wait[1]), string.format("%.0f %.0f", wait[2], wait[3])) end
+  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", sites.number(wait[1]), string.format("%.0f %.0f", wait[2], wait[3])) end
   for _, command in ipairs(args.commands) do call(command[1], P .. command[2], unpack(command, 3)) end
   if args.mark then
     call("HSET", P .. "meta", "moving", args.mark)

@@ -2,37 +2,38 @@
 -- their order; those put aside.
 
 local SINKS = cjson.decode(ARGV[3])
+local outbox = {}
 
-local function out(sink, what) return P .. "out:" .. sink .. ":" .. what end
+function outbox.key(sink, what) return P .. "out:" .. sink .. ":" .. what end
 
-local function strike_out(sink, url, number)
-  call("HDEL", out(sink, "url"), url)
-  call("HDEL", out(sink, "order"), number)
-  call("HDEL", out(sink, "kept"), number)
-  call("HDEL", out(sink, "reason"), number)
-  call("ZREM", out(sink, "delete"), number)
-  call("ZREM", out(sink, "push"), number)
-  call("ZREM", out(sink, "parked"), number)
+function outbox.strike_out(sink, url, number)
+  call("HDEL", outbox.key(sink, "url"), url)
+  call("HDEL", outbox.key(sink, "order"), number)
+  call("HDEL", outbox.key(sink, "kept"), number)
+  call("HDEL", outbox.key(sink, "reason"), number)
+  call("ZREM", outbox.key(sink, "delete"), number)
+  call("ZREM", outbox.key(sink, "push"), number)
+  call("ZREM", outbox.key(sink, "parked"), number)
 end
 
 -- Put an order in the place of an older one of the same URL.
-local function give(op, id, url)
-  local number = call("HINCRBY", P .. "n", "orders", 1)
+function outbox.give(op, id, url)
+  local number = records.next_number("orders")
   for _, sink in ipairs(SINKS) do
-    local older = call("HGET", out(sink, "url"), url)
-    if older then strike_out(sink, url, older) end
-    call("HSET", out(sink, "url"), url, number)
-    call("HSET", out(sink, "order"), number, op .. ":" .. id .. ":" .. url)
-    call("ZADD", out(sink, op == 1 and "delete" or "push"), number, number)
+    local older = call("HGET", outbox.key(sink, "url"), url)
+    if older then outbox.strike_out(sink, url, older) end
+    call("HSET", outbox.key(sink, "url"), url, number)
+    call("HSET", outbox.key(sink, "order"), number, op .. ":" .. id .. ":" .. url)
+    call("ZADD", outbox.key(sink, op == 1 and "delete" or "push"), number, number)
   end
 end
 
 -- Have the pushes of a URL that wait be sent with this document, whatever becomes of the URL.
-local function keep_orders(url, document)
+function outbox.keep_orders(url, document)
   for _, sink in ipairs(SINKS) do
-    local number = call("HGET", out(sink, "url"), url)
-    if number and string.sub(call("HGET", out(sink, "order"), number), 1, 1) == "0" then
-      call("HSET", out(sink, "kept"), number, pack(document))
+    local number = call("HGET", outbox.key(sink, "url"), url)
+    if number and string.sub(call("HGET", outbox.key(sink, "order"), number) or "", 1, 1) == "0" then
+      call("HSET", outbox.key(sink, "kept"), number, pack(document))
     end
   end
 end

@@ -1,25 +1,27 @@
 -- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
 
+local queue = {}
+
 -- -1 where the worker is no more.
-local function worker_number(worker) return tonumber(call("HGET", worker_key(worker), "number") or -1) end
+function queue.worker_number(worker) return tonumber(call("HGET", alive.worker_key(worker), "number") or -1) end
 
 -- Those of the URLs that a worker holds.
-local function held_of(worker, ids)
-  local number, held = worker_number(worker), {}
+function queue.held_of(worker, ids)
+  local number, held = queue.worker_number(worker), {}
   prefetch(ids)
   for _, id in ipairs(ids) do
-    if get(id) and holders[id] == number then held[#held + 1] = id end
+    if get(id) and cache.holders[id] == number then held[#held + 1] = id end
   end
   return held
 end
 
-local function end_leases(ids)
+function queue.end_leases(ids)
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row and row[LEASE] then
       row[LEASE] = nil
-      touched[id] = touched[id] or "place"
+      cache.touched[id] = cache.touched[id] or "place"
     end
   end
   flush()
@@ -28,9 +30,9 @@ end
 function ops.release(args)
   local ids = args.ids
   if args.worker then  -- only what it still holds
-    ids = held_of(args.worker, args.ids)
+    ids = queue.held_of(args.worker, args.ids)
   end
-  end_leases(ids)
+  queue.end_leases(ids)
 end
 
 function ops.reclaim(args)
@@ -40,16 +42,16 @@ function ops.reclaim(args)
   local leases = call("HGETALL", P .. "lease")
   for n = 1, #leases, 2 do
     local id = tonumber(leases[n])
-    if lease_of(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
+    if cache.lease_of(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
   end
   prefetch(ids)
   for _, id in ipairs(ids) do
     if rows[id] then
-      local name = site_name(rows[id][SITE])
+      local name = sites.name(rows[id][SITE])
       ended[name] = (ended[name] or 0) + 1
     end
   end
-  end_leases(ids)
+  queue.end_leases(ids)
   local reply = {}
   for name, count in pairs(ended) do
     reply[#reply + 1] = name
@@ -59,10 +61,10 @@ function ops.reclaim(args)
 end
 
 function ops.due(args)
-  local site, reply = find_site(args.site), {}
+  local site, reply = sites.find(args.site), {}
   if not site then return reply end
   for queue_index = 0, 29 do
-    local at = first_due(site, queue_index)
+    local at = records.first_due(site, queue_index)
     if at then
       reply[#reply + 1] = queue_index
       reply[#reply + 1] = at
@@ -76,18 +78,18 @@ function ops.first_due(args)
   local reply = {}
   for _, place in ipairs(args.places) do
     local site, queue_index = string.match(place, "(%d+):(%d+)")
-    reply[#reply + 1] = site_name(tonumber(site))
-    reply[#reply + 1] = first_due(site, queue_index) or -1
+    reply[#reply + 1] = sites.name(tonumber(site))
+    reply[#reply + 1] = records.first_due(site, queue_index) or -1
   end
   return reply
 end
 
 -- A worker that was taken for dead may not know yet that a site is not its own any more.
-local function holds(worker, site) return not worker or call("HGET", P .. "owner", site) == worker end
+function queue.holds(worker, site) return not worker or call("HGET", P .. "owner", site) == worker end
 
 function ops.wait_site(args)
-  local site = site_number(args.site)
-  if not holds(args.worker, site) and (args["until"] or 0) <= waits.of(site) then return end
+  local site = sites.number(args.site)
+  if not queue.holds(args.worker, site) and (args["until"] or 0) <= waits.of(site) then return end
   if args["until"] then
     call("HSET", P .. "wait", site, string.format("%.0f %.0f", args["until"], args.wait_s or 0))
   else
@@ -97,7 +99,7 @@ end
 
 -- Unless the site is another worker's, who knows better.
 function ops.set_unreachable(args)
-  local owner = args.worker and call("HGET", P .. "owner", find_site(args.site) or 0)
+  local owner = args.worker and call("HGET", P .. "owner", sites.find(args.site) or 0)
   if owner and owner ~= args.worker then return end
   if args.row then
     call("HSET", P .. "unreachable", args.site, args.row)
@@ -108,12 +110,12 @@ end
 
 function ops.documents(args)
   local reply = {}
-  for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", P .. "documents", find_site(name) or 0) or 0) end
+  for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", P .. "documents", sites.find(name) or 0) or 0) end
   return reply
 end
 
 function ops.save_robots(args)
-  if holds(args.worker, find_site(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
+  if queue.holds(args.worker, sites.find(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
 end
 
 function ops.hasten_retries(args)
@@ -122,7 +124,7 @@ function ops.hasten_retries(args)
     if #ids >= limit then break end
     local site, queue_index = string.match(place, "(%d+):(%d+)")
     if tonumber(queue_index) < 5 * REFRESH then
-      for _, member in ipairs(call("ZRANGEBYSCORE", due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
+      for _, member in ipairs(call("ZRANGEBYSCORE", records.due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
         ids[#ids + 1] = tonumber(member) - MEMBER
       end
     end

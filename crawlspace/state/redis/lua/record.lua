@@ -1,52 +1,66 @@
 -- Discovery and results. A worker records what it holds; what it was taken for dead over is another's by now, and passed over. A change is `{id, state, forget, keep, document, text, fields, links, discovered, word, hands, repeats,
 -- fetched_with}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
-local nearer = {}  -- by id: the depth that was, where it went down
-local effects = {discovered = 0, pending = {}, fresh = {}}
+record.nearer = {}  -- by id: the depth that was, where it went down
+record.effects = {discovered = 0, pending = {}, fresh = {}}
 
-local function count_pending(site) effects.pending[site] = (effects.pending[site] or 0) + 1 end
+-- The keys that a page leads to; an error where they are none.
+record.links = {}  -- by id: what this call has read or set
+function record.links_of(id)
+  local links = record.links[id] or call("HGET", P .. "links", id) or ""
+  if #links % 8 ~= 0 then error("the links of the URL " .. id .. " are no keys") end
+  record.links[id] = links
+  return links
+end
+
+function record.set_links(id, links)
+  record.links[id] = links
+  if links == "" then later("HDEL", P .. "links", id) else later("HSET", P .. "links", id, links) end
+end
+
+function record.count_pending(site) record.effects.pending[site] = (record.effects.pending[site] or 0) + 1 end
 
 -- Note the scheme of a site's URL, see `sites.py`; `noted` has those of this call.
-local function note_scheme(url, site, noted)
+function record.note_scheme(url, site, noted)
   local scheme = string.byte(url, 5) == 58 and "http" or "https"
   local one = scheme .. " " .. site
   if noted[one] then return end
   noted[one] = true
   local port = string.match(site, ":(%d+)$")
-  if not (port == "443" and scheme == "https" or port == "80" and scheme == "http") then call("SADD", P .. "schemes", one) end
+  if not (port == "443" and scheme == "https" or port == "80" and scheme == "http") then later("SADD", P .. "schemes", one) end
 end
 
-local function discover(urls, now)
-  for _, new in ipairs(urls) do ids_with(new[1]) end
+function record.discover(urls, now)
+  for _, new in ipairs(urls) do url_keys.ids_with(new[1]) end
   local met = {}
   for _, new in ipairs(urls) do
-    for _, id in ipairs(ids_with(new[1])) do met[#met + 1] = id end
+    for _, id in ipairs(url_keys.ids_with(new[1])) do met[#met + 1] = id end
   end
   prefetch(met)
   local noted = {}
   for _, new in ipairs(urls) do
     local key, url, site, source, shift, depth = new[1], new[2], new[3], new[4], new[5], new[6]
-    local id = id_of(url, key)
+    local id = url_keys.id_of(url, key)
     if not id then
-      note_scheme(url, site, noted)
-      id = call("HINCRBY", P .. "n", "urls", 1)
+      record.note_scheme(url, site, noted)
+      id = records.next_number("urls")
       rows[id] = {
-        FORMAT, url, key, site_number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[9],
+        FORMAT, url, key, sites.number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[9],
         [RETRIES] = 0, [ERRORS] = 0, [RULES] = 0, [MARK] = 0,
       }
-      add_key(key, id)
+      url_keys.add(key, id)
       touch(id)
-      effects.discovered = effects.discovered + 1
-      count_pending(site)
+      record.effects.discovered = record.effects.discovered + 1
+      record.count_pending(site)
     else
       local row = rows[id]
       if row[STATE] == PENDING and source < row[SOURCE] then
         row[SOURCE] = source
         touch(id)
-        effects.pending[site] = effects.pending[site] or 0
+        record.effects.pending[site] = record.effects.pending[site] or 0
       end
       if depth < row[DEPTH] then
-        nearer[id] = nearer[id] or row[DEPTH]
+        record.nearer[id] = record.nearer[id] or row[DEPTH]
         row[DEPTH] = depth
         touch(id)
       end
@@ -55,17 +69,17 @@ local function discover(urls, now)
 end
 
 -- Lower what the nearer URLs lead to, until nothing gets nearer any more; return what was crawled already.
-local function carry()
-  local waiting = sorted(nearer)
+function record.carry()
+  local waiting = groups.sorted(record.nearer)
   while #waiting > 0 do
     local id = table.remove(waiting)
     local row = rows[id]
     local depth = row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1)
-    for _, key in ipairs(keys_of(call("HGET", P .. "links", id) or "")) do
-      for _, other in ipairs(rows_with(key)) do
+    for _, key in ipairs(inheritance.keys_of(record.links_of(id))) do
+      for _, other in ipairs(url_keys.rows_with(key)) do
         local target = rows[other]
         if depth < target[DEPTH] then
-          nearer[other] = nearer[other] or target[DEPTH]
+          record.nearer[other] = record.nearer[other] or target[DEPTH]
           target[DEPTH] = depth
           touch(other)
           waiting[#waiting + 1] = other
@@ -74,44 +88,44 @@ local function carry()
     end
   end
   local lowered = {}
-  for _, id in ipairs(sorted(nearer)) do
-    if rows[id][STATE] ~= PENDING then lowered[#lowered + 1] = {id, nearer[id], rows[id][DEPTH]} end
+  for _, id in ipairs(groups.sorted(record.nearer)) do
+    if rows[id][STATE] ~= PENDING then lowered[#lowered + 1] = {id, record.nearer[id], rows[id][DEPTH]} end
   end
   return lowered
 end
 
-local function forget(id, row)
-  drop_key(row[KEY], id)
-  call("HDEL", P .. "links", id)
-  call("HDEL", P .. "document", id)
+function record.forget(id, row)
+  url_keys.drop(row[KEY], id)
+  record.set_links(id, "")
+  later("HDEL", P .. "document", id)
   rows[id] = false
   touch(id)
-  nearer[id] = nil
-  call("HINCRBY", P .. "n", "forgotten", 1)
+  record.nearer[id] = nil
+  later("HINCRBY", P .. "n", "forgotten", 1)
 end
 
-local function apply(id, change)
+function record.apply(id, change)
   local old, new = rows[id], change.state
-  remember(id, old)
+  groups.remember(id, old)
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANON]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANON] end
   local own = string.format("held%012.0f", id)
   if checksum and incumbents.is_held_apart(new) and checksum ~= own then  -- see `held_apart` in `duplicates.py`
-    local is_there = was[id].checksum and winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
+    local is_there = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
     incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
     if not checksum and new[HELD] == BY_MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
   end
   if not checksum then
-    part(id, old, new, change.forget, change.keep)
-    call("HDEL", P .. "document", id)
-    new_texts[id] = nil
+    groups.part(id, old, new, change.forget, change.keep)
+    later("HDEL", P .. "document", id)
+    groups.new_texts[id] = nil
   elseif change.document then
-    call("HSET", P .. "document", id, change.document)
-    new_texts[id] = change.text
+    later("HSET", P .. "document", id, change.document)
+    groups.new_texts[id] = change.text
   end
   if change.forget then
-    forget(id, old)
+    record.forget(id, old)
     return
   end
   local row = {}
@@ -121,79 +135,76 @@ local function apply(id, change)
   row[LEASE], row[CHECKSUM], row[CANON] = nil, checksum, canon
   rows[id] = row
   touch(id)
-  if change.links == "" then
-    call("HDEL", P .. "links", id)
-  elseif change.links then
-    call("HSET", P .. "links", id, change.links)
-  end
-  if old[DEPTH] ~= new[DEPTH] then nearer[id] = nearer[id] or math.max(old[DEPTH], new[DEPTH]) end
-  if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE]) then count_pending(site_name(row[SITE])) end
+  if change.links then record.set_links(id, change.links) end
+  if old[DEPTH] ~= new[DEPTH] then record.nearer[id] = record.nearer[id] or math.max(old[DEPTH], new[DEPTH]) end
+  if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE]) then record.count_pending(sites.name(row[SITE])) end
 end
 
 -- What documents that may be left in the index are like, before anything changes.
-local function keep_documents(ids)
+function record.keep_documents(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row then
-      remember(id, row)
-      if has_order(row[URL]) then kept_documents[id] = document_of(id) end
+      groups.remember(id, row)
+      if groups.has_order(row[URL]) then groups.kept_documents[id] = groups.document_of(id) end
     end
   end
 end
 
-local function replied(lowered, pushes, deletes, due, displaced)
+function record.replied(lowered, pushes, deletes, due, displaced)
   flush()
   local pending = {}
-  for site, count in pairs(effects.pending) do
+  for site, count in pairs(record.effects.pending) do
     pending[#pending + 1] = site
     pending[#pending + 1] = count
   end
   local hastened = {}
   for _, one in ipairs(due) do
     local row = rows[one[1]]
-    hastened[#hastened + 1] = {site_name(row[SITE]), queue_index_of(row), one[2]}
+    hastened[#hastened + 1] = {sites.name(row[SITE]), cache.queue_index_of(row), one[2]}
   end
-  return {effects.discovered, pending, lowered, hastened, pushes, deletes, displaced or 0}
+  return {record.effects.discovered, pending, lowered, hastened, pushes, deletes, displaced or 0}
 end
 
-local function completed(state)
+function record.completed(state)
   for place in pairs(ZERO) do state[place] = state[place] or 0 end
   return state
 end
 
 -- `answered` has the numbers of sites of which a URL was held. Of sites that are not the worker's somebody else may know more.
-local function write_health(health, worker, answered)
+function record.write_health(health, worker, answered)
   for _, one in ipairs(health) do
-    local site = worker and find_site(one[1])
-    if not worker or (site and (answered[site] or holds(worker, site))) then call("HSET", P .. "health", one[1], one[2]) end
+    local site = worker and sites.find(one[1])
+    if not worker or (site and (answered[site] or queue.holds(worker, site))) then later("HSET", P .. "health", one[1], one[2]) end
   end
 end
 
 function ops.discover(args)
-  discover(args.urls, args.now)
-  local lowered = carry()
+  record.discover(args.urls, args.now)
+  local lowered = record.carry()
   for _, new in ipairs(args.urls) do
     if new[10] then
-      local id = id_of(new[2], new[1])
-      call("HSETNX", P .. "inherited", id, new[10])
+      local id = url_keys.id_of(new[2], new[1])
+      later("HSETNX", P .. "inherited", id, new[10])
     end
   end
-  return replied(lowered, 0, 0, {})
+  cache.check()
+  return record.replied(lowered, 0, 0, {})
 end
 
-local function count_refused(refused)
-  for _, one in ipairs(refused or {}) do call("HINCRBY", P .. "refusal", one[1], one[2]) end
+function record.count_refused(refused)
+  for _, one in ipairs(refused or {}) do later("HINCRBY", P .. "refusal", one[1], one[2]) end
 end
 
-function ops.count_refusals(args) count_refused(args.refused) end
+function ops.count_refusals(args) record.count_refused(args.refused) end
 
 function ops.record(args)
   local number, before
-  if args.worker then number, before = caller(args) end
+  if args.worker then number, before = alive.caller(args) end
   if before then return before end
   for id, seen in pairs(args.expected or {}) do
     local row = get(id)
-    if not row or encoded(row) ~= seen then return false end
+    if not row or cache.encoded(row) ~= seen then return false end
   end
   local ids, kept = {}, {}
   for n, change in ipairs(args.changes) do
@@ -201,11 +212,11 @@ function ops.record(args)
     if change.keep or incumbents.is_held_apart(change.state) then kept[#kept + 1] = change.id end
   end
   prefetch(ids)
-  keep_documents(kept)
+  record.keep_documents(kept)
   local discovered, pages, order, gone, answered = {}, {}, {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
-    local is_held = get(id) and (not args.worker or (number and holders[id] == number))
+    local is_held = get(id) and (not args.worker or (number and cache.holders[id] == number))
     -- A worker that is alive goes by the rules of all, and takes for known what it has found once: that holds wherever it was found.
     if is_held or number then
       for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
@@ -219,35 +230,31 @@ function ops.record(args)
       end
       page.word, page.repeats = change.word or page.word, change.repeats
       page.rules, page.fetched_with = change.state[RULES] or 0, change.fetched_with
-      if change.fields == "" then
-        call("HDEL", P .. "fields", id)
-      elseif change.fields then
-        call("HSET", P .. "fields", id, change.fields)
-      end
-      completed(change.state)
+      if change.fields then inheritance.set_value("fields", id, change.fields ~= "" and change.fields or nil) end
+      record.completed(change.state)
       answered[rows[id][SITE]] = true
-      apply(id, change)
+      record.apply(id, change)
       if change.forget then gone[id] = true end
     end
   end
-  discover(discovered, args.now)
-  local lowered = carry()
-  local pushes, deletes, displaced = settle()
-  local due = settle_handing(pages, order, gone, args.now)
-  write_health(args.health, args.worker, answered)
-  if number or not args.worker then count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
-  local reply = replied(lowered, pushes, deletes, due, displaced)
-  return number and remembered(args, reply) or reply
+  record.discover(discovered, args.now)
+  local lowered = record.carry()
+  local due = inheritance.settle(pages, order, gone, args.now)
+  local pushes, deletes, displaced = groups.settle()
+  record.write_health(args.health, args.worker, answered)
+  if number or not args.worker then record.count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
+  local reply = record.replied(lowered, pushes, deletes, due, displaced)
+  return number and alive.remembered(args, reply) or reply
 end
 
-local function copied(row)
+function record.copied(row)
   local copy = {}
   for place = 1, LAST do copy[place] = row[place] end
   return copy
 end
 
-local function as_excluded(row, status)
-  local new = copied(row)
+function record.as_excluded(row, status)
+  local new = record.copied(row)
   new[STATE], new[STATUS], new[RETRIES], new[ERRORS], new[MARK] = EXCLUDED, status, 0, 0, 0
   for _, place in ipairs({NEXT, INTERVAL, LEASE, ETAG, MODIFIED, CHECKSUM, CANON, HELD, ASKED, FIELDS}) do new[place] = nil end
   return new
@@ -255,31 +262,31 @@ end
 
 function ops.reclassify(args)
   for _, list in ipairs({args.excluded, args.given_up, args.unindexed}) do prefetch(list) end
-  for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do keep_documents(list) end
+  for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do record.keep_documents(list) end
   local function each(ids, make)
     for _, id in ipairs(ids) do
       local row = get(id)
       if row then make(id, row) end
     end
   end
-  each(args.excluded, function(id, row) apply(id, {state = as_excluded(row, OUTSIDE)}) end)
-  each(args.given_up, function(id, row) apply(id, {state = as_excluded(row, OUTSIDE_HERE), keep = true}) end)
+  each(args.excluded, function(id, row) record.apply(id, {state = record.as_excluded(row, OUTSIDE)}) end)
+  each(args.given_up, function(id, row) record.apply(id, {state = record.as_excluded(row, OUTSIDE_HERE), keep = true}) end)
   each(args.unindexed, function(id, row)
-    local new = as_excluded(row, NOINDEX)
+    local new = record.as_excluded(row, NOINDEX)
     new[NEXT], new[RULES] = args.now, 0
-    apply(id, {state = new})
+    record.apply(id, {state = new})
   end)
   for mark, ids in pairs({[0] = args.held, [1] = args.held_unindexed}) do
     prefetch(ids)
     each(ids, function(id, row)
-      local new = copied(row)
+      local new = record.copied(row)
       new[HELD], new[MARK], new[NEXT], new[RETRIES] = BY_RULES, mark, nil, 0
-      apply(id, {state = new, keep = true})
+      record.apply(id, {state = new, keep = true})
     end)
   end
   prefetch(args.returned)
   each(args.returned, function(id, row)
-    local new = copied(row)
+    local new = record.copied(row)
     if row[STATUS] == OUTSIDE or row[STATUS] == OUTSIDE_HERE then
       new[STATE], new[STATUS], new[NEXT], new[INTERVAL], new[RULES] = PENDING, nil, nil, nil, 0
       new[HELD], new[MARK] = nil, 0
@@ -288,7 +295,7 @@ function ops.reclassify(args)
     else
       return
     end
-    apply(id, {state = new, keep = true})
+    record.apply(id, {state = new, keep = true})
   end)
   for _, move in ipairs(args.moved) do
     local row = get(move[1])
@@ -297,6 +304,6 @@ function ops.reclassify(args)
       touch(move[1])
     end
   end
-  local pushes, deletes, displaced = settle()
-  return replied({}, pushes, deletes, {}, displaced)
+  local pushes, deletes, displaced = groups.settle()
+  return record.replied({}, pushes, deletes, {}, displaced)
 end

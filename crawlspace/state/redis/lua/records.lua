@@ -23,17 +23,18 @@ local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for 
 
 -- A hash has the records of so many ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
 local PART = 65536
-local function part_of(id) return math.floor(id / PART) end
-local function part_key(part) return P .. "url:" .. part end
-local function url_key(id) return part_key(part_of(id)) end
+local records = {}
+function records.part_of(id) return math.floor(id / PART) end
+function records.part_key(part) return P .. "url:" .. part end
+function records.url_key(id) return records.part_key(records.part_of(id)) end
 
 -- The records of at most 500 ids, in their order, false where there is none; a call for each run of ids of one part.
-local function texts_of(ids)
+function records.texts_of(ids)
   local texts, first, count = {}, 1, #ids
   while first <= count do
-    local part, last = part_of(ids[first]), first
-    while last < count and part_of(ids[last + 1]) == part do last = last + 1 end
-    local found = call("HMGET", part_key(part), unpack(ids, first, last))
+    local part, last = records.part_of(ids[first]), first
+    while last < count and records.part_of(ids[last + 1]) == part do last = last + 1 end
+    local found = call("HMGET", records.part_key(part), unpack(ids, first, last))
     if first == 1 and last == count then return found end
     for n, text in ipairs(found) do texts[first + n - 1] = text end
     first = last + 1
@@ -41,48 +42,72 @@ local function texts_of(ids)
   return texts
 end
 
-local function decoded(text)
+function records.decoded(text)
   local fine, row, more = pcall(unpack_one, text)
   if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
+  if type(row[DEPTH]) ~= "number" or type(row[SOURCE]) ~= "number" or type(row[SHIFT]) ~= "number" then return nil end
+  if type(row[REDIRECTS]) ~= "number" or type(row[PATH]) ~= "number" then return nil end
   if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
   for place in pairs(ZERO) do row[place] = row[place] or 0 end
   return row
 end
 
-local function pending_key(site, queue_index) return P .. "p:" .. site .. ":" .. queue_index end
-local function due_key(site, queue_index) return P .. "d:" .. site .. ":" .. queue_index end
+function records.pending_key(site, queue_index) return P .. "p:" .. site .. ":" .. queue_index end
+function records.due_key(site, queue_index) return P .. "d:" .. site .. ":" .. queue_index end
 
-local function first_due(site, queue_index)
-  local first = call("ZRANGE", due_key(site, queue_index), 0, 0, "WITHSCORES")
+function records.first_due(site, queue_index)
+  local first = call("ZRANGE", records.due_key(site, queue_index), 0, 0, "WITHSCORES")
   return first[2] and tonumber(first[2])
 end
 
+-- Writes that wait until all that a call needs has been read: a script that stops half-way has written.
+local writes = {}
+local counters, added = {}, {}  -- by name: what a counter is now, and how much this call adds to it
+local function later(...) writes[#writes + 1] = {...} end
+
+local function write_all()
+  for _, command in ipairs(writes) do call(unpack(command)) end
+  for name, by in pairs(added) do call("HINCRBY", P .. "n", name, by) end
+  writes, added = {}, {}
+end
+
 -- A record that is not ours is put aside, and never looked at again.
-local function put_aside(id, text)
-  call("HSET", P .. "broken", id, text)
-  call("HDEL", url_key(id), id)
-  call("HDEL", P .. "lease", id)
-  call("HINCRBY", P .. "n", "broken", 1)
+function records.put_aside(id, text)
+  later("HSET", P .. "broken", id, text)
+  later("HDEL", records.url_key(id), id)
+  later("HDEL", P .. "lease", id)
+  later("HINCRBY", P .. "n", "broken", 1)
+end
+
+-- The number of a counter, to which this call adds. Raises an error where it is none.
+function records.next_number(name)
+  local last = counters[name]
+  if not last then
+    local text = call("HGET", P .. "n", name) or "0"
+    last = tonumber(string.match(text, "^%d+$")) or error("the counter " .. name .. " is not an integer")
+  end
+  counters[name], added[name] = last + 1, (added[name] or 0) + 1
+  return last + 1
 end
 
 -- Sites have numbers.
-local numbers, names = {}, {}
-local function find_site(name)
-  if numbers[name] == nil then
+local sites = {numbers = {}, names = {}}
+function sites.find(name)
+  if sites.numbers[name] == nil then
     local text = call("HGET", P .. "site", name)
-    numbers[name] = text and (tonumber(text) or error("the number of the site " .. name .. " is no number")) or false
-    if numbers[name] then names[numbers[name]] = name end
+    sites.numbers[name] = text and (tonumber(text) or error("the number of the site " .. name .. " is no number")) or false
+    if sites.numbers[name] then sites.names[sites.numbers[name]] = name end
   end
-  return numbers[name] or nil
+  return sites.numbers[name] or nil
 end
 
-local function site_number(name)
-  local number = find_site(name)
+function sites.number(name)
+  local number = sites.find(name)
   if not number then
-    number = call("HINCRBY", P .. "n", "sites", 1)
-    call("HSET", P .. "site", name, number)
-    call("HSET", P .. "site_name", number, name)
-    numbers[name], names[number] = number, name
+    number = records.next_number("sites")
+    later("HSET", P .. "site", name, number)
+    later("HSET", P .. "site_name", number, name)
+    sites.numbers[name], sites.names[number] = number, name
   end
   return number
 end
@@ -105,10 +130,12 @@ end
 
 -- A run begins: a site that gave no answer in the last one is asked at once.
 function waits.end_of_unreachable()
-  for _, name in ipairs(call("HKEYS", P .. "unreachable")) do call("HDEL", P .. "wait", find_site(name) or 0) end
+  for _, name in ipairs(call("HKEYS", P .. "unreachable")) do call("HDEL", P .. "wait", sites.find(name) or 0) end
 end
 
-local function site_name(number)
-  if not names[number] then names[number] = call("HGET", P .. "site_name", number) end
-  return names[number]
+function sites.name(number)
+  if not sites.names[number] then
+    sites.names[number] = call("HGET", P .. "site_name", number) or error("the site " .. number .. " has no name")
+  end
+  return sites.names[number]
 end

@@ -2,10 +2,12 @@
 
 -- What is handed out of one site, to be told in one piece (see `encoding.py`): ids and records in the same order, and of the few where there
 -- is something, the ids with who stands for their group, and with what has been handed to them.
-local function batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
+local taking = {}
+
+function taking.new_batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
 
 -- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
-local function batch_told(batch)
+function taking.batch_told(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
   texts[count + 1] = pack(batch.winners, batch.inherited)
@@ -14,19 +16,19 @@ end
 
 local byte = string.byte
 
-local function append(list, ...)
+function taking.append(list, ...)
   for _, value in ipairs({...}) do list[#list + 1] = value end
 end
 
 -- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `once_a_run.py`.
-local function is_for_next_run(row, began)
+function taking.is_for_next_run(row, began)
   return began and row[FETCHED] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED] >= began and row[NEXT] > row[FETCHED]
 end
 
 -- Lease the next URLs of one lane, until the batch has so many. They stand nowhere but in that lane, and no record of theirs changes: nothing
 -- of what `flush` does is needed.
-local function hand_out(batch, site, queue_index, latest, limit, lease)
-  local key = latest and due_key(site, queue_index) or pending_key(site, queue_index)
+function taking.hand_out(batch, site, queue_index, latest, limit, lease)
+  local key = latest and records.due_key(site, queue_index) or records.pending_key(site, queue_index)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
   local any_inherited = call("EXISTS", P .. "inherited") == 1
   local began = latest and tonumber(call("GET", P .. "run") or nil)
@@ -42,28 +44,28 @@ local function hand_out(batch, site, queue_index, latest, limit, lease)
     if #members == 0 then break end
     local inherited = any_inherited and call("HMGET", P .. "inherited", unpack(members)) or {}
     local leases, count, first = {}, #ids, #ids
-    for n, text in ipairs(texts_of(members)) do
+    for n, text in ipairs(records.texts_of(members)) do
       local id = members[n]
       local kind, high, last, version = byte(text or "", 1, 4)  -- taking a record apart is left to whom it is told, where it can be
       local fine, row = kind == 220 and high == 0 and version == FORMAT, nil
       if fine and (latest or last >= CHECKSUM) then
-        row = decoded(text)
+        row = records.decoded(text)
         fine = row ~= nil
       end
-      if fine and row and latest and is_for_next_run(row, began) then
+      if fine and row and latest and taking.is_for_next_run(row, began) then
         call("SADD", P .. "set_aside", id)
       elseif fine then
         count = count + 1
         ids[count], texts[count], size = id, text, size + #text
         leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease
         if row then
-          local winner = winner_of(tonumber(id), row)
-          if winner then append(batch.winners, id, tostring(winner)) end
+          local winner = groups.winner_of(tonumber(id), row)
+          if winner then taking.append(batch.winners, id, tostring(winner)) end
           if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
         end
-        if inherited[n] then append(batch.inherited, id, inherited[n]) end
+        if inherited[n] then taking.append(batch.inherited, id, inherited[n]) end
       elseif text then
-        put_aside(tonumber(id), text)
+        records.put_aside(tonumber(id), text)
       end
     end
     if count > first then call("HSET", P .. "lease", unpack(leases)) end
@@ -76,11 +78,11 @@ local function hand_out(batch, site, queue_index, latest, limit, lease)
   if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. queue_index) end
 end
 
-local ALL_QUEUE_INDEXES = {}
-for queue_index = 0, 29 do ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
+taking.ALL_QUEUE_INDEXES = {}
+for queue_index = 0, 29 do taking.ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
 
 -- In which of the lanes of a site something is pending, and in which something is or will be due.
-local function lanes_with_any(site, all_queue_indexes)
+function taking.lanes_with_any(site, all_queue_indexes)
   local places, pending, due = {}, {}, {}
   for _, queue_indexes in ipairs(all_queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do places[#places + 1] = site .. ":" .. queue_index end
@@ -98,14 +100,14 @@ local function lanes_with_any(site, all_queue_indexes)
 end
 
 -- Up to `limit` URLs of each list of lanes.
-local function hand_out_of(site, all_queue_indexes, limit, args, holder)
-  local batch, pending, due = batch(), lanes_with_any(site, all_queue_indexes)
+function taking.hand_out_of(site, all_queue_indexes, limit, args, holder)
+  local batch, pending, due = taking.new_batch(), taking.lanes_with_any(site, all_queue_indexes)
   local lease = string.format("%.0f %d", args["until"], holder)
   for _, queue_indexes in ipairs(all_queue_indexes) do
     local most = #batch.ids + limit
     for _, queue_index in ipairs(queue_indexes) do
-      if pending[queue_index] and #batch.ids < most then hand_out(batch, site, queue_index, nil, most, lease) end
-      if due[queue_index] and #batch.ids < most then hand_out(batch, site, queue_index, args.now, most, lease) end
+      if pending[queue_index] and #batch.ids < most then taking.hand_out(batch, site, queue_index, nil, most, lease) end
+      if due[queue_index] and #batch.ids < most then taking.hand_out(batch, site, queue_index, args.now, most, lease) end
     end
   end
   return batch
@@ -113,7 +115,7 @@ end
 
 -- What is garbage by now is swept while the processor has it at hand. Left to itself, the collector sweeps all of it at every fifth call or
 -- so, which then takes half as long again. So many steps are enough for what we make; there are no more, however much others have there.
-local function swept(reply)
+function taking.swept(reply)
   collectgarbage("step", 100)
   return reply
 end
@@ -121,26 +123,28 @@ end
 -- Records that were told and that nobody understands.
 function ops.put_aside(args)
   for _, id in ipairs(args.ids) do
-    local text = call("HGET", url_key(id), id)
-    if text then put_aside(id, text) end
+    local text = call("HGET", records.url_key(id), id)
+    if text then records.put_aside(id, text) end
   end
 end
 
 function ops.lease(args)
-  local site = find_site(args.site)
-  return swept((batch_told(site and hand_out_of(site, {args.queue_index and {args.queue_index} or ALL_QUEUE_INDEXES}, args.limit, args, 0) or batch())))
+  local site = sites.find(args.site)
+  local queue_indexes = args.queue_index and {args.queue_index} or taking.ALL_QUEUE_INDEXES
+  local batch = site and taking.hand_out_of(site, {queue_indexes}, args.limit, args, 0) or taking.new_batch()
+  return taking.swept((taking.batch_told(batch)))
 end
 
 -- Of the sites that have work, rounded up.
-local function fair_share()
+function taking.fair_share()
   local sites, workers = call("ZCARD", P .. "free"), call("ZRANGE", P .. "workers", 0, -1)
-  for _, worker in ipairs(workers) do sites = sites + call("SCARD", owned_key(worker)) end
+  for _, worker in ipairs(workers) do sites = sites + call("SCARD", alive.owned_key(worker)) end
   return math.ceil(sites / #workers)
 end
 
 -- What a worker needs to know of a site that it takes. Of one that it holds already nobody knows more than itself.
-local function site_told(site, urls, now, is_held)
-  local name = site_name(site)
+function taking.site_told(site, urls, now, is_held)
+  local name = sites.name(site)
   if is_held then return {name, urls} end
   local asked = tonumber(call("HGET", P .. "asked", site) or nil)
   local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
@@ -153,22 +157,22 @@ end
 -- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
 -- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
 function ops.take(args)
-  local number, taken = caller(args)
+  local number, taken = alive.caller(args)
   if not number then return false end
   local now = now_ms()
   local fair
   local told = {}  -- by site: what has been leased there
   if not taken then
-    local dry, sites = {}, {}
+    local dry, used = {}, {}
     local function got(site, limit, is_held, queue_indexes)
-      local batch = hand_out_of(site, queue_indexes, limit, args, number)
+      local batch = taking.hand_out_of(site, queue_indexes, limit, args, number)
       if #batch.ids == 0 then return false end
-      local urls, ids = batch_told(batch)
-      sites[#sites + 1], told[site] = {site, ids, is_held}, urls
+      local urls, ids = taking.batch_told(batch)
+      used[#used + 1], told[site] = {site, ids, is_held}, urls
       return true
     end
     for _, one in ipairs(args.refill) do
-      local site = find_site(one[1])
+      local site = sites.find(one[1])
       if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "silent", site) == 0 then
         if not got(site, one[2], true, one[3]) then dry[#dry + 1] = one[1] end
       else
@@ -181,8 +185,8 @@ function ops.take(args)
     end
     local wanted, tries = 0, 0
     if args.new > 0 then
-      fair = fair_share()
-      wanted = math.min(args.new, fair - call("SCARD", owned_key(args.worker)))
+      fair = taking.fair_share()
+      wanted = math.min(args.new, fair - call("SCARD", alive.owned_key(args.worker)))
     end
     while wanted > 0 and tries < 2 * args.new do
       local site = call("ZRANGEBYSCORE", P .. "free", "-inf", now, "LIMIT", 0, 1)[1]
@@ -197,13 +201,13 @@ function ops.take(args)
         if got(site, args.limit, false, args.queue_indexes) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
-          call("SADD", owned_key(args.worker), site)
+          call("SADD", alive.owned_key(args.worker), site)
           wanted = wanted - 1
         else
           local at = nil
           for _, queue_indexes in ipairs(args.queue_indexes) do
             for _, queue_index in ipairs(queue_indexes) do
-              local first = first_due(site, queue_index)
+              local first = records.first_due(site, queue_index)
               if first and (not at or first < at) then at = first end
             end
           end
@@ -211,9 +215,9 @@ function ops.take(args)
         end
       end
     end
-    taken = remembered(args, {sites, dry})
+    taken = alive.remembered(args, {used, dry})
   end
   local told_sites = {}
-  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = site_told(one[1], told[one[1]] or {one[2]}, now, one[3]) end
-  return swept({told_sites, taken[2], call("ZCARD", P .. "free") == 0 and (fair or fair_share()) or -1})
+  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = taking.site_told(one[1], told[one[1]] or {one[2]}, now, one[3]) end
+  return taking.swept({told_sites, taken[2], call("ZCARD", P .. "free") == 0 and (fair or taking.fair_share()) or -1})
 end

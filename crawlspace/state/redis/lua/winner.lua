@@ -2,37 +2,40 @@
 -- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
 -- so that their order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
 
-local function checksum_bucket(checksum)
+local groups = {}
+
+function groups.checksum_bucket(checksum)
   return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
 end
 
-local entries = {}
-local function entry_of(checksum)
-  local entry = entries[checksum]
+groups.entries = {}
+function groups.entry_of(checksum)
+  local entry = groups.entries[checksum]
   if not entry then
-    local text = call("HGET", checksum_bucket(checksum), checksum)
+    local text = call("HGET", groups.checksum_bucket(checksum), checksum)
     local urls, members = string.match(text or "0:", "^(%d+):(.*)$")
+    if not members or not (members == "" or members == "*" or string.match(members, "^%d+$")) then error("an entry of a group is damaged") end
     entry = {urls = tonumber(urls), members = members}
-    entries[checksum] = entry
+    groups.entries[checksum] = entry
   end
   return entry
 end
 
-local function group_key(group) return P .. "group:" .. group end
+function groups.group_key(group) return P .. "group:" .. group end
 
-local asides = {}
-local function aside_then(id)
-  if asides[id] == nil then asides[id] = call("HGET", P .. "aside", id) end
-  return asides[id]
+groups.asides = {}
+function groups.aside_then(id)
+  if groups.asides[id] == nil then groups.asides[id] = call("HGET", P .. "aside", id) end
+  return groups.asides[id]
 end
 
-local function winner_of(id, row)
+function groups.winner_of(id, row)
   if not row[CHECKSUM] then return nil end
-  local group = aside_then(id) or row[CHECKSUM]
-  local members = entry_of(group).members
+  local group = groups.aside_then(id) or row[CHECKSUM]
+  local members = groups.entry_of(group).members
   if members ~= "*" then return tonumber(members) end
   local incumbent = call("HGET", P .. "incumbent", group)
   if incumbent then return tonumber(incumbent) end
-  local first = call("ZRANGE", group_key(group), 0, 0)[1]
+  local first = call("ZRANGE", groups.group_key(group), 0, 0)[1]
   return first and tonumber(string.match(first, "^...........(%d+).$"))
 end

@@ -4,29 +4,31 @@
 -- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
-local function is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
+local ownership = {}
+
+function ownership.is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
 -- What a worker does that is not ready yet, in many calls: each says that it is alive. False where it was taken for dead meanwhile.
-local function stays_alive(worker) return is_alive(worker) and call("ZADD", P .. "workers", now_ms(), worker) ~= nil end
+function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", P .. "workers", now_ms(), worker) ~= nil end
 
 -- Put a site that nobody holds where it will be found.
-local function offer(site, not_before)
+function ownership.offer(site, not_before)
   local first = nil
   for queue_index = 0, 29 do
-    if call("EXISTS", pending_key(site, queue_index)) == 1 then
+    if call("EXISTS", records.pending_key(site, queue_index)) == 1 then
       call("ZADD", P .. "free", not_before, site)
       return
     end
-    local at = first_due(site, queue_index)
+    local at = records.first_due(site, queue_index)
     if at and (not first or at < first) then first = at end
   end
   if first then call("ZADD", P .. "later", first * 1000, site) end
 end
 
-local function release_site(worker, site, asked_at, not_before)
+function ownership.release_site(worker, site, asked_at, not_before)
   if call("HGET", P .. "owner", site) ~= worker then return end
   call("HDEL", P .. "owner", site)
-  call("SREM", owned_key(worker), site)
+  call("SREM", alive.owned_key(worker), site)
   if asked_at then call("HSET", P .. "asked", site, string.format("%.0f", asked_at)) end
   local waiting = call("HGET", P .. "claimed", site)
   if waiting then  -- it is kept for that one, but not for long
@@ -34,32 +36,32 @@ local function release_site(worker, site, asked_at, not_before)
     call("HSET", P .. "kept", site, string.format("%.0f %.0f %s", now_ms() + 3000, not_before, waiting))
     not_before = math.max(not_before, now_ms() + 3000)
   end
-  offer(site, not_before)
+  ownership.offer(site, not_before)
 end
 
-local function expire(worker, now)
-  for _, site in ipairs(call("SMEMBERS", owned_key(worker))) do
-    release_site(worker, tonumber(site), now, 0)  -- it may have asked until this moment
+function ownership.expire(worker, now)
+  for _, site in ipairs(call("SMEMBERS", alive.owned_key(worker))) do
+    ownership.release_site(worker, tonumber(site), now, 0)  -- it may have asked until this moment
   end
-  local ids, number = {}, worker_number(worker)
+  local ids, number = {}, queue.worker_number(worker)
   local leases = call("HGETALL", P .. "lease")
   for n = 1, #leases, 2 do
-    local _, holder = lease_of(leases[n + 1])
+    local _, holder = cache.lease_of(leases[n + 1])
     if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
   end
-  for first = 1, #ids, 500 do end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
-  local at = call("HGET", worker_key(worker), "at")
-  call("DEL", owned_key(worker), worker_key(worker))
+  for first = 1, #ids, 500 do queue.end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
+  local at = call("HGET", alive.worker_key(worker), "at")
+  call("DEL", alive.owned_key(worker), alive.worker_key(worker))
   if at then  -- what it has on the way to here is refused all the same, as long as any network may keep it
-    call("HSET", worker_key(worker), "at", at)
-    call("EXPIRE", worker_key(worker), 3600)
+    call("HSET", alive.worker_key(worker), "at", at)
+    call("EXPIRE", alive.worker_key(worker), 3600)
   end
   call("ZREM", P .. "workers", worker)
 end
 
-local function expire_workers(now, timeout_ms)
+function ownership.expire_workers(now, timeout_ms)
   local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", now - timeout_ms)
-  for _, worker in ipairs(dead) do expire(worker, now) end
+  for _, worker in ipairs(dead) do ownership.expire(worker, now) end
   return dead
 end
 
@@ -78,13 +80,13 @@ end
 -- free again, and what was given up for the last run is tried again. What is of any number is left to `restore_set_aside` and `offer_some`.
 function ops.begin(args)
   local now = now_ms()
-  expire_workers(now, args.timeout_ms)
+  ownership.expire_workers(now, args.timeout_ms)
   local first = true
   for _, other in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
     if other ~= args.worker then
       first = false
-      if call("HGET", worker_key(other), "ready") ~= "1" then return {"opening", other} end
-      local rules = call("HGET", worker_key(other), "rules")
+      if call("HGET", alive.worker_key(other), "ready") ~= "1" then return {"opening", other} end
+      local rules = call("HGET", alive.worker_key(other), "rules")
       if rules ~= args.rules then
         local silent_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
         return silent_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
@@ -92,14 +94,14 @@ function ops.begin(args)
     end
   end
   call("ZADD", P .. "workers", now, args.worker)
-  call("HSET", worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
+  call("HSET", alive.worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
     "number", call("HINCRBY", P .. "n", "workers", 1), "at", args.at)
-  call("PERSIST", worker_key(args.worker))
+  call("PERSIST", alive.worker_key(args.worker))
   if first then
     if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
     local ids = {}
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
-    for from = 1, #ids, 500 do end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
+    for from = 1, #ids, 500 do queue.end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
     call("UNLINK", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
     waits.end_of_unreachable()
   end
@@ -108,15 +110,15 @@ end
 
 -- Some of what was set aside for the next run is due when it was. Returns 1 where there may be more.
 function ops.restore_set_aside(args)
-  if args.worker and not stays_alive(args.worker) then return false end
+  if args.worker and not ownership.stays_alive(args.worker) then return false end
   local ids = call("SPOP", P .. "set_aside", args.limit)
   for n, id in ipairs(ids) do ids[n] = tonumber(id) end
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
-      origin[id].key = nil  -- it stands nowhere
-      touched[id] = touched[id] or "place"
+      cache.origin[id].key = nil  -- it stands nowhere
+      cache.touched[id] = cache.touched[id] or "place"
     end
   end
   flush()
@@ -125,14 +127,14 @@ end
 
 -- Offer some of the sites that have something pending or due, before there are others who take any. Returns where to go on; "0": that was all.
 function ops.offer_some(args)
-  if not stays_alive(args.worker) then return false end
+  if not ownership.stays_alive(args.worker) then return false end
   local found = call("SSCAN", P .. args.kind, args.cursor, "COUNT", args.limit)
   for _, place in ipairs(found[2]) do
     local site, queue_index = string.match(place, "^(%d+):(%d+)$")
     if site and args.kind == "pending" then
       call("ZADD", P .. "free", "LT", 0, site)
     elseif site then
-      local at = first_due(site, queue_index)
+      local at = records.first_due(site, queue_index)
       if at then call("ZADD", P .. "later", "LT", at * 1000, site) end
     end
   end
@@ -140,23 +142,23 @@ function ops.offer_some(args)
 end
 
 function ops.ready(args)
-  if is_alive(args.worker) then call("HSET", worker_key(args.worker), "ready", 1) end
+  if ownership.is_alive(args.worker) then call("HSET", alive.worker_key(args.worker), "ready", 1) end
 end
 
 -- Say that a worker is alive, and what it has done; false where it was taken for dead meanwhile.
 function ops.heartbeat(args)
   local now = now_ms()
-  if not is_alive(args.worker) then return false end
+  if not ownership.is_alive(args.worker) then return false end
   call("ZADD", P .. "workers", now, args.worker)
-  call("HSET", worker_key(args.worker), "told", args.told)
+  call("HSET", alive.worker_key(args.worker), "told", args.told)
   call("HSET", P .. "deleted", args.worker, args.deleted)
   local deleted = 0
   for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
-  expire_workers(now, args.timeout_ms)
+  ownership.expire_workers(now, args.timeout_ms)
   local owned = 0
   local workers = call("ZRANGE", P .. "workers", 0, -1)
-  for _, worker in ipairs(workers) do owned = owned + call("SCARD", owned_key(worker)) end
-  local sites = owned + call("ZCARD", P .. "free")
+  for _, worker in ipairs(workers) do owned = owned + call("SCARD", alive.owned_key(worker)) end
+  local site_count = owned + call("ZCARD", P .. "free")
   local running, retrying = {}, 0
   for _, queue_indexes in ipairs(args.queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do running[queue_index] = true end
@@ -169,14 +171,14 @@ function ops.heartbeat(args)
   local claimed, claims = {}, call("HGETALL", P .. "claimed")  -- this worker's sites that others wait for
   for n = 1, #claims, 2 do
     local owner = call("HGET", P .. "owner", claims[n])
-    if not owner or not is_alive(claims[n + 1]) then
+    if not owner or not ownership.is_alive(claims[n + 1]) then
       call("HDEL", P .. "claimed", claims[n])
     elseif owner == args.worker then
-      claimed[#claimed + 1] = site_name(tonumber(claims[n]))
+      claimed[#claimed + 1] = sites.name(tonumber(claims[n]))
     end
   end
   local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
-  return {#workers, sites, call("HLEN", P .. "lease"), call("ZCARD", P .. "free"),
+  return {#workers, site_count, call("HLEN", P .. "lease"), call("ZCARD", P .. "free"),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
     call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
     tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
@@ -187,15 +189,15 @@ end
 function ops.release_sites(args)
   local now = now_ms()
   for _, one in ipairs(args.sites) do
-    local site = find_site(one[1])
-    end_leases(held_of(args.worker, one[4]))
-    if site then release_site(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
+    local site = sites.find(one[1])
+    queue.end_leases(queue.held_of(args.worker, one[4]))
+    if site then ownership.release_site(args.worker, site, one[2] >= 0 and now - one[2] or nil, now + one[3]) end
   end
 end
 
 -- A site is not to be asked any more in this run, by nobody; so says the worker that holds it.
 function ops.give_up(args)
-  local site = find_site(args.site)
+  local site = sites.find(args.site)
   if not site or call("HGET", P .. "owner", site) ~= args.worker then return end
   call("SADD", P .. "silent", site)
   call("ZREM", P .. "free", site)
@@ -204,9 +206,9 @@ end
 
 -- URLs of another scheme were found at a site that was given up for its robots.txt.
 function ops.resume(args)
-  local site = find_site(args.site)
+  local site = sites.find(args.site)
   if not site or call("SREM", P .. "silent", site) == 0 or call("HEXISTS", P .. "owner", site) == 1 then return end
-  offer(site, 0)
+  ownership.offer(site, 0)
 end
 
 -- Whether a worker is the one that sends a sink its orders: the first that asks, as long as it lives. `place` is where its index is: an
@@ -216,7 +218,7 @@ function ops.drains(args)
   if place and place ~= args.place then return {0, place} end
   local drainer = call("HGET", P .. "drain", args.sink)
   if drainer ~= args.worker then
-    if not is_alive(args.worker) or (drainer and is_alive(drainer)) then return {0, place or args.place} end
+    if not ownership.is_alive(args.worker) or (drainer and ownership.is_alive(drainer)) then return {0, place or args.place} end
     call("HSET", P .. "drain", args.sink, args.worker)
     call("HSET", P .. "index", args.sink, args.place)
   end
@@ -231,24 +233,24 @@ function ops.sender(args)
 end
 
 -- A worker whose machine knows that it is no more.
-function ops.expire(args) expire(args.dead, now_ms()) end
+function ops.expire(args) ownership.expire(args.dead, now_ms()) end
 
 function ops.leave(args)
   local now = now_ms()
-  expire_workers(now, args.timeout_ms)
-  if is_alive(args.worker) then expire(args.worker, now) end
+  ownership.expire_workers(now, args.timeout_ms)
+  if ownership.is_alive(args.worker) then ownership.expire(args.worker, now) end
 end
 
 function ops.workers()
   local now, reply, urls = now_ms(), {}, {}
   for _, lease in ipairs(call("HVALS", P .. "lease")) do
-    local _, holder = lease_of(lease)
+    local _, holder = cache.lease_of(lease)
     urls[holder] = (urls[holder] or 0) + 1
   end
   for _, worker in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
-    local seen = call("HMGET", worker_key(worker), "info", "since", "told")
+    local seen = call("HMGET", alive.worker_key(worker), "info", "since", "told")
     reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", P .. "workers", worker)),
-      call("SCARD", owned_key(worker)), urls[worker_number(worker)] or 0}
+      call("SCARD", alive.owned_key(worker)), urls[queue.worker_number(worker)] or 0}
   end
   return reply
 end

@@ -1,0 +1,133 @@
+"""A script on Redis that meets damage ends in a sentence before its first write: every key is as it was, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from crawlspace.errors import StoreDamaged
+from crawlspace.state.redis.store import RedisStore
+from tests.contract.conftest import NOW, SINKS, Known, key, new
+from tests.servers import another_client, emptied
+
+PREFIX = b"{whole}:"
+TEXT = b"no value that we write"
+
+
+@pytest.fixture
+def known() -> Iterator[Known]:
+    """Two pages with one text, one of them named as canonical, a lone page, and links from it."""
+    emptied().close()
+    store = RedisStore(another_client(), "whole", sinks=SINKS)
+    known = Known(store)
+    known.discover("a.example/one", "a.example/two", new("a.example/lone", depth=5))
+    known.record(
+        known.page("a.example/one", "one", canonical=key("a.example/two")),
+        known.page("a.example/two", "one"),
+        known.page("a.example/lone", "lone", links=[key("a.example/one")]),
+    )
+    yield known
+    store.close()
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with another_client() as client:
+        yield client
+
+
+def spoil(client: Any, kind: bytes) -> None:
+    """Put another value in the place of each in the keys of a kind; another member, where it is a sorted set."""
+    keys = [name for name in client.keys("*") if name.removeprefix(PREFIX).partition(b":")[0] == kind]
+    assert keys
+    for name in keys:
+        if client.type(name) == b"zset":
+            members = client.zrange(name, 0, -1)
+            client.delete(name)
+            client.zadd(name, {TEXT + member: 0 for member in members})
+        else:
+            client.hset(name, mapping=dict.fromkeys(client.hgetall(name), TEXT))
+
+
+def dump(client: Any) -> dict[bytes, bytes]:
+    return {name: client.dump(name) for name in client.keys("*")}
+
+
+def record_group(known: Known) -> None:
+    known.record(known.page("a.example/lone", "one", discovered=[new("b.example/new")], links=[key("b.example/new")]))
+
+
+def gone_from_group(known: Known) -> None:
+    known.record(known.change("a.example/one", status=404, checksum=None, discovered=[new("b.example/new")]))
+
+
+def nearer(known: Known) -> None:
+    known.discover("b.example/new", new("a.example/lone", depth=1))
+
+
+def nearer_in_a_record(known: Known) -> None:
+    known.record(known.page("a.example/two", "two", discovered=[new("b.example/new"), new("a.example/lone", depth=1)]))
+
+
+def new_sites(known: Known) -> None:
+    known.discover("b.example/new", "a.example/new")
+
+
+DAMAGE = {
+    "checksum": (b"checksum", record_group),
+    "place in a group": (b"group", record_group),
+    "place in a group that is left": (b"group", gone_from_group),
+    "links": (b"links", nearer),
+    "links in a record": (b"links", nearer_in_a_record),
+    "number of a site": (b"site", new_sites),
+    "counters": (b"n", record_group),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_script_that_meets_damage_has_written_nothing(known: Known, client: Any, name: str) -> None:
+    kind, act = DAMAGE[name]
+    act_on = prepared(known, act)
+    spoil(client, kind)
+    before = dump(client)
+    with pytest.raises(StoreDamaged, match="what Redis keeps of this collection is damaged"):
+        act_on()
+    assert dump(client) == before
+
+
+def prepared(known: Known, act: Callable[[Known], None]) -> Callable[[], None]:
+    """Return the act with what it reads of the store read now, before there is any damage."""
+    states = {url: known.get(url) for url in ("a.example/one", "a.example/two", "a.example/lone")}
+    known.get = states.__getitem__  # type: ignore[method-assign, assignment]
+    return lambda: act(known)
+
+
+def test_orders_are_all_acknowledged_or_none(known: Known, client: Any) -> None:
+    orders = known.store.orders("index", 100, now=NOW)
+    last = max(client.hkeys(PREFIX + b"out:index:order"), key=int)
+    client.hset(PREFIX + b"out:index:order", last, TEXT)
+    before = dump(client)
+    with pytest.raises(StoreDamaged):
+        known.store.acknowledge("index", orders)
+    assert dump(client) == before
+
+
+def test_a_group_whose_next_page_has_no_record_is_left_as_it_is(known: Known, client: Any) -> None:
+    state = known.get("a.example/one")
+    other = known.get("a.example/two")
+    winner, next_ = (state, other) if state.indexed else (other, state)
+    change = known.change(winner.url.removeprefix("http://"), status=404, checksum=None)
+    client.hset(PREFIX + b"url:0", str(next_.id), TEXT)
+    before = dump(client)
+    with pytest.raises(StoreDamaged):
+        known.record(change)
+    assert dump(client) == before
+
+
+def test_damaged_inherited_metadata_stops_nobody(known: Known, client: Any) -> None:
+    client.hset(PREFIX + b"inherited", str(known.get("a.example/one").id), "{")
+    assert known.get("a.example/one").inherited is None
+    known.record(known.page("a.example/lone", "one"))
+    assert known.get("a.example/lone").checksum == b"one"

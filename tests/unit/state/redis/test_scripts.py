@@ -1,0 +1,30 @@
+"""The Lua files are joined into one chunk, which may have no more than 200 local names."""
+
+from __future__ import annotations
+
+import re
+
+from crawlspace.state.redis import scripts
+
+MOST_LOCALS = 100
+"""Far below the limit: functions belong in the table of their file."""
+
+
+def test_the_chunk_stays_far_from_the_limit_of_local_names() -> None:
+    assert len(locals_of(scripts._program(scripts._PARTS))) <= MOST_LOCALS
+
+
+def test_each_local_name_of_the_chunk_is_declared_once() -> None:
+    names = locals_of(scripts._program(scripts._PARTS))
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_all_forms_of_a_declaration_are_counted() -> None:
+    chunk = "local a, b = 1, 2\nlocal function c() local inner = 1 end\nfunction a.d()\n  local deeper = 1\nend\nlocal e\n"
+    assert locals_of(chunk) == ["a", "b", "c", "e"]
+
+
+def locals_of(chunk: str) -> list[str]:
+    """Return the names that a chunk declares as local at its top level, where nothing is indented."""
+    found = re.findall(r"^local (?:function (\w+)|([\w, ]+))", chunk, re.MULTILINE)
+    return [name.strip() for function, names in found for name in (function or names).split(",")]
