@@ -39,6 +39,7 @@ class Server:
         self.port = port or free_port()
         command = [str(PROGRAM), *kind, "--port", str(self.port), "--dir", str(folder), "--bind", "127.0.0.1", *options]
         self._process = start_program(command, output=folder / "log.txt", cwd=folder)
+        Finalize(None, self._process.kill, exitpriority=1)  # where a test fails before it stops the server
         try:
             wait_until(self._has_started, timeout_s=LONGEST_START_S)
         except BaseException:
