@@ -296,7 +296,6 @@ function groups.check(before, moves)
     local ids = {now.winner}
     for n = 1, math.min(leaving[group] or 0, #now.noted) do ids[#ids + 1] = now.noted[n] end  -- one of them may stand for it next
     for _, id in ipairs(ids) do
-      if not was[id] and not get(id) then error("the URL " .. id .. " of a group has no record") end
       if now.shared then incumbents.host_of(id) end
     end
   end
@@ -396,7 +395,8 @@ function groups.settle()
     if incumbents.apart[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
   end
   for id in pairs(pushes) do  -- one that is held apart is in the index as it is
-    if not groups.new_texts[id] and call("HEXISTS", P .. "text", get(id)[CHECKSUM]) == 0 then pushes[id] = nil end
+    local row = get(id)  -- none where the record was put aside
+    if not row or (not groups.new_texts[id] and call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then pushes[id] = nil end
   end
   groups.write_entries()
   local push_ids, delete_ids = groups.sorted(pushes), groups.sorted(deletes)
