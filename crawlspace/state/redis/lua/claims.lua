@@ -1,7 +1,7 @@
--- A worker may need a site that has nothing for it, or that another one holds: the robots.txt of others may lie there. `claimed` is by site
--- who waits for it; `kept` until when it is kept for whom, after it was let go.
+-- A worker may need a site that has no URLs for it, or that another worker owns: the robots.txt of other sites may redirect there. `claimed`
+-- has by site the worker that waits for it; `kept` the worker for which a released site is reserved, and until when.
 
--- Give a worker these sites, with none of their URLs, where nobody else holds them. Whoever holds one of the others is told with its next beat.
+-- Give a worker these sites, without URLs, unless other workers own them. These learn of the claim with their next heartbeat.
 function ops.claim(args)
   if not alive.caller(args) then return false end
   local now, told = now_ms(), {}

@@ -214,7 +214,7 @@ function groups.has_order(url)
   return false
 end
 
--- Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent.
+-- Remove the texts that are not needed any more: those of pages that are alone in their group and have been sent to the index.
 function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
@@ -394,7 +394,7 @@ function groups.settle()
   for id, document in pairs(groups.kept_documents) do
     if incumbents.apart[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
   end
-  for id in pairs(pushes) do  -- one that is held apart is in the index as it is
+  for id in pairs(pushes) do  -- a document that is held apart stays in the index as it is
     local row = get(id)  -- none where the record was put aside
     if not row or (not groups.new_texts[id] and call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then pushes[id] = nil end
   end

@@ -3,7 +3,7 @@
 function groups.member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
 
 -- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
--- in this call; `apart` the ids that leave their groups: their deletion is held and their pages are none any more, see `is_held_apart` there.
+-- in this call; `apart` the ids that leave their groups because their deletion is held and their pages are no documents any more, see `is_held_apart` there.
 local incumbents = {placed = {}, apart = {}}
 incumbents.NOTED = 100
 

@@ -1,5 +1,5 @@
--- What pages hand to the URLs they lead to: see `inherited_metadata.py`, which says what holds. `handed` is by id what has been handed to a URL, `by` by
--- which page; `to:…` are the ids of those to which a page's word has come, `hands` is by id what a page hands.
+-- Metadata that URLs inherit from the pages that link to them, see `inherited_metadata.py`. By id: `inherited` is what a URL inherits, `by` its
+-- source page, `to:…` are the ids that inherit from a page, `link_metadata` is what the links of a page inherit.
 
 local inheritance = {}
 local record = {}  -- see `record.lua`
@@ -25,7 +25,7 @@ function inheritance.revoke(id, page)
   later("SREM", P .. "to:" .. page, id)
 end
 
--- Of inherited metadata that is damaged, nothing holds: see `encoding.py`.
+-- Damaged metadata counts as none, as in `encoding.py`.
 function inheritance.object(text)
   local fine, found = pcall(cjson.decode, text or "{}")
   return fine and type(found) == "table" and found or {}
@@ -36,7 +36,7 @@ function inheritance.fields_of(id)
   return fine and type(found) == "table" and found or {}
 end
 
--- Whether a document with these fields, made while `before` was handed to it, would have others now.
+-- Whether a document with these fields, made while its URL inherited `before`, would have others now.
 function inheritance.shows_other(fields, before, now)
   local old, new = inheritance.object(before), inheritance.object(now)
   for name, value in pairs(new) do
@@ -159,7 +159,7 @@ function inheritance.settle(pages, order, gone, now)
   return due
 end
 
--- Looks at some of the URLs to which something has been handed. Returns where to go on; "0": those were all.
+-- Check some of the URLs that inherit metadata. Return the cursor for the next call; "0": there are no more.
 function ops.drop_inherited(args)
   local found, ids = call("HSCAN", P .. "inherited", args.cursor, "COUNT", args.limit), {}
   for n = 1, #found[2], 2 do ids[#ids + 1] = tonumber(found[2][n]) end

@@ -25,7 +25,7 @@ function ops.get_ids(args)
   return look.all_told(args.ids)
 end
 
--- The URLs behind `after` for which `wanted` holds, and the last one that was looked at; 0 where that was the last of all.
+-- Return the URLs after `after` for which `wanted` is true, and the id of the last one that was read; 0 if it was the last of all.
 function look.walk(after, limit, most, wanted)
   local last = tonumber(call("HGET", P .. "n", "urls") or 0)
   local found, id, looked = {}, after, 0
@@ -104,7 +104,7 @@ function ops.is_duplicate(args)
   return 0
 end
 
--- Some of the held deletions, and where to go on; "0": those were all.
+-- Return some of the held deletions, and the cursor for the next call; "0": there are no more.
 function ops.held_some(args)
   local found, held = call("SSCAN", P .. "held", args.cursor, "COUNT", args.limit), {}
   local ids = {}

@@ -2,8 +2,8 @@ local READS = {due = true, first_due = true, orders = true, parked = true, get =
 READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
 READS.workers, READS.sender, READS.documents = true, true, true
 
--- The calls of a worker have numbers, each try another one. One that arrives after a later one was given up by the worker, which has made
--- it again or has been taken for dead since: a network that was cut hands over such calls when it is back.
+-- Each attempt of a worker's call has a number. One that arrives after a later one was abandoned by the worker, which has repeated it or has
+-- expired since: after a network failure such attempts may arrive late.
 local args = unpack_one(ARGV[2])
 if args.at then
   local number, last = unpack(call("HMGET", alive.worker_key(args.worker), "number", "at"), 1, 2)

@@ -5,7 +5,7 @@ local queue = {}
 -- -1 where the worker is no more.
 function queue.worker_number(worker) return tonumber(call("HGET", alive.worker_key(worker), "number") or -1) end
 
--- Those of the URLs that a worker holds.
+-- Return those of the URLs that a worker has leased.
 function queue.held_of(worker, ids)
   local number, held = queue.worker_number(worker), {}
   prefetch(ids)
@@ -29,7 +29,7 @@ end
 
 function ops.release(args)
   local ids = args.ids
-  if args.worker then  -- only what it still holds
+  if args.worker then  -- only those that it still has leased
     ids = queue.held_of(args.worker, args.ids)
   end
   queue.end_leases(ids)
@@ -73,7 +73,7 @@ function ops.due(args)
   return reply
 end
 
--- For each `site:lane` its site's name, and when the first URL there is due.
+-- Return for each `site:queue index` the site's name, and when the first URL there is due.
 function ops.first_due(args)
   local reply = {}
   for _, place in ipairs(args.places) do
@@ -84,7 +84,7 @@ function ops.first_due(args)
   return reply
 end
 
--- A worker that was taken for dead may not know yet that a site is not its own any more.
+-- An expired worker may not know yet that it does not own a site any more.
 function queue.holds(worker, site) return not worker or call("HGET", P .. "owner", site) == worker end
 
 function ops.wait_site(args)

@@ -1,4 +1,5 @@
--- Discovery and results. A worker records what it holds; what it was taken for dead over is another's by now, and passed over. A change is `{id, state, forget, keep, document, text, fields, links, discovered, word, hands, repeats,
+-- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
+-- `{id, state, forget, keep, document, text, fields, links, discovered, word, repeats,
 -- fetched_with}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
 record.nearer = {}  -- by id: the depth that was, where it went down
@@ -171,7 +172,7 @@ function record.completed(state)
   return state
 end
 
--- `answered` has the numbers of sites of which a URL was held. Of sites that are not the worker's somebody else may know more.
+-- `answered` are the numbers of sites of which a leased URL was recorded. Of other sites another worker may know more.
 function record.write_health(health, worker, answered)
   for _, one in ipairs(health) do
     local site = worker and sites.find(one[1])
@@ -217,7 +218,8 @@ function ops.record(args)
   for _, change in ipairs(args.changes) do
     local id = change.id
     local is_held = get(id) and (not args.worker or (number and cache.holders[id] == number))
-    -- A worker that is alive goes by the rules of all, and takes for known what it has found once: that holds wherever it was found.
+    -- A worker that has not expired uses the rules of all workers, and remembers URLs that it has found once: they are inserted wherever
+    -- they were found.
     if is_held or number then
       for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
     end

@@ -1,6 +1,6 @@
 -- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format. Elements are only ever
 -- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
--- Until when a URL is leased, and the number of the worker that holds it, stand in the hash `lease` and nowhere else, so that leasing writes
+-- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
 -- no record anew.
 
 local P = KEYS[1]
@@ -112,7 +112,7 @@ function sites.number(name)
   return number
 end
 
--- How long sites are to be left alone: until when, and for how many seconds that was, in the seconds of whoever wrote it.
+-- The waits of sites: until when, and how many seconds that was, by the clock of the worker that wrote it.
 local waits = {}
 function waits.of(site)
   local until_, wait_s = string.match(call("HGET", P .. "wait", site) or "", "^(%d+) ?(%d*)$")
@@ -128,7 +128,7 @@ function waits.bounded(site, now)
   return latest
 end
 
--- A run begins: a site that gave no answer in the last one is asked at once.
+-- At the begin of a run: a site that gave no answer in the last one need not wait.
 function waits.end_of_unreachable()
   for _, name in ipairs(call("HKEYS", P .. "unreachable")) do call("HDEL", P .. "wait", sites.find(name) or 0) end
 end

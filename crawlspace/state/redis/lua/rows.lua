@@ -4,7 +4,7 @@ local rows = {}  -- by id: the record as it is to be; false where there is none
 local cache = {}
 cache.origin = {}   -- by id: where it stands and what it counts as in the database
 cache.touched = {}  -- by id: "row", or "place" where only that has changed
-cache.holders = {}  -- by id: the number of the worker that held it when this call began
+cache.holders = {}  -- by id: the number of the worker that had it leased when this call began
 
 function cache.encoded(row)
   local last = LAST
@@ -12,10 +12,10 @@ function cache.encoded(row)
   return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
 end
 
--- A URL as it is told: its id, its record, and as `rest` its site, who stands for its group (0: nobody), and what has been handed to it.
+-- The reply for a URL: its id, its record, and as `rest` its site, the winner of its group (0: none), and its inherited metadata.
 function cache.as_told(id, text, rest) return "\149" .. pack(id, text) .. rest end
 
--- Several of them, as one text: what is told is not taken apart on the way.
+-- Several of them as one text, so that the client library need not decode it.
 function cache.all_as_told(list)
   return "\221" .. struct.pack(">I4", #list) .. table.concat(list)
 end
@@ -164,7 +164,7 @@ end
 
 function cache.host_of(name) return string.match(name, "^(.*):[^:]*$") or name end
 
--- A sorted set that was empty is noted in the list of its kind, one that becomes empty is struck out there.
+-- A sorted set that was empty is added to the set of its kind, one that becomes empty is removed from it.
 cache.opened, cache.closed = {}, {}
 
 -- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.

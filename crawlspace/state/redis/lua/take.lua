@@ -1,7 +1,7 @@
--- Handing out URLs, and sites to workers.
+-- Leases URLs, and gives sites to workers.
 
--- What is handed out of one site, to be told in one piece (see `encoding.py`): ids and records in the same order, and of the few where there
--- is something, the ids with who stands for their group, and with what has been handed to them.
+-- What is leased of one site, replied in one piece (see `encoding.py`): ids and records in the same order, and of the few that have any, the
+-- ids with the winner of their group, and with their inherited metadata.
 local taking = {}
 
 function taking.new_batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
@@ -25,7 +25,7 @@ function taking.is_for_next_run(row, began)
   return began and row[FETCHED] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED] >= began and row[NEXT] > row[FETCHED]
 end
 
--- Lease the next URLs of one lane, until the batch has so many. They stand nowhere but in that lane, and no record of theirs changes: nothing
+-- Lease the next URLs of one queue, until the batch has so many. They are in no other queue, and their records do not change: nothing
 -- of what `flush` does is needed.
 function taking.hand_out(batch, site, queue_index, latest, limit, lease)
   local key = latest and records.due_key(site, queue_index) or records.pending_key(site, queue_index)
@@ -46,7 +46,7 @@ function taking.hand_out(batch, site, queue_index, latest, limit, lease)
     local leases, count, first = {}, #ids, #ids
     for n, text in ipairs(records.texts_of(members)) do
       local id = members[n]
-      local kind, high, last, version = byte(text or "", 1, 4)  -- taking a record apart is left to whom it is told, where it can be
+      local kind, high, last, version = byte(text or "", 1, 4)  -- the client decodes the record, where it can
       local fine, row = kind == 220 and high == 0 and version == FORMAT, nil
       if fine and (latest or last >= CHECKSUM) then
         row = records.decoded(text)
@@ -81,7 +81,7 @@ end
 taking.ALL_QUEUE_INDEXES = {}
 for queue_index = 0, 29 do taking.ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
 
--- In which of the lanes of a site something is pending, and in which something is or will be due.
+-- Return the queues of a site in which URLs are pending, and those in which URLs are or will be due.
 function taking.lanes_with_any(site, all_queue_indexes)
   local places, pending, due = {}, {}, {}
   for _, queue_indexes in ipairs(all_queue_indexes) do
@@ -99,7 +99,7 @@ function taking.lanes_with_any(site, all_queue_indexes)
   return pending, due
 end
 
--- Up to `limit` URLs of each list of lanes.
+-- Lease up to `limit` URLs of each list of queues.
 function taking.hand_out_of(site, all_queue_indexes, limit, args, holder)
   local batch, pending, due = taking.new_batch(), taking.lanes_with_any(site, all_queue_indexes)
   local lease = string.format("%.0f %d", args["until"], holder)
@@ -113,14 +113,14 @@ function taking.hand_out_of(site, all_queue_indexes, limit, args, holder)
   return batch
 end
 
--- What is garbage by now is swept while the processor has it at hand. Left to itself, the collector sweeps all of it at every fifth call or
+-- Collect garbage while it is still in the processor's cache. Otherwise the collector sweeps all of it at every fifth call or
 -- so, which then takes half as long again. So many steps are enough for what we make; there are no more, however much others have there.
 function taking.swept(reply)
   collectgarbage("step", 100)
   return reply
 end
 
--- Records that were told and that nobody understands.
+-- Put aside records that the client could not decode.
 function ops.put_aside(args)
   for _, id in ipairs(args.ids) do
     local text = call("HGET", records.url_key(id), id)
@@ -142,7 +142,7 @@ function taking.fair_share()
   return math.ceil(sites / #workers)
 end
 
--- What a worker needs to know of a site that it takes. Of one that it holds already nobody knows more than itself.
+-- Return what a worker needs to know of a site that it acquires; of one that it owns already it knows more than the server.
 function taking.site_told(site, urls, now, is_held)
   local name = sites.name(site)
   if is_held then return {name, urls} end
@@ -152,8 +152,8 @@ function taking.site_told(site, urls, now, is_held)
     call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or "", call("HGET", P .. "unreachable", name) or ""}
 end
 
--- Lease more URLs of sites that a worker holds (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
--- of each source there. `lanes` are the queues of each source that is not paused.
+-- Lease more URLs of sites that a worker owns (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
+-- of each source there. `queue_indexes` are the queues of each source that is not paused.
 -- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
 -- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
 function ops.take(args)

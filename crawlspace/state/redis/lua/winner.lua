@@ -1,6 +1,6 @@
--- One of a group: see `duplicates.py`, which says what holds. A group has the name of a checksum. In the hash `checksum` stands for each how
--- many URLs have it, and who is in its group: nobody, one id, or `*` for those in the sorted set `group:…`, whose members are written
--- so that their order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
+-- Groups of duplicates, see `duplicates.py`. A group is named by a checksum. The hash `checksum` has for each the number of URLs that have it,
+-- and the members of its group: none, one id, or `*` for those in the sorted set `group:…`, whose members are written so that their
+-- order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
 
 local groups = {}
 

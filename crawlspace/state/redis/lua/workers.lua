@@ -1,17 +1,17 @@
--- Several workers share a collection. Each holds sites as a whole, so that it alone keeps their delays, and some of their URLs, leased.
--- It is alive as long as it has said so lately (`workers`: when, in milliseconds of the server's clock).
+-- Several workers share a collection. Each owns whole sites, so that it alone keeps their delays, and leases some of their URLs.
+-- A worker expires some time after its last heartbeat (`workers`: when that was, in milliseconds of the server's clock).
 --
--- A site with work that nobody holds is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
+-- A site with work that nobody owns is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
 local ownership = {}
 
 function ownership.is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
 
--- What a worker does that is not ready yet, in many calls: each says that it is alive. False where it was taken for dead meanwhile.
+-- Prolong the life of a worker that prepares a run in many calls; false where it has expired.
 function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", P .. "workers", now_ms(), worker) ~= nil end
 
--- Put a site that nobody holds where it will be found.
+-- Offer a site that nobody owns to the workers.
 function ownership.offer(site, not_before)
   local first = nil
   for queue_index = 0, 29 do
@@ -41,7 +41,7 @@ end
 
 function ownership.expire(worker, now)
   for _, site in ipairs(call("SMEMBERS", alive.owned_key(worker))) do
-    ownership.release_site(worker, tonumber(site), now, 0)  -- it may have asked until this moment
+    ownership.release_site(worker, tonumber(site), now, 0)  -- it may have sent requests until this moment
   end
   local ids, number = {}, queue.worker_number(worker)
   local leases = call("HGETALL", P .. "lease")
@@ -145,7 +145,7 @@ function ops.ready(args)
   if ownership.is_alive(args.worker) then call("HSET", alive.worker_key(args.worker), "ready", 1) end
 end
 
--- Say that a worker is alive, and what it has done; false where it was taken for dead meanwhile.
+-- Record the heartbeat of a worker, with its report; false where it has expired.
 function ops.heartbeat(args)
   local now = now_ms()
   if not ownership.is_alive(args.worker) then return false end
@@ -184,8 +184,8 @@ function ops.heartbeat(args)
     tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
 end
 
--- A worker holds sites no more: for each its name, how long ago it was asked (-1: never by this worker) and how long it must rest, in
--- milliseconds, and the URLs that were not asked for.
+-- Release sites of a worker: for each its name, the milliseconds since the last request (-1: none by this worker) and those that it must
+-- rest, and the leased URLs that were not fetched.
 function ops.release_sites(args)
   local now = now_ms()
   for _, one in ipairs(args.sites) do
@@ -195,7 +195,7 @@ function ops.release_sites(args)
   end
 end
 
--- A site is not to be asked any more in this run, by nobody; so says the worker that holds it.
+-- Have no worker fetch anything of a site in this run; the worker that owns it gave it up.
 function ops.give_up(args)
   local site = sites.find(args.site)
   if not site or call("HGET", P .. "owner", site) ~= args.worker then return end
@@ -211,8 +211,8 @@ function ops.resume(args)
   ownership.offer(site, 0)
 end
 
--- Whether a worker is the one that sends a sink its orders: the first that asks, as long as it lives. `place` is where its index is: an
--- index that is elsewhere knows nothing of what this one has been told.
+-- Whether a worker is the one that sends a sink its orders: the first that asks, until it expires. `place` is where its index is: an index
+-- at another place has none of the documents that were sent to this one.
 function ops.drains(args)
   local place = call("HGET", P .. "index", args.sink)
   if place and place ~= args.place then return {0, place} end
@@ -225,7 +225,7 @@ function ops.drains(args)
   return {1, args.place}
 end
 
--- The worker that sends a sink its orders, and for how long it has been silent; nothing where it is no more.
+-- Return the worker that sends a sink its orders, and the time since its last heartbeat; nothing where there is none.
 function ops.sender(args)
   local drainer = call("HGET", P .. "drain", args.sink)
   local said = drainer and call("ZSCORE", P .. "workers", drainer)
