@@ -1,6 +1,6 @@
-"""The documents of the store in memory: who stands for each group, and what the index is told when that changes.
+"""The documents of the memory store: the winner of each group, and the orders for the index when it changes.
 
-All groups are found anew from all rows after every change, so that nothing can be forgotten here that SQLite has to follow up.
+All groups are computed from all rows after every change, so that nothing can be missed here that SQLite has to update.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from crawlspace.state.memory.outbox import MemoryOutbox
 
 @dataclass(slots=True)
 class Before:
-    """How the URLs that a transaction concerns stood before it, and what it has said of their documents so far."""
+    """The URLs that a transaction concerns as they were before it, and the changes of their documents so far."""
 
     urls: dict[int, str] = field(default_factory=dict)
     documents: dict[int, Document] = field(default_factory=dict)
     new_texts: dict[int, str] = field(default_factory=dict)
     """The texts of new documents by id."""
     taken_back: set[int] = field(default_factory=set)
-    """Ids of URLs that had left a document in the index, and of which this collection has a say again."""
+    """Ids of URLs that had left a document in the index, and about which this collection decides again."""
     held_apart: set[int] = field(default_factory=set)
     """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
 
@@ -60,7 +60,7 @@ class MemoryDuplicates:
         return len(self._standings)
 
     def standing_of(self, row: UrlState) -> Standing:
-        """How the group stands that a URL is in; nobody stands for one without a document."""
+        """Return the standing of the group of a URL; one without a document has no winner."""
         return NOBODY if row.checksum is None else self._before(row.id)
 
     def is_indexed(self, row: UrlState) -> bool:
@@ -71,7 +71,7 @@ class MemoryDuplicates:
         return id in self._left
 
     def is_in_index(self, row: UrlState) -> bool:
-        """Whether the index has a document of a URL, be it left there for another collection."""
+        """Whether the index has a document of a URL, also if it was left there for another collection."""
         return row.id in self._left or self.is_indexed(row)
 
     def has_other(self, checksum: bytes, id: int) -> bool:
@@ -125,7 +125,7 @@ class MemoryDuplicates:
         return checksum, canonical, held
 
     def settle(self, before: Before, effects: Effects) -> None:
-        """Find the groups anew and give the orders that follow."""
+        """Compute the groups and give the orders that follow."""
         then = self._standings
         self._regroup()
         now = self._standings
@@ -143,7 +143,7 @@ class MemoryDuplicates:
         self._keep_texts(before.new_texts)
         pushes = [
             id for id in pushes if self._rows[id].checksum in self._texts
-        ]  # one that is held apart is in the index as it is
+        ]  # a document that is held apart stays in the index as it is
         for id in (self._left | before.held_apart) & before.documents.keys():
             self._outbox.keep(before.urls[id], before.documents[id])
         urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
@@ -152,7 +152,7 @@ class MemoryDuplicates:
         effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
 
     def drop_texts(self, ids: Iterable[int]) -> None:
-        """Let go of the texts that nothing will ever need: those of lone pages that stand aside for nobody and have been sent."""
+        """Remove the texts that are not needed any more: those of pages that are alone in their group and have been sent."""
         for id in ids:
             row = self._rows.get(id)
             if row is None or row.checksum is None or row.canonical is not None or self._outbox.has(row.url):
@@ -161,7 +161,7 @@ class MemoryDuplicates:
                 self._texts.pop(row.checksum, None)
 
     def _before(self, id: int) -> Standing:
-        """How the group stood that a URL was in when the groups were last found."""
+        """Return the standing that the group of a URL had when the groups were last computed."""
         return self._standings[self._group[id]] if id in self._group else NOBODY
 
     def _part(self, old: UrlState, change: Change, before: Before) -> None:

@@ -1,4 +1,4 @@
-"""Handing fields along links in the store in memory: found anew from all rows after every change; see `state.inherited_metadata`."""
+"""Inherited metadata in the memory store: computed from all rows after every change; see `state.inherited_metadata`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, link
 
 @dataclass(slots=True)
 class _Told:
-    """What the changes of one page come to."""
+    """The combined changes of one page."""
 
     key: int
     word: LinkMetadataChange | None = None
     repeats: bool = False
     rules: int = 0
     fetched_with: str | None = None
-    """What had been handed to it when it was handed out for fetching."""
+    """What it inherited when it was leased."""
 
 
 class MemoryInheritance:
-    """`rows` are the store's own by id, `with_key` finds those with a key, `links` the keys that a page leads to."""
+    """`rows` are the store's own by id, `with_key` finds those with a key, `links` has the keys that a page links to."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class MemoryInheritance:
         self._links = links
         self._link_metadata: dict[int, str] = {}
         self._by: dict[int, int] = {}
-        """For a URL the page whose word it is that has been handed to it."""
+        """The source page by URL."""
         self._marks: dict[int, int] = {}
         self._fields: dict[int, Mapping[str, str]] = {}
-        """Of the document that came last, by id."""
+        """Of the last document, by id."""
 
     def settle(self, keys: Mapping[int, int], changes: Sequence[Change], effects: Effects, *, now: int) -> None:
-        """Have changes that have been made follow with what pages hand; `keys` are those of the URLs as they were, by id."""
+        """Update inherited metadata after changes; `keys` are those of the URLs as they were, by id."""
         pages: dict[int, _Told] = {}
         gone: set[int] = set()
         for change in changes:
@@ -58,7 +58,7 @@ class MemoryInheritance:
                 gone.add(id)
         before = {id: row.inherited for id, row in self._rows.items()}
         said: dict[int, int] = {}
-        """For a URL that something else is handed to the generation of rules under which that was said."""
+        """By URL whose inherited metadata changed the generation of rules of its source page."""
         self._take_back(pages, said)
         self._give(pages, said)
         for id, inherited in before.items():
@@ -71,7 +71,7 @@ class MemoryInheritance:
                 kept.pop(id, None)
 
     def drop(self) -> None:
-        """Take back the word of nobody, and that of pages that the rules keep out."""
+        """Remove metadata without a source page, and that of pages that the rules exclude."""
         for row in self._rows.values():
             page = self._rows.get(self._by.get(row.id, 0))
             if row.inherited is None or (row.id in self._by and (page is None or page.status not in OUT_OF_SPACE)):
@@ -112,7 +112,7 @@ class MemoryInheritance:
                         self._by[row.id] = id
 
     def _hasten(self, row: UrlState, before: str | None, rules: int, effects: Effects, now: int) -> None:
-        """Have a document be due that was made before what is handed to its URL changed, or a redirect that hands it on."""
+        """Make a document due whose inherited metadata changed since it was made, or a redirect that passes it on."""
         if not _may_be_hastened(row) or row.next_fetch is None:
             return
         if row.state is State.REDIRECTED:

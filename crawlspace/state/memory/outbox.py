@@ -1,4 +1,4 @@
-"""The outbox of the store in memory: at most one order a URL and sink, in the order in which they are to be sent."""
+"""The outbox of the memory store: at most one order for a URL and sink, in the order in which they are sent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MemoryOutbox:
                     waiting[urls[id]] = _Waiting(self._last_sequence, op, id, urls[id])
 
     def keep(self, url: str, document: Document) -> None:
-        """Have the pushes of a URL that wait be sent with this document, whatever becomes of the URL."""
+        """Have the waiting pushes of a URL be sent with this document, whatever happens to the URL."""
         for waiting in self._sinks.values():
             order = waiting.get(url)
             if order is not None and order.op is Op.PUSH:

@@ -1,4 +1,4 @@
-"""What the memory store keeps beside URLs: of sites, how many links were refused, and odds and ends by name."""
+"""What the memory store keeps beside URLs: of sites, how many links were refused, and values by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MemorySites:
 
     def __init__(self) -> None:
         self._waits: dict[str, tuple[int, int]] = {}
-        """Until when each site is to be left alone, and for how long that was."""
+        """Until when each site must wait, and how many seconds that was."""
         self._health: dict[str, Health] = {}
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._unreachable: dict[str, UnreachableSite] = {}

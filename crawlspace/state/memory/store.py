@@ -29,7 +29,7 @@ from crawlspace.state.views import Counts, KnownUrl, Site
 
 @dataclass(slots=True)
 class _Batch:
-    """What one transaction has met so far."""
+    """The effects of one transaction so far."""
 
     before: Before = field(default_factory=Before)
     effects: Effects = field(default_factory=Effects)
@@ -38,7 +38,7 @@ class _Batch:
 
 
 class MemoryStore(MemorySites):
-    """A Store that forgets everything when the process ends."""
+    """A store that is lost when the process ends."""
 
     def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class MemoryStore(MemorySites):
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if not all(self._keys.get(key) for key in self._links.get(id, ()))}
 
-    # looking
+    # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         rows = [self._copy(row) for row in self._background(after)][:limit]
         return [
@@ -281,7 +281,7 @@ class MemoryStore(MemorySites):
         """Nothing outside the process can damage this store."""
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
     # private
     def _rows(self, site: str) -> list[UrlState]:
@@ -371,7 +371,7 @@ class MemoryStore(MemorySites):
         self._links.pop(row.id, None)
 
     def _carry(self, batch: _Batch) -> None:
-        """Lower what the nearer URLs lead to, until nothing gets nearer any more; report what was crawled already."""
+        """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
         nearer = batch.nearer
         queue = list(nearer)
         while queue:

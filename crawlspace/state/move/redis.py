@@ -124,7 +124,7 @@ class RedisSide:
         last = int(self._command("HGET", "n", "urls") or 0)
         for first in range(1, last + 1, _PAGE):
             wanted = list(range(first, min(first + _PAGE, last + 1)))
-            states = [decode_state(told) for told in decode_all(self._run("get_ids", ids=wanted))]
+            states = [decode_state(reply) for reply in decode_all(self._run("get_ids", ids=wanted))]
             if states:
                 yield from self._whole(states)
 

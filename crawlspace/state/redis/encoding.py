@@ -1,8 +1,8 @@
-"""How values travel between Python and the scripts in `lua/`: MessagePack, and nothing in it that could be executed.
+"""Encodes values for the scripts in `lua/`, and decodes their replies: MessagePack, with nothing in it that could be executed.
 
 A record is an array, its first element the version of its format; `lua/records.lua` names the elements in the same order. 64-bit numbers
-travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, for
-the server's library knows no other: whatever their encoding, they come through as they are (`raw` and `bytes_of`).
+travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, because
+the server's library has no other type: whatever their encoding, they arrive unchanged (`raw` and `bytes_of`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 PART = 65_536
-"""So many ids have their records in one hash, as in `lua/records.lua`."""
+"""Ids whose records are in one hash, as in `lua/records.lua`."""
 NOTHING = msgspec.Raw(b"\xc0")
 
 
@@ -79,7 +79,7 @@ def raw(value: bytes) -> msgspec.Raw:
 
 
 def bytes_of(value: msgspec.Raw) -> bytes | None:
-    """Return what a string in MessagePack, or its null, stands for."""
+    """Return the bytes of a string in MessagePack, or None for its null."""
     if value is NOTHING:
         return None
     found = bytes(value)
@@ -111,8 +111,8 @@ def _number_of(value: msgspec.Raw) -> int | None:
     return None if found is None else int.from_bytes(found, "little", signed=True)
 
 
-class Told(msgspec.Struct, array_like=True):
-    """What a script tells of a URL, its record in one piece; `winner` stands for its group (0: nobody), `handed` is False where nothing is."""
+class UrlReply(msgspec.Struct, array_like=True):
+    """The reply of a script for a URL, its record in one piece; `winner` is that of its group (0: none), `inherited` is False where nothing is."""
 
     id: int
     row: msgspec.Raw
@@ -121,26 +121,26 @@ class Told(msgspec.Struct, array_like=True):
     inherited: str | Literal[False]
 
 
-_decode_all = msgspec.msgpack.Decoder(list[Told]).decode
+_decode_all = msgspec.msgpack.Decoder(list[UrlReply]).decode
 
 
-def decode_all(told: bytes) -> list[Told]:
-    """Return what a script tells of several URLs. Raises StoreDamaged."""
+def decode_all(reply: bytes) -> list[UrlReply]:
+    """Decode the reply of a script for several URLs. Raises StoreDamaged."""
     try:
-        return _decode_all(told)
+        return _decode_all(reply)
     except UNREADABLE as error:
         raise damaged(f"what it tells of URLs: {error}") from error
 
 
-def states_of(told: bytes) -> list[UrlState]:
+def states_of(reply: bytes) -> list[UrlState]:
     """Raises StoreDamaged, as `knowns_of` and `document_of`."""
-    return list(map(decode_state, decode_all(told)))
+    return list(map(decode_state, decode_all(reply)))
 
 
 class Batch(msgspec.Struct, array_like=True):
     """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`, which have commas between.
 
-    The others name ids, each followed by who stands for its group, or by what has been handed to it.
+    The others are ids, each followed by the winner of its group, or by its inherited metadata.
     """
 
     ids: str
@@ -153,18 +153,18 @@ _read_batch = msgspec.msgpack.Decoder(Batch).decode
 _read_rows = msgspec.msgpack.Decoder(list[Row]).decode
 
 
-def ids_of(told: str) -> list[int]:
-    return list(map(int, told.split(","))) if told else []
+def ids_of(reply: str) -> list[int]:
+    return list(map(int, reply.split(","))) if reply else []
 
 
-def batch_of(told: bytes) -> Batch:
+def batch_of(reply: bytes) -> Batch:
     """Raises StoreDamaged."""
     with understood("what it tells of leased URLs"):
-        return _read_batch(told)
+        return _read_batch(reply)
 
 
 def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
-    """Return URLs as they are now, which their records do not say; None where one of the records is damaged: then none can be told apart."""
+    """Return leased URLs, with the lease that their records do not have; None where a record is damaged, so that none can be decoded."""
     winners = dict(zip(map(int, batch.winners[::2]), map(int, batch.winners[1::2]), strict=True))
     inherited = dict(zip(map(int, batch.inherited[::2]), batch.inherited[1::2], strict=True))
     try:
@@ -177,10 +177,10 @@ def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
         return None
 
 
-def leased_one_by_one(told: bytes, until: int) -> tuple[list[UrlState], list[int]]:
+def leased_one_by_one(reply: bytes, until: int) -> tuple[list[UrlState], list[int]]:
     """Return URLs that are leased, and the ids of those whose records are damaged."""
     states, broken = [], []
-    for one in decode_all(told):
+    for one in decode_all(reply):
         try:
             states.append(decode_state(one, until))
         except StoreDamaged:
@@ -188,20 +188,20 @@ def leased_one_by_one(told: bytes, until: int) -> tuple[list[UrlState], list[int
     return states, broken
 
 
-def decode_state(told: Told, lease_until: int | None = None) -> UrlState:
+def decode_state(reply: UrlReply, lease_until: int | None = None) -> UrlState:
     """Raises StoreDamaged."""
     try:
-        return _state_of(told.id, _row_of(told), told.site, told.winner, told.inherited or None, lease_until)
+        return _state_of(reply.id, _row_of(reply), reply.site, reply.winner, reply.inherited or None, lease_until)
     except UNREADABLE as error:
-        raise damaged(f"URL {told.id}: {error}") from error
+        raise damaged(f"URL {reply.id}: {error}") from error
 
 
-def _row_of(told: Told) -> Row:
-    return _read_row(bytes_of(told.row) or b"")
+def _row_of(reply: UrlReply) -> Row:
+    return _read_row(bytes_of(reply.row) or b"")
 
 
 def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
-    """`winner` stands for its group, 0: nobody. By place and not by name, which takes half as long."""
+    """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
         _, url, key, _, state, status, source, shift, depth, redirects, path_length, discovered_at,
         host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
@@ -230,25 +230,25 @@ def _is_table(text: str) -> bool:
         return False
 
 
-def knowns_of(told: bytes) -> list[KnownUrl]:
-    return list(map(_known_of, decode_all(told)))
+def knowns_of(reply: bytes) -> list[KnownUrl]:
+    return list(map(_known_of, decode_all(reply)))
 
 
-def _known_of(told: Told) -> KnownUrl:
+def _known_of(reply: UrlReply) -> KnownUrl:
     try:
-        row = _row_of(told)
+        row = _row_of(reply)
     except UNREADABLE as error:
-        raise damaged(f"URL {told.id}: {error}") from error
+        raise damaged(f"URL {reply.id}: {error}") from error
     return KnownUrl(
-        told.id,
+        reply.id,
         row.url,
-        told.site,
+        reply.site,
         row.state,
         row.status,
         row.depth,
         row.host_as_written,
         has_document=row.checksum != NOTHING,
-        indexed=told.winner == told.id,
+        indexed=reply.winner == reply.id,
         held=row.held,
         never_due=row.state != State.PENDING and row.next_fetch is None,
         source=row.source,
@@ -275,37 +275,37 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
 
 
 def change_of(change: Change) -> dict[str, object]:
-    """Return a change as `lua/record.lua` takes it; what it says of nothing is left out."""
+    """Return a change as `lua/record.lua` takes it; empty values are left out."""
     state, document = change.state, change.document
     links = None if change.links is None else raw(b"".join(map(_key, change.links)))
-    told: dict[str, object] = {"id": state.id, "state": _fields_of(state), "repeats": repeats(change)}
+    encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state), "repeats": repeats(change)}
     if change.forget:
-        told["forget"] = True
+        encoded["forget"] = True
     if change.keep_in_index:
-        told["keep"] = True
+        encoded["keep"] = True
     if document is not None:
-        told["document"] = raw(_write(replace(document, text="", duplicates=[])))
-        told["text"] = document.text
-        told["fields"] = raw(_write(document.fields) if document.fields else b"")
+        encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
+        encoded["text"] = document.text
+        encoded["fields"] = raw(_write(document.fields) if document.fields else b"")
     if links is not None:
-        told["links"] = links
+        encoded["links"] = links
     if change.discovered:
-        told["discovered"] = new_urls(change.discovered)
+        encoded["discovered"] = new_urls(change.discovered)
     word = link_metadata_change_of(change)
     if word is not None:
         leads = {"links": links if word.links is change.links and links is not None else raw(b"".join(map(_key, word.links)))}
-        told["word"] = leads if word.link_metadata is None else {**leads, "link_metadata": word.link_metadata}
+        encoded["word"] = leads if word.link_metadata is None else {**leads, "link_metadata": word.link_metadata}
     if state.inherited is not None:
-        told["fetched_with"] = state.inherited
-    return told
+        encoded["fetched_with"] = state.inherited
+    return encoded
 
 
-def document_of(told: Sequence[bytes]) -> Document | None:
-    """Return what is pushed for a URL: told as its URL, its document without text, the text, and the URLs of its duplicates."""
-    if not told:
+def document_of(reply: Sequence[bytes]) -> Document | None:
+    """Return what is pushed for a URL: from its URL, its document without text, the text, and the URLs of its duplicates."""
+    if not reply:
         return None
     with understood("a document"):
-        url, written_document, text, *duplicates = told
+        url, written_document, text, *duplicates = reply
         document = _read_document(written_document)
         document.url, document.text = url.decode(), text.decode()
         document.duplicates = [other.decode() for other in duplicates]
@@ -356,7 +356,7 @@ def site_text(name: bytes) -> str:
 
 
 def damaged(what: str) -> StoreDamaged:
-    """Return the error for something that no version of ours has written."""
+    """Return the error for a value that no version of ours has written."""
     return StoreDamaged(
         f"what Redis keeps of this collection is damaged ({what}): put a copy of its data back, or delete its keys, move the index away too"
         " and crawl anew"
@@ -365,7 +365,7 @@ def damaged(what: str) -> StoreDamaged:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Raise StoreDamaged for what cannot be read."""
+    """Raise StoreDamaged for a value that cannot be decoded."""
     try:
         yield
     except UNREADABLE as error:
@@ -373,4 +373,4 @@ def understood(what: str) -> Iterator[None]:
 
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error)
-"""What reading something that is not ours may raise."""
+"""The errors of decoding a value that is not ours."""

@@ -58,7 +58,7 @@ class Scripts:
     """`client` decodes nothing."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
-        """`crawls`: this is a worker, of whose writing nobody need be told."""
+        """`crawls`: this is a worker, whose writing is not reported to the crawl as a change by a command."""
         self.client = client
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"

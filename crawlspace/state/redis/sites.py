@@ -1,4 +1,4 @@
-"""What is kept of sites in Redis beside their URLs: how long each is to be left alone, which cannot be reached, their schemes.
+"""What is stored of sites in Redis beside their URLs: their waits, those that cannot be reached, their schemes.
 
 The schemes of a site at port 80 or 443 are noted only where they are not those of its port.
 """
@@ -18,25 +18,25 @@ _PAGE = 5_000
 _SCHEME_OF_PORT = {"80": "http", "443": "https"}
 
 
-def wait_of(told: bytes) -> tuple[int, int]:
-    """Return until when a site is to be left alone, and for how many seconds that was when it was written; 0 where it does not say."""
-    until, _, wait_s = told.partition(b" ")
+def wait_of(reply: bytes) -> tuple[int, int]:
+    """Return until when a site must wait, and how many seconds that was when it was written; 0 where that is not known."""
+    until, _, wait_s = reply.partition(b" ")
     with understood("how long a site waits"):
         return int(until), int(wait_s or 0)
 
 
 def encode_unreachable(row: UnreachableSite | None) -> msgspec.Raw | None:
-    """Return a row as it is kept."""
+    """Return a row as it is stored."""
     return None if row is None else raw(written((row.status, row.since, row.runs, row.counted_at)))
 
 
-def rows_of(told: Mapping[bytes, bytes]) -> list[UnreachableSite]:
+def rows_of(reply: Mapping[bytes, bytes]) -> list[UnreachableSite]:
     with understood("the sites that cannot be reached"):
-        return [row_of(site.decode(), row) for site, row in sorted(told.items())]
+        return [row_of(site.decode(), row) for site, row in sorted(reply.items())]
 
 
-def row_of(site: str, told: bytes) -> UnreachableSite:
-    return UnreachableSite(site, *_read_row(told))
+def row_of(site: str, reply: bytes) -> UnreachableSite:
+    return UnreachableSite(site, *_read_row(reply))
 
 
 def schemes_of(site: str, is_noted: Callable[[str], bool]) -> frozenset[str]:

@@ -1,6 +1,6 @@
-"""Pages that name a canonical page, in SQLite: which group each URL of a transaction is in, and who else is in another one for it.
+"""Pages that name a canonical page, in SQLite: the group of each URL of a transaction, and the URLs whose group changes with it.
 
-A page that names none costs a place in one look-up for the whole transaction: whether anybody names it.
+A page that names none costs one entry in a look-up for the whole transaction: whether another page names it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Page(Protocol):
 
 @dataclass(slots=True)
 class Bystander:
-    """A URL that is in another group because of what happens to the page it names."""
+    """A URL whose group changes because of a change of the page it names."""
 
     id: int
     key: int
@@ -42,7 +42,7 @@ class Bystander:
 
 
 def place(db: apsw.Connection, pages: Mapping[int, Page]) -> list[Bystander]:
-    """Set group and aside of the pages; return who moves along. Before any row is written."""
+    """Set group and aside of the pages; return the URLs whose group changes with them. Before any row is written."""
     changed = {
         page.key
         for page in pages.values()
@@ -94,7 +94,7 @@ def _groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, Page])
 
 
 def _aside(checksum: bytes | None, group: bytes | None) -> int:
-    """How a URL stands aside, with the group of the page for which it does, if there is one."""
+    """Return how a URL stands aside, with the group of the page for which it does, if there is one."""
     if group is None:
         return 0
     return 1 if group == checksum else 2

@@ -3,8 +3,8 @@
 SQLite appends every transaction to a log beside the file and copies the log into the file now and then, which is a checkpoint. Left to
 itself it does so inside the transaction that has made the log too long, and at ten million URLs that one waits a quarter of a second for
 the disk. Here a thread copies what is there and flushes it; what has been written meanwhile is copied the same way, less each time, until
-the rest is so little that the writer takes it over between two transactions. Then the log begins anew. What SQLite promises of a killed
-process or a power failure holds as it does without the thread: it is SQLite that copies, and that decides when the log may be forgotten.
+the rest is so little that the writer takes it over between two transactions. Then the log begins anew. What SQLite guarantees for a killed
+process or a power failure holds as without the thread: SQLite itself copies, and decides when the log may be overwritten.
 
 See https://www.sqlite.org/wal.html, "Checkpointing".
 """
@@ -21,9 +21,9 @@ import apsw
 LOG_PAGES = 16_000
 """64 MB: keys are spread over their whole index, and a page changed often is copied into the file once."""
 REST_PAGES = 3_000
-"""So few take the writer some 30 ms."""
+"""Copying so few takes the writer some 30 ms."""
 MOST_PAGES = 8 * LOG_PAGES
-"""Where the thread cannot keep up, the writer helps, or the log would grow without end."""
+"""Where the thread cannot keep up, the writer copies too, or the log would grow without end."""
 
 
 class Checkpoints:
@@ -43,7 +43,7 @@ class Checkpoints:
         db.set_wal_hook(self._committed)
 
     def after_commit(self) -> None:
-        """Have a long log copied. What goes wrong with it is no error yet: nothing is lost, and the next one is a new chance."""
+        """Have a long log copied. A failure is no error yet: nothing is lost, and the next checkpoint tries again."""
         copier = self._copier
         if copier is None:
             if self._pages >= self._due_at:
@@ -96,7 +96,7 @@ class _Copier:
     def __init__(self, path: Path, flushed: int) -> None:
         self.copied = 0
         self.hindered = True
-        """Whether something was in the way: somebody who still reads what the log holds, another checkpoint, the disk."""
+        """Whether something prevented it: a reader of the log, another checkpoint, the disk."""
         self._flushed = flushed
         self._db = apsw.Connection(str(path))
         self._thread = Thread(target=self._run, name=f"checkpoint of {path.name}")
@@ -109,7 +109,7 @@ class _Copier:
         self._db.interrupt()
 
     def end(self) -> None:
-        """Wait until it is done. The connection is closed here: nobody may interrupt one that is being closed."""
+        """Wait until it is done. The connection is closed here: one that is being closed must not be interrupted."""
         self._thread.join()
         self._db.close()
 

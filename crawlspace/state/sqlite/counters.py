@@ -29,7 +29,7 @@ def add(db: apsw.Connection, tally: Tally) -> None:
 
 
 def take(db: apsw.Connection, name: str, count: int) -> int:
-    """Give out `count` numbers that were never given out before; return the first."""
+    """Return the first of `count` numbers that were never returned before."""
     add(db, Tally({name: count}))
     return read(db, name) - count + 1
 

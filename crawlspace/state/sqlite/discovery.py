@@ -1,4 +1,4 @@
-"""Inserting what is new, and carrying on what has turned out to be nearer to a start URL."""
+"""Inserts new URLs, and lowers the depth of known ones and of what they link to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CACHED_SITES = 100_000
 
 
 def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
-    """Insert what is unknown and lower what is nearer, inside an open transaction."""
+    """Insert unknown URLs and lower the depth of known ones, inside an open transaction."""
     effects, tally = Effects(), Tally()
     discovery = Discovery(db, sites, tally, effects)
     discovery.discover(urls, now)
@@ -31,7 +31,7 @@ def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now
 
 
 class SiteIds:
-    """Ids of sites by `host:port`, remembered across transactions; `clear` when one is rolled back."""
+    """Ids of sites by `host:port`, cached across transactions; call `clear` when one is rolled back."""
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Discovery:
             self._insert(fresh.values(), now)
 
     def carry(self) -> None:
-        """Lower what the nearer URLs lead to, nearest first, until nothing gets nearer; report what was crawled already."""
+        """Lower the depth of what URLs with a lower depth link to, lowest first, until nothing changes; report what was crawled already."""
         if not self.nearer:
             return
         states: dict[int, int] = {}
@@ -195,7 +195,7 @@ class Discovery:
             pending[site] = pending.get(site, 0) + count
 
     def _farther(self, id: int, reach: int) -> list[tuple[int, int, int]]:
-        """Id, depth and state of what a URL leads to and that is farther away than `reach`."""
+        """Yield id, depth and state of the URLs that a URL links to and whose depth is larger than `reach`."""
         row = self._db.execute("SELECT targets FROM links WHERE id = ?", (id,)).fetchone()
         if row is None:
             return []

@@ -1,4 +1,4 @@
-"""Groups of equal documents in SQLite: who stands for one is the first entry of an index, whatever its size."""
+"""Groups of equal documents in SQLite: the winner is the first entry of an index, whatever the size of the group."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -21,7 +21,7 @@ _HOST_BEST = (
     "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
     " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
 )
-"""Walks over pages of other hosts with a better rank, of which there may be many."""
+"""Skips pages of other hosts with a smaller rank, of which there may be many."""
 _HOST_BEST_OF = (
     "SELECT url.id FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site WHERE url.id IN ("
     "SELECT value FROM carray(?3) UNION SELECT url.id FROM carray(?4) AS named CROSS JOIN url INDEXED BY url_key ON url.key = named.value)"
@@ -39,12 +39,12 @@ _NAME = """
 
 @dataclass(slots=True)
 class _Touched:
-    """A group that a transaction concerns: its best members before it, and how it stood."""
+    """A group that a transaction concerns: its first members before it, and its standing."""
 
     best: list[int]
     before: Standing
     incumbent: int | None = None
-    """Who stands for it, where that isn't the one with the best rank."""
+    """The winner, where it isn't the member with the smallest rank."""
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
@@ -58,7 +58,7 @@ class _Touched:
 class Groups:
     """The groups that one transaction concerns.
 
-    In this order: say who leaves, joins and changes; write the rows; `name`; `settle`.
+    To be called in this order: note which members leave, join and change; write the rows; `name`; `settle`.
     """
 
     def __init__(self, db: apsw.Connection, tally: Tally) -> None:
@@ -67,7 +67,7 @@ class Groups:
         self._touched: dict[bytes, _Touched] = {}
 
     def look_up(self, checksums: Collection[bytes]) -> None:
-        """Have the groups at hand that are going to be touched: most are new, and that is seen with one look at all of them."""
+        """Read the groups that are going to change: most are new, which one query shows for all."""
         self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
         for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
             best = self._best(checksum)
@@ -93,7 +93,7 @@ class Groups:
         return group is not None and id in group.joined and group.few() == {id}
 
     def name(self) -> None:
-        """Bring up to date which members are named as canonical."""
+        """Update which members are named as canonical."""
         for checksum, group in self._touched.items():
             if group.few() == group.joined and len(group.joined) <= 1:
                 continue  # empty, or written as alone
@@ -101,7 +101,7 @@ class Groups:
                 self._db.execute(_NAME, (checksum, key))
 
     def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, Standing]]:
-        """Mark the winners; return the orders that follow and how each group stands now."""
+        """Mark the winners; return the orders that follow and the standing of each group."""
         before = {checksum: group.before for checksum, group in self._touched.items()}
         after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
         settlement = settle(before, after, changed)
@@ -122,7 +122,7 @@ class Groups:
         return settlement, after
 
     def _best(self, checksum: bytes) -> list[tuple[int, int]]:
-        """The best members, with how each stands aside."""
+        """Return the first members by rank, with how each stands aside."""
         return list(self._db.execute(_BEST, (checksum,)))
 
     def _standing(self, checksum: bytes, group: _Touched) -> Standing:
@@ -137,7 +137,7 @@ class Groups:
         return _ranked(best, group.incumbent)
 
     def _incumbent(self, checksum: bytes, group: _Touched, first: int) -> int | None:
-        """Return who stands for a group, if that isn't the one with the best rank: see `standing`."""
+        """Return the winner of a group, if it isn't the member with the smallest rank: see `standing`."""
         then = group.before.winner
         if then is None or then == first:
             return None

@@ -1,4 +1,4 @@
-"""The state file as a file: making, opening and locking it, and what its errors mean to a person.
+"""The state file as a file: creates, opens and locks it, and turns its errors into sentences.
 
 Everything that can be wrong with a file is found before anything is written to it.
 """
@@ -23,7 +23,7 @@ from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_ID, SCHEM
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
-"""More than a log mostly reaches: to cut it costs time, and to write where it was as well."""
+"""More than a log usually reaches: truncating it costs time, and writing it again, too."""
 _HARDLY_FREE_BYTES = 1024 * 1024
 
 
@@ -31,7 +31,7 @@ class SqliteFile:
     """An open state file of this version. Raises StoreError and its kinds; what it cannot use it leaves as it was."""
 
     def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False) -> None:
-        """Open the file, which is made unless `read_only`. `alone`: the caller holds the right to crawl for as long as the file is open."""
+        """Open the file, which is made unless `read_only`. `alone`: the caller holds the lock of the crawl as long as the file is open."""
         self.path = path
         with told(path):
             is_new = _is_new(path)
@@ -79,7 +79,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """One transaction: all that is done inside holds when it ends, or nothing does."""
+        """One transaction: all changes inside are made when it ends, or none."""
         with told(self.path):
             self.db.execute("BEGIN IMMEDIATE")
             try:
@@ -93,7 +93,7 @@ class SqliteFile:
                 raise
 
     def make_durable(self) -> None:
-        """Have everything written so far outlive a power failure, too. Costs one flush of the disk, and only after changes."""
+        """Make everything written so far durable against a power failure. Costs one flush of the disk, and only after changes."""
         if self._changes_durable == self.db.total_changes():
             return
         with told(self.path):
@@ -118,7 +118,7 @@ class SqliteFile:
             return
         self.db.pragma("journal_mode", "wal")
         # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
-        # outbox roll back together, so what is lost is fetched again; what an index is told has been made durable before.
+        # outbox roll back together, so what is lost is fetched again; what is sent to an index has been made durable before.
         self.db.pragma("synchronous", "normal")
         if alone:
             self._checkpoints = Checkpoints(self.path, self.db)
@@ -135,10 +135,10 @@ class SqliteFile:
 
 
 class CrawlLock:
-    """The right to crawl a collection; the operating system takes it back when the process dies."""
+    """The lock of the crawl; the operating system releases it when the process dies."""
 
     def __init__(self, path: Path) -> None:
-        """Raises StoreLocked, naming who holds the lock."""
+        """Raises StoreLocked, naming the process that holds the lock."""
         lock = path.with_name(path.name + ".lock")
         with told(lock):
             make_file(lock)
@@ -157,7 +157,7 @@ class CrawlLock:
 
 
 def sign(db: apsw.Connection, clock: Clock) -> None:
-    """Write down that this process crawls, for whoever comes second."""
+    """Store that this process crawls, for the message to a second one."""
     db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
 
 
@@ -167,7 +167,7 @@ def sign_off(db: apsw.Connection) -> None:
 
 @contextmanager
 def told(path: Path) -> Iterator[None]:
-    """Turn what SQLite reports of a file into a StoreError that a person can act upon; mistakes in code stay as they are."""
+    """Turn errors that SQLite reports of a file into a StoreError with a way out; errors of our code stay as they are."""
     try:
         yield
     except apsw.Error as error:
@@ -225,7 +225,7 @@ def _user_version(db: apsw.Connection) -> int:
 
 
 def _is_new(path: Path) -> bool:
-    """Return whether a file is to be made, or empty. Touches nothing. Raises StoreDamaged and StoreVersionError for one that is not ours."""
+    """Return whether a file does not exist, or is empty. Changes nothing. Raises StoreDamaged and StoreVersionError for one that is not ours."""
     if not path.exists():
         return True
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)

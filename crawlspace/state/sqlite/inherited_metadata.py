@@ -1,7 +1,7 @@
-"""Handing fields along links in SQLite: it costs something only where pages hand anything.
+"""Inherited metadata in SQLite: it costs something only where rules add metadata that is inherited along links.
 
-Table `hands` has what pages hand, `url.handed` what has been handed to a URL, and table `handing` whose word that is; see `state.inherited_metadata`. No
-other table is asked, and nothing is added to what inserting a URL takes.
+Table `link_metadata` has the metadata of source pages, `url.inherited` what a URL inherits, and table `inheritance` its source page; see
+`state.inherited_metadata`. No other table is read, and inserting a URL costs nothing more.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -24,21 +24,21 @@ _SOURCES = tuple(Source)
 
 @dataclass(slots=True)
 class SourcePage:
-    """A page that hands something, or has done so up to now."""
+    """A page whose links inherit metadata, or did so up to now."""
 
     id: int
     key: int
     link_metadata: str | None
     """As it is stored."""
     word: LinkMetadataChange | None
-    """What it says now; None where it repeats what it said."""
+    """What changes; None where the page was found unchanged."""
     rules: int
     """The generation of rules it was fetched under."""
 
 
 @dataclass(slots=True)
 class Heard:
-    """What a URL was handed when its document was made, as far as known, and under which generation of rules that has changed."""
+    """What a URL inherited when its document was made, as far as known, and the generation of rules under which that has changed."""
 
     before: str | None
     rules: int
@@ -47,9 +47,9 @@ class Heard:
 def hand(
     db: apsw.Connection, source_pages: Sequence[SourcePage], outdated: Mapping[int, Heard], *, now: int, effects: Effects
 ) -> None:
-    """Have the URLs that pages lead to be handed what the pages say, inside an open transaction; what has other fields is due.
+    """Have URLs inherit the metadata of the pages that link to them, inside an open transaction; documents with other fields are due.
 
-    `outdated` are URLs whose outcome was made while something else was handed to them.
+    `outdated` are URLs whose outcome was made while they inherited something else.
     """
     told: dict[int, Heard] = {}
     if source_pages:
@@ -69,12 +69,12 @@ def hand(
 
 
 def link_metadata_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, str]:
-    """Return what pages have handed so far, for those that have."""
+    """Return the metadata that links of pages inherited so far, for those that have any."""
     return dict(db.execute("SELECT id, fields FROM link_metadata WHERE id IN (SELECT value FROM carray(?))", (integers(ids),)))
 
 
 def pass_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
-    """Keep what URLs come with where nothing has been handed to them, as the word of nobody."""
+    """Store the metadata that URLs were found with where they inherit none, without a source page."""
     given = [(new.inherited, new.key, new.url) for new in urls if new.inherited is not None]
     if given:
         db.executemany("UPDATE url SET inherited = ? WHERE key = ? AND url = ? AND inherited IS NULL", given)
@@ -84,7 +84,7 @@ def pass_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
 
 
 def drop_inherited(db: apsw.Connection) -> None:
-    """Take back the word of nobody, and that of pages that the rules keep out. What had it is due since its last fetch."""
+    """Remove metadata without a source page, and that of pages that the rules exclude. URLs that had it are due since their last fetch."""
     ids = array(
         "q",
         (
@@ -106,7 +106,7 @@ def drop_inherited(db: apsw.Connection) -> None:
 
 
 def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], told: dict[int, Heard]) -> None:
-    """Have what pages have handed before be as they say now."""
+    """Update or remove what URLs inherited from these pages before."""
     by_id = {one.id: one for one in source_pages}
     if not by_id:
         return
@@ -126,7 +126,7 @@ def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], told: di
 
 
 def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], told: dict[int, Heard]) -> None:
-    """Hand what pages say to URLs to which nobody else hands anything."""
+    """Have URLs without a source page inherit from these pages."""
     before = [one.id for one in source_pages if one.word is None]
     stored = dict(db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(before),)))
     offers: dict[int, tuple[str, SourcePage]] = {}
@@ -152,12 +152,12 @@ def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], told: dict[in
 
 
 def _keys(page: SourcePage) -> Iterable[int]:
-    """The keys of the URLs that a page which has a word leads to and hands something to."""
+    """Return the keys of the URLs that inherit from a page that has changed."""
     return () if page.word is None or page.word.link_metadata is None else page.word.links
 
 
 def _write(db: apsw.Connection, changed: Collection[tuple[str | None, int | None, int]]) -> None:
-    """Write what is handed to URLs, and whose word it is: rows of the fields, the page and the URL."""
+    """Write what URLs inherit, and their source pages: rows of the fields, the page and the URL."""
     db.executemany("UPDATE url SET inherited = ? WHERE id = ?", [(inherited, id) for inherited, _, id in changed])
     db.executemany(
         "INSERT INTO inheritance (page, id) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET page = excluded.page",
@@ -171,7 +171,7 @@ def _keep(db: apsw.Connection, link_metadata: Collection[tuple[int, str | None]]
 
 
 def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: Effects) -> None:
-    """Have documents be due that were made before what is handed to their URLs changed, and redirects that hand it on."""
+    """Make documents due whose inherited metadata changed since they were made, and redirects that pass it on."""
     due: list[tuple[int, int]] = []
     marks: list[tuple[int, int | None]] = []
     for id, state, site, source, shift, retries, asked, next_fetch, fetched_at, inherited, last, body in db.execute(

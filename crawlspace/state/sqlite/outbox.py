@@ -63,7 +63,7 @@ def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
 
 
 def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
-    """Have the pushes of these URLs that wait be sent with the documents as they are now, whatever becomes of the URLs."""
+    """Have the waiting pushes of these URLs be sent with the documents as they are now, whatever happens to the URLs."""
     if not ids:
         return
     rows = db.execute(
@@ -110,10 +110,10 @@ def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
 
 
 def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
-    """Let go of the texts that nothing will ever need, so that the disk doesn't hold every page twice.
+    """Remove texts that are not needed any more, so that the disk doesn't hold every page twice.
 
-    No order waits for it, and the page is the only one with its checksum and stands aside for nobody: what joins it later brings the
-    text along.
+    These are texts without a waiting order whose page is the only one with its checksum and does not stand aside: a page that joins it
+    later brings the text along.
     """
     if ids:
         db.execute(

@@ -67,7 +67,7 @@ _BEYOND = 1 << 50
 
 
 def sites(db: apsw.Connection) -> Iterator[Site]:
-    """Every site that has something pending, due or asked to wait."""
+    """Yield every site that has something pending or due, or must wait."""
     rows = list(db.execute("SELECT id, site, wait_until, wait_s FROM site ORDER BY site"))
     pending: dict[int, tuple[Queue, ...]] = {}
     for site_id, queue in _pending(db):
@@ -134,7 +134,7 @@ def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
 
 
 def hasten(db: apsw.Connection, latest: int, *, after: int, limit: int, fetched_by: int | None) -> Hastened:
-    """What was set aside is looked at again when its time has come."""
+    """Read set-aside URLs again when their time has come."""
     newest = db.execute("SELECT coalesce(max(id), 0) FROM url").get
     end = min(after + LOOKED_AT, newest)
     late = list(db.execute(_LATE_BEHIND, (latest, after, end, fetched_by, limit)))
@@ -155,7 +155,7 @@ def hasten_retries(db: apsw.Connection, latest: int) -> int:
 
 
 def restore_set_aside(db: apsw.Connection) -> bool:
-    """Have some of what was set aside be due when it was; return whether there may be more."""
+    """Make some set-aside URLs due at their time again; return whether there may be more."""
     ids = integers(id for (id,) in db.execute("SELECT id FROM set_aside ORDER BY id LIMIT ?", (_RESTORED,)))
     db.execute(
         f"UPDATE url SET next_fetch = next_fetch - {SET_ASIDE}"
@@ -175,7 +175,7 @@ def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, r
 
 
 def _due_now(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
-    began = run_began if queue.source is Source.REFRESH else None  # elsewhere wait retries, and what a person asks for
+    began = run_began if queue.source is Source.REFRESH else None  # retries wait in other sources, and what a person asked for
     while True:
         found = list(db.execute(_DUE_NOW, (site, *queue, now, began, limit)))
         aside = [id for id, is_for_next_run in found if is_for_next_run]

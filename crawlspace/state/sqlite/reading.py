@@ -1,4 +1,4 @@
-"""Looking at URLs in SQLite: single ones, pages of them, and numbers of all."""
+"""Reads URLs in SQLite: single ones, pages of them, and the numbers of all."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608

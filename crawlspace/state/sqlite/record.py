@@ -1,6 +1,6 @@
 """Recording outcomes in SQLite: one batch of changes, folded first and then written table by table.
 
-Folding keeps the last word on each URL, so every row is written once, by prepared statements that run over the whole batch.
+Folding keeps the last change of each URL, so every row is written once, by prepared statements that run over the whole batch.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -60,7 +60,7 @@ def record(
 
 @dataclass(slots=True)
 class _Row:
-    """A stored URL and what becomes of it: first what was stored, then what the changes so far have made of it."""
+    """A stored URL, as it was and as the changes so far have made it."""
 
     id: int
     key: int
@@ -90,12 +90,12 @@ class _Row:
     held_apart: bool = False
     """It leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
-    """It had left its document there, and this collection has a say again."""
+    """It had left its document there, and this collection decides about it again."""
     last: UrlState | None = None
     word: LinkMetadataChange | None = None
-    """What it says now of what it hands."""
+    """What changes for the URLs that inherit from it."""
     repeats: bool = False
-    """It hands again what it handed."""
+    """It was found unchanged: what its links inherit is repeated."""
     rules: int = 0
     """The generation of rules of its last fetch."""
     forgotten: bool = False
@@ -127,7 +127,7 @@ class _Batch:
                 self._fold(change, row)
 
     def regroup(self, groups: Groups) -> None:
-        """Say who leaves and joins which group; before any row is written."""
+        """Note which URLs leave and join which group; before any row is written."""
         for row in self.rows.values():
             if row.left and row.checksum is not None:
                 row.left, row.taken_back = 0, True

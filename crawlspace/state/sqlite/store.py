@@ -46,7 +46,7 @@ class SqliteStore:
     ) -> None:
         """Open the file, and make it unless `read_only`. `sinks` names the indexes that orders are given to.
 
-        `alone` says that the caller holds the right to crawl.
+        `alone`: the caller holds the lock of the crawl.
         Raises StoreDamaged, StoreVersionError, StoreFull, StoreLocked or StoreError.
         """
         self.path = path
@@ -59,7 +59,7 @@ class SqliteStore:
 
     @classmethod
     def open_for_crawl(cls, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",)) -> SqliteStore:
-        """Open the file as the one process that crawls; the leases of the one before, which is dead, are ended.
+        """Open the file as the one process that crawls; the leases of the previous one, which has ended, are released.
 
         Raises StoreLocked while another process crawls, and what opening raises.
         """
@@ -177,7 +177,7 @@ class SqliteStore:
         with self._file.snapshot() as db:
             return reading.lost_links(db, ids)
 
-    # looking
+    # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         with self._file.reading() as db:
             return reading.scan(db, after, limit)
@@ -207,7 +207,7 @@ class SqliteStore:
         host: str | None = None,
         held: bool = False,
     ) -> Iterator[UrlState]:
-        """Read in pages, so that neither memory nor a snapshot is held while the caller works."""
+        """Read in pages, so that neither memory nor a snapshot is occupied while the caller works."""
         page_after = reading.pages(state=state, leased=leased, status=status, host=host, held=held)
         last = 0
         while True:
@@ -298,7 +298,7 @@ class SqliteStore:
         with self._file.reading() as db:
             return counters.read(db, f"waiting {sink}")
 
-    # key-value odds and ends
+    # values by name
     def get_meta(self, name: str) -> str | None:
         with self._file.reading() as db:
             row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -353,7 +353,7 @@ class SqliteStore:
         return sqlite_record.record(db, changes, sites=self._sites, now=now, tally=tally, effects=effects)
 
     def _follow(self, db: apsw.Connection, step: Callable[[Tally, Effects], Outgoing]) -> Effects:
-        """Take a step, give the orders that follow from it, and write down what it has counted."""
+        """Take a step, give the orders that follow from it, and store what it has counted."""
         effects, tally = Effects(), Tally()
         settlement, names = step(tally, effects)
         outbox.give(db, settlement, sinks=self._sinks, names=names, tally=tally)
