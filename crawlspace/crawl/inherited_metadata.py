@@ -18,13 +18,13 @@ MAX_INHERITED = 4096
 """Maximal characters of JSON passed on to a URL, because they are stored for each linked URL."""
 
 
-def added_by(said: Actions, inherited: str | None) -> dict[str, str]:
+def added_by(actions: Actions, inherited: str | None) -> dict[str, str]:
     """Return the metadata that rules add to a document: inherited metadata, overridden by the URL's own."""
-    if inherited is None and not said.fields and not said.label:
+    if inherited is None and not actions.fields and not actions.label:
         return {}
-    added = dict(said.fields)
-    if said.label:
-        added[SOURCE] = said.label
+    added = dict(actions.fields)
+    if actions.label:
+        added[SOURCE] = actions.label
     if inherited:  # last: if not all of it fits when passed on, the URL's own metadata has priority
         added.update((name, value) for name, value in json.loads(inherited).items() if name not in added)
     return added
@@ -52,9 +52,9 @@ def fitting(inherited: str) -> tuple[str | None, list[str]]:
     return packed(taken.items()), left_out
 
 
-def lacks_fields(state: UrlState, said: Actions) -> bool:
+def lacks_fields(state: UrlState, actions: Actions) -> bool:
     """Return whether rules now add other metadata to a document than it was stored with, so that it must be fetched."""
-    return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(said, state.inherited))
+    return state.checksum is not None and rules_mark_of(state.fields_mark) != rules_mark(added_by(actions, state.inherited))
 
 
 def _written(fields: Mapping[str, str]) -> str:

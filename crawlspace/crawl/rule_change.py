@@ -176,9 +176,9 @@ class Survey:
         """Number of documents deleted from the index."""
         return len(self.deletions) + len(self.unindexed_deletions)
 
-    def unindex(self, known: KnownUrl, said: Actions) -> None:
+    def unindex(self, known: KnownUrl, actions: Actions) -> None:
         """Add a document that the rules exclude from the index, but not from the crawl space."""
-        by = str(said.index_rule) if said.index_rule is not None else Reason.NOINDEX.value
+        by = str(actions.index_rule) if actions.index_rule is not None else Reason.NOINDEX.value
         self._count(UNINDEXED, known, by)
         if known.indexed:
             self.unindexed_deletions.append(known.id)
@@ -186,14 +186,14 @@ class Survey:
         else:
             self.unindexed.append(known.id)
 
-    def move(self, known: KnownUrl, said: Actions) -> None:
+    def move(self, known: KnownUrl, actions: Actions) -> None:
         """Add a URL whose queue changes."""
         if known.source == Source.USER:
             return
         links = known.source != Source.REDIR
-        source = source_of(index=said.index, follow=said.follow) if links else Source.REDIR
-        if (known.source, known.shift) != (source, said.shift):
-            self.moved.append((known.id, Queue(source, said.shift)))
+        source = source_of(index=actions.index, follow=actions.follow) if links else Source.REDIR
+        if (known.source, known.shift) != (source, actions.shift):
+            self.moved.append((known.id, Queue(source, actions.shift)))
 
     def come_back(self, known: KnownUrl) -> None:
         """Add a URL that is in the crawl space again."""
@@ -251,12 +251,12 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
                 continue
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
-                said = verdicts.actions_of(url, host_as_written=host_as_written)
-                found.move(known, said)
-                if has_document and not said.index:
-                    found.unindex(known, said)
+                actions = verdicts.actions_of(url, host_as_written=host_as_written)
+                found.move(known, actions)
+                if has_document and not actions.index:
+                    found.unindex(known, actions)
                     continue
-                again = again or (found.actions_changed and said.index and status == Status.NOINDEX)
+                again = again or (found.actions_changed and actions.index and status == Status.NOINDEX)
             if again:
                 found.come_back(known)
         found.known += len(page)

@@ -148,7 +148,7 @@ class CrawlSpace:
 
     def decide_static(self, url: Url) -> Decision:
         """Return the part of the decision that depends on the URL alone, so that it can be cached."""
-        reason, rule, said = Reason.ADMITTED, None, NO_ACTIONS
+        reason, rule, actions = Reason.ADMITTED, None, NO_ACTIONS
         steps = [_READ]
         for check in self.checks(url.host, url.port):
             refusal = check.reason
@@ -161,14 +161,14 @@ class CrawlSpace:
                 steps.append(_PASSED[check.reason])
                 continue
             if isinstance(found, Actions):
-                said, found = found, _step_of_actions(found)
+                actions, found = found, _step_of_actions(found)
             steps.append(found)
             if reason is Reason.ADMITTED:
                 if found.verdict is Verdict.REFUSE:
                     reason, rule = refusal, found.rule
                 elif found.rule is not None:
                     rule = found.rule
-        return Decision(reason, rule, tuple(steps), said.index, said.follow, said.shift, said)
+        return Decision(reason, rule, tuple(steps), actions.index, actions.follow, actions.shift, actions)
 
     def checks(self, host: str, port: int) -> tuple[Check, ...]:
         """Return the checks for URLs of a site in order, without those of link depth and of the host's number of URLs."""
@@ -313,10 +313,10 @@ def _step(check: Reason, rule: Rule) -> Step:
     return Step(check, Verdict.ALLOW if rule.action is RuleAction.ALLOW else Verdict.REFUSE, rule.ref)
 
 
-def _step_of_actions(said: Actions) -> Step:
-    if not said.accept:
-        return Step(Reason.ACTIONS, Verdict.REFUSE, said.rule)
-    return Step(Reason.ACTIONS, Verdict.PASS if said.rule is None else Verdict.ALLOW, said.rule)
+def _step_of_actions(actions: Actions) -> Step:
+    if not actions.accept:
+        return Step(Reason.ACTIONS, Verdict.REFUSE, actions.rule)
+    return Step(Reason.ACTIONS, Verdict.PASS if actions.rule is None else Verdict.ALLOW, actions.rule)
 
 
 def _limits_of_url(limits: Limits) -> Iterator[Check]:

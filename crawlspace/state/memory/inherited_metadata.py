@@ -11,11 +11,11 @@ from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, link
 
 
 @dataclass(slots=True)
-class _Told:
+class _PageChange:
     """The combined changes of one page."""
 
     key: int
-    word: LinkMetadataChange | None = None
+    change: LinkMetadataChange | None = None
     repeats: bool = False
     rules: int = 0
     fetched_with: str | None = None
@@ -43,29 +43,29 @@ class MemoryInheritance:
 
     def settle(self, keys: Mapping[int, int], changes: Sequence[Change], effects: Effects, *, now: int) -> None:
         """Update inherited metadata after changes; `keys` are those of the URLs as they were, by id."""
-        pages: dict[int, _Told] = {}
+        pages: dict[int, _PageChange] = {}
         gone: set[int] = set()
         for change in changes:
             id = change.state.id
             if id not in keys or id in gone:
                 continue
-            told = pages.setdefault(id, _Told(keys[id]))
-            told.word, told.repeats = link_metadata_change_of(change) or told.word, repeats(change)
-            told.rules, told.fetched_with = change.state.rules, change.state.inherited
+            page = pages.setdefault(id, _PageChange(keys[id]))
+            page.change, page.repeats = link_metadata_change_of(change) or page.change, repeats(change)
+            page.rules, page.fetched_with = change.state.rules, change.state.inherited
             if change.document is not None:
                 self._fields[id] = dict(change.document.fields)
             if change.forget:
                 gone.add(id)
         before = {id: row.inherited for id, row in self._rows.items()}
-        said: dict[int, int] = {}
+        changed_under: dict[int, int] = {}
         """By URL whose inherited metadata changed the generation of rules of its source page."""
-        self._take_back(pages, said)
-        self._give(pages, said)
+        self._take_back(pages, changed_under)
+        self._give(pages, changed_under)
         for id, inherited in before.items():
             if id in pages and pages[id].fetched_with != inherited:
                 self._hasten(self._rows[id], pages[id].fetched_with, pages[id].rules, effects, now)
-            elif id in said:
-                self._hasten(self._rows[id], inherited, said[id], effects, now)
+            elif id in changed_under:
+                self._hasten(self._rows[id], inherited, changed_under[id], effects, now)
         for id in gone:
             for kept in (self._link_metadata, self._by, self._marks, self._fields):
                 kept.pop(id, None)
@@ -81,34 +81,34 @@ class MemoryInheritance:
             if _may_be_hastened(row) and row.fetched_at is not None and row.next_fetch is not None:
                 row.next_fetch = min(row.next_fetch, row.fetched_at)
 
-    def _take_back(self, pages: Mapping[int, _Told], said: dict[int, int]) -> None:
+    def _take_back(self, pages: Mapping[int, _PageChange], changed_under: dict[int, int]) -> None:
         for row in self._rows.values():
             page = pages.get(self._by.get(row.id, 0))
-            if page is None or page.word is None:
+            if page is None or page.change is None:
                 continue
-            link_metadata = page.word.link_metadata if row.key in page.word.links else None
+            link_metadata = page.change.link_metadata if row.key in page.change.links else None
             if link_metadata != row.inherited:
                 row.inherited = link_metadata
-                said[row.id] = page.rules
+                changed_under[row.id] = page.rules
             if link_metadata is None:
                 del self._by[row.id]
 
-    def _give(self, pages: Mapping[int, _Told], said: dict[int, int]) -> None:
+    def _give(self, pages: Mapping[int, _PageChange], changed_under: dict[int, int]) -> None:
         for id, page in pages.items():
-            if page.word is not None:
+            if page.change is not None:
                 self._link_metadata.pop(id, None)
-                if page.word.link_metadata is not None:
-                    self._link_metadata[id] = page.word.link_metadata
+                if page.change.link_metadata is not None:
+                    self._link_metadata[id] = page.change.link_metadata
             elif not page.repeats:
                 continue
             if id not in self._link_metadata:
                 continue
-            for key in self._links.get(id, ()) if page.word is None else page.word.links:
+            for key in self._links.get(id, ()) if page.change is None else page.change.links:
                 for row in self._with_key(key):
                     if key != page.key and row.id not in self._by:
                         if row.inherited != self._link_metadata[id]:
                             row.inherited = self._link_metadata[id]
-                            said[row.id] = page.rules
+                            changed_under[row.id] = page.rules
                         self._by[row.id] = id
 
     def _hasten(self, row: UrlState, before: str | None, rules: int, effects: Effects, now: int) -> None:

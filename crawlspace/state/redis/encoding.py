@@ -129,7 +129,7 @@ def decode_all(reply: bytes) -> list[UrlReply]:
     try:
         return _decode_all(reply)
     except UNREADABLE as error:
-        raise damaged(f"what it tells of URLs: {error}") from error
+        raise damaged(f"what it keeps of URLs: {error}") from error
 
 
 def states_of(reply: bytes) -> list[UrlState]:
@@ -159,7 +159,7 @@ def ids_of(reply: str) -> list[int]:
 
 def batch_of(reply: bytes) -> Batch:
     """Raises StoreDamaged."""
-    with understood("what it tells of leased URLs"):
+    with understood("what it keeps of leased URLs"):
         return _read_batch(reply)
 
 

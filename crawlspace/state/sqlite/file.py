@@ -33,7 +33,7 @@ class SqliteFile:
     def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False) -> None:
         """Open the file, which is made unless `read_only`. `alone`: the caller holds the lock of the crawl as long as the file is open."""
         self.path = path
-        with told(path):
+        with sqlite_errors(path):
             is_new = _is_new(path)
             if read_only and is_new:
                 raise StoreError(f"{path} holds no state yet: crawl the collection first")
@@ -53,7 +53,7 @@ class SqliteFile:
                 raise
 
     def close(self) -> None:
-        with told(self.path):
+        with sqlite_errors(self.path):
             self._close()
 
     @property
@@ -64,13 +64,13 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """For a single statement that reads; SQLite gives each its own snapshot."""
-        with told(self.path):
+        with sqlite_errors(self.path):
             yield self.db
 
     @contextmanager
     def snapshot(self) -> Iterator[apsw.Connection]:
         """For statements that read and must agree, while another process may write."""
-        with told(self.path):
+        with sqlite_errors(self.path):
             self.db.execute("BEGIN")
             try:
                 yield self.db
@@ -80,7 +80,7 @@ class SqliteFile:
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """One transaction: all changes inside are made when it ends, or none."""
-        with told(self.path):
+        with sqlite_errors(self.path):
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield self.db
@@ -96,7 +96,7 @@ class SqliteFile:
         """Make everything written so far durable against a power failure. Costs one flush of the disk, and only after changes."""
         if self._changes_durable == self.db.total_changes():
             return
-        with told(self.path):
+        with sqlite_errors(self.path):
             self.db.pragma("synchronous", "full")  # a commit flushes the whole log up to it
             try:
                 with self.writing() as db:
@@ -140,7 +140,7 @@ class CrawlLock:
     def __init__(self, path: Path) -> None:
         """Raises StoreLocked, naming the process that holds the lock."""
         lock = path.with_name(path.name + ".lock")
-        with told(lock):
+        with sqlite_errors(lock):
             make_file(lock)
             self._db = apsw.Connection(str(lock))
             try:
@@ -166,7 +166,7 @@ def sign_off(db: apsw.Connection) -> None:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn errors that SQLite reports of a file into a StoreError with a way out; errors of our code stay as they are."""
     try:
         yield

@@ -30,42 +30,42 @@ class SourcePage:
     key: int
     link_metadata: str | None
     """As it is stored."""
-    word: LinkMetadataChange | None
+    change: LinkMetadataChange | None
     """What changes; None where the page was found unchanged."""
     rules: int
     """The generation of rules it was fetched under."""
 
 
 @dataclass(slots=True)
-class Heard:
+class Outdated:
     """What a URL inherited when its document was made, as far as known, and the generation of rules under which that has changed."""
 
     before: str | None
     rules: int
 
 
-def hand(
-    db: apsw.Connection, source_pages: Sequence[SourcePage], outdated: Mapping[int, Heard], *, now: int, effects: Effects
+def pass_on(
+    db: apsw.Connection, source_pages: Sequence[SourcePage], outdated: Mapping[int, Outdated], *, now: int, effects: Effects
 ) -> None:
     """Have URLs inherit the metadata of the pages that link to them, inside an open transaction; documents with other fields are due.
 
     `outdated` are URLs whose outcome was made while they inherited something else.
     """
-    told: dict[int, Heard] = {}
+    affected: dict[int, Outdated] = {}
     if source_pages:
-        _take_back(db, [one for one in source_pages if one.word is not None and one.link_metadata is not None], told)
-        _give(db, source_pages, told)
+        _take_back(db, [one for one in source_pages if one.change is not None and one.link_metadata is not None], affected)
+        _give(db, source_pages, affected)
         _keep(
             db,
             [
-                (one.id, one.word.link_metadata)
+                (one.id, one.change.link_metadata)
                 for one in source_pages
-                if one.word is not None and one.word.link_metadata != one.link_metadata
+                if one.change is not None and one.change.link_metadata != one.link_metadata
             ],
         )
-    told.update(outdated)
-    if told:
-        _hasten(db, told, now, effects)
+    affected.update(outdated)
+    if affected:
+        _hasten(db, affected, now, effects)
 
 
 def link_metadata_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, str]:
@@ -105,7 +105,7 @@ def drop_inherited(db: apsw.Connection) -> None:
     )
 
 
-def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], told: dict[int, Heard]) -> None:
+def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], affected: dict[int, Outdated]) -> None:
     """Update or remove what URLs inherited from these pages before."""
     by_id = {one.id: one for one in source_pages}
     if not by_id:
@@ -118,22 +118,22 @@ def _take_back(db: apsw.Connection, source_pages: Iterable[SourcePage], told: di
         (integers(by_id),),
     ):
         page = by_id[by]
-        now = page.word.link_metadata if page.word is not None and key in reached[by] else None
+        now = page.change.link_metadata if page.change is not None and key in reached[by] else None
         if now != inherited:
-            told[id] = Heard(inherited, page.rules)
+            affected[id] = Outdated(inherited, page.rules)
             changed.append((now, None if now is None else by, id))
     _write(db, changed)
 
 
-def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], told: dict[int, Heard]) -> None:
+def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], affected: dict[int, Outdated]) -> None:
     """Have URLs without a source page inherit from these pages."""
-    before = [one.id for one in source_pages if one.word is None]
+    before = [one.id for one in source_pages if one.change is None]
     stored = dict(db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(before),)))
     offers: dict[int, tuple[str, SourcePage]] = {}
     for one in source_pages:
-        link_metadata = one.link_metadata if one.word is None else one.word.link_metadata
+        link_metadata = one.link_metadata if one.change is None else one.change.link_metadata
         if link_metadata is not None:
-            for key in _keys(one) if one.word is not None else unpack_keys(stored.get(one.id, b"")):
+            for key in _keys(one) if one.change is not None else unpack_keys(stored.get(one.id, b"")):
                 if key != one.key:
                     offers.setdefault(key, (link_metadata, one))
     if not offers:
@@ -147,13 +147,13 @@ def _give(db: apsw.Connection, source_pages: Sequence[SourcePage], told: dict[in
         link_metadata, page = offers[key]
         changed.append((link_metadata, page.id, id))
         if link_metadata != inherited:
-            told.setdefault(id, Heard(inherited, page.rules)).rules = page.rules
+            affected.setdefault(id, Outdated(inherited, page.rules)).rules = page.rules
     _write(db, changed)
 
 
 def _keys(page: SourcePage) -> Iterable[int]:
     """Return the keys of the URLs that inherit from a page that has changed."""
-    return () if page.word is None or page.word.link_metadata is None else page.word.links
+    return () if page.change is None or page.change.link_metadata is None else page.change.links
 
 
 def _write(db: apsw.Connection, changed: Collection[tuple[str | None, int | None, int]]) -> None:
@@ -170,19 +170,19 @@ def _keep(db: apsw.Connection, link_metadata: Collection[tuple[int, str | None]]
     db.executemany("INSERT OR REPLACE INTO link_metadata VALUES (?, ?)", [row for row in link_metadata if row[1] is not None])
 
 
-def _hasten(db: apsw.Connection, told: Mapping[int, Heard], now: int, effects: Effects) -> None:
+def _hasten(db: apsw.Connection, affected: Mapping[int, Outdated], now: int, effects: Effects) -> None:
     """Make documents due whose inherited metadata changed since they were made, and redirects that pass it on."""
     due: list[tuple[int, int]] = []
     marks: list[tuple[int, int | None]] = []
     for id, state, site, source, shift, retries, asked, next_fetch, fetched_at, inherited, last, body in db.execute(
         "SELECT url.id, state, site.site, source, shift, retries, asked, next_fetch, fetched_at, inherited, inheritance.mark, document.body"
-        " FROM carray(?) AS told CROSS JOIN url ON url.id = told.value CROSS JOIN site ON site.id = url.site"
+        " FROM carray(?) AS affected CROSS JOIN url ON url.id = affected.value CROSS JOIN site ON site.id = url.site"
         " LEFT JOIN document ON document.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
         f" WHERE state IN ({int(State.DONE)}, {int(State.REDIRECTED)})"
         " AND lease_until IS NULL AND next_fetch IS NOT NULL",
-        (integers(sorted(told)),),
+        (integers(sorted(affected)),),
     ):
-        before, rules = told[id].before, told[id].rules
+        before, rules = affected[id].before, affected[id].rules
         differs = before != inherited if state == State.REDIRECTED else shows_other(fields_of(body), before, inherited)
         at, mark = due_at(now, rules, last, fetched_at)
         if differs and at < next_fetch:

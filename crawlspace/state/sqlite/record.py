@@ -23,7 +23,7 @@ from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, SiteIds
 from crawlspace.state.sqlite.duplicates import Groups
-from crawlspace.state.sqlite.inherited_metadata import Heard, SourcePage, hand, link_metadata_of
+from crawlspace.state.sqlite.inherited_metadata import Outdated, SourcePage, link_metadata_of, pass_on
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
 
@@ -52,7 +52,7 @@ def record(
     discovery.discover(batch.discovered, now)
     discovery.carry()
     if inherit:
-        hand(db, batch.source_pages(), batch.outdated(), now=now, effects=effects)
+        pass_on(db, batch.source_pages(), batch.outdated(), now=now, effects=effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -92,7 +92,7 @@ class _Row:
     taken_back: bool = False
     """It had left its document there, and this collection decides about it again."""
     last: UrlState | None = None
-    word: LinkMetadataChange | None = None
+    metadata_change: LinkMetadataChange | None = None
     """What changes for the URLs that inherit from it."""
     repeats: bool = False
     """It was found unchanged: what its links inherit is repeated."""
@@ -254,18 +254,19 @@ class _Batch:
         return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
     def source_pages(self) -> list[SourcePage]:
-        """The pages that hand something or did so before, in the order of the changes."""
+        """Return the pages whose links inherit metadata, or did so before, in the order of the changes."""
         before = link_metadata_of(self._db, self._told)
         return [
-            SourcePage(row.id, row.key, before.get(row.id), row.word, row.rules)
+            SourcePage(row.id, row.key, before.get(row.id), row.metadata_change, row.rules)
             for row in map(self.rows.__getitem__, self._told)
-            if (row.id in before and (row.word or row.repeats)) or (row.word is not None and row.word.link_metadata is not None)
+            if (row.id in before and (row.metadata_change or row.repeats))
+            or (row.metadata_change is not None and row.metadata_change.link_metadata is not None)
         ]
 
-    def outdated(self) -> dict[int, Heard]:
+    def outdated(self) -> dict[int, Outdated]:
         """The URLs whose outcome was made while something else was handed to them."""
         return {
-            row.id: Heard(row.last.inherited, row.rules)
+            row.id: Outdated(row.last.inherited, row.rules)
             for row in self.rows.values()
             if row.last is not None and row.last.inherited != row.inherited and not row.forgotten
         }
@@ -273,7 +274,11 @@ class _Batch:
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
         self._told[row.id] = None
-        row.word, row.repeats, row.rules = link_metadata_change_of(change) or row.word, repeats(change), new.rules
+        row.metadata_change, row.repeats, row.rules = (
+            link_metadata_change_of(change) or row.metadata_change,
+            repeats(change),
+            new.rules,
+        )
         self.discovered.extend(change.discovered)
         checksum = None if change.forget else new.checksum
         canonical = new.canonical
