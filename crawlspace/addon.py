@@ -110,8 +110,8 @@ class CrawlSpaceRules(HasRules):
             return cls(read_rules(spider, crawler))
         except CrawlspaceError as error:
             lines = "\n" if isinstance(error, RuleFileError) else " "  # carets stand below what they point at
-            _tell(f"{spider.name} is not crawled:{lines}{error}", crawler.settings)
-            if _told_by_task():
+            _report(f"{spider.name} is not crawled:{lines}{error}", crawler.settings)
+            if _ends_task():
                 raise
             return NothingCrawled(crawler)
 
@@ -215,20 +215,20 @@ def _values(settings: BaseSettings) -> Mapping[str, object]:
 def _both_rules(folder: Path) -> tuple[CrawlRules, ActionRuleSet | None]:
     try:
         rules, _, actions = read_own_rules(folder)
-    except RuleFileError as error:  # the files of every spider are named alike, so that the folder has to be told
+    except RuleFileError as error:  # the files of all spiders have the same names, so the folder must be named
         raise RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in error.mistakes]) from error
     return rules, actions
 
 
 def _start_urls(spider: Spider, settings: Mapping[str, object], limits: Limits) -> list[Url]:
-    """What the spider names as its start URLs, and CRAWLSPACE_START_URLS for one that makes them as it goes. Raises ConfigError."""
+    """Return the start URLs of the spider, and CRAWLSPACE_START_URLS for one that makes them while it runs. Raises ConfigError."""
     named = [*(getattr(spider, "start_urls", None) or ()), *words(START_URLS, settings.get(START_URLS) or [])]
     found = []
     for url in named:
         try:
             found.append(parse(str(url)))
         except MalformedUrl:
-            continue  # told by Scrapy, or when the request is refused
+            continue  # reported by Scrapy, or when the request is refused
     for name, needed in (
         ("CRAWLSPACE_FOLLOW_OFFSITE_LINKS is off", not limits.follow_offsite_links),
         ("CRAWLSPACE_INDEX_ENTIRE_SITE is on", limits.index_entire_site),
@@ -239,7 +239,7 @@ def _start_urls(spider: Spider, settings: Mapping[str, object], limits: Limits) 
 
 
 def _warn_of_settings(settings: Mapping[str, object]) -> None:
-    """A setting that does nothing here would be missed only when it is too late."""
+    """Warn of settings without effect here, which would be noticed only when it is too late."""
     idle = sorted(name for name in settings if name.startswith(PREFIX) and name not in {*SETTINGS, RULES_DIR, START_URLS})
     if idle:
         logger.warning("without effect in the add-on: %s", ", ".join(idle))
@@ -251,7 +251,7 @@ def _warn_of_settings(settings: Mapping[str, object]) -> None:
 
 
 def _may_have_address_rules(folder: Path) -> bool:
-    """Looked for in the text only: a mistake in a file is told where that file is needed. What cannot be read may have them."""
+    """Return whether a folder may have address rules. Searches the text only: mistakes are reported where the file is read."""
     try:
         return any(_may_name_addresses(path / "crawl.rules") for path in (folder, *folder.iterdir()))
     except (FileNotFoundError, NotADirectoryError):
@@ -274,15 +274,15 @@ def _is_of_a_scrapy_command(spider: Spider) -> bool:
     return str(getattr(type(spider).start, "__module__", "")).startswith("scrapy.commands.")
 
 
-def _tell(message: str, settings: BaseSettings) -> None:
-    """Say it also where nothing is logged: the exit status alone would not help."""
+def _report(message: str, settings: BaseSettings) -> None:
+    """Log a message, and write it where nothing is logged: the exit status alone would not help."""
     logger.critical("%s", message)
     if not settings.getbool("LOG_ENABLED"):
         sys.stderr.write(f"{message}\n")
 
 
-def _told_by_task() -> bool:
-    """Whether this runs in an asyncio task, which then ends with the error. The log has it already: it is not to come a second time."""
+def _ends_task() -> bool:
+    """Whether this runs in an asyncio task, which then ends with the error; asyncio must not log it a second time."""
     try:
         task = asyncio.current_task()
     except RuntimeError:

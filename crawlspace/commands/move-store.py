@@ -81,8 +81,8 @@ class Command(CollectionCommand):
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
         own, index = index_place(place.index_file), places.get(SINK)
         if there != FILE:
-            told = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"
-            print(f"{told}: a worker there sends it what all of them find.")
+            place_ = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"
+            print(f"{place_}: a worker there sends it what all of them find.")
         elif index not in (None, own):
             print(f"Its index is at {index}: copy it to {place.index_file} before the next crawl.")
         if here == FILE:

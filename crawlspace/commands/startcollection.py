@@ -88,7 +88,7 @@ def _rules(urls: Sequence[Url]) -> str:
 
 _RULES = """\
 # What belongs to this collection. There are three kinds of rules, domain, prefix and address; of each kind the first rule that
-# applies decides, and a URL is crawled when no kind forbids it. `scrapy explain` tells which rule decides for a URL.
+# applies decides, and a URL is crawled when no kind forbids it. `scrapy explain` shows which rule decides for a URL.
 
 # Hosts: * stands for any characters; with a port, as in www.example.com:8080, a rule holds for that port only.
 {allowed}forbid domain *
@@ -109,7 +109,7 @@ _RULES_XML = r"""<?xml version="1.0" encoding="UTF-8"?>
 <!--
   What becomes of the URLs that crawl.rules lets in. Every rule is applied, in order, and a later one overrides what an earlier one set.
   Without a rule a URL is crawled, its document indexed and its links followed. Take a rule out of its comment to have it.
-  In a value, a backslash gives one of ^$.*+?[](){}| its meaning in a regular expression. docs/rules_xml.md tells the rest.
+  In a value, a backslash gives one of ^$.*+?[](){}| its meaning in a regular expression. See docs/rules_xml.md for the rest.
 -->
 <Rules>
 
@@ -146,7 +146,7 @@ _RULES_XML = r"""<?xml version="1.0" encoding="UTF-8"?>
 """
 
 _SETTINGS = """\
-# What is different for this collection: any setting of Scrapy's, and those of crawlspace/settings.py, which says what each is for.
+# What is different for this collection: any setting of Scrapy's, and those of crawlspace/settings.py, which explains each.
 
 # Seconds between two requests to a site.
 DOWNLOAD_DELAY = 1

@@ -92,5 +92,5 @@ def _meta_charset(start: str) -> str | None:
 
 
 def _as_read(codec: str | None) -> str | None:
-    """A declaration that could be read as ASCII cannot be in UTF-16, whatever it says."""
+    """Return UTF-8 for UTF-16: a declaration that could be read as ASCII is not in UTF-16."""
     return "utf-8" if codec in ("utf-16-le", "utf-16-be") else codec

@@ -4,7 +4,7 @@ Choices that the standards leave open:
 
 * A URL that is linked twice is one link, at its first position; it is nofollow only if every link to it is.
 * Links in `template` are ignored (they are not part of the page); links in `noscript` count, because a crawler runs no scripts.
-  The text of `noscript` is ignored: it mostly says that scripts are needed.
+  The text of `noscript` is ignored: mostly it only asks to enable scripts.
 * Inline elements (`b`, `span` …) do not separate words; all others do, unknown ones too. So `th<b>re</b>e` is `three`, and
   neighbouring `<td>`, `<br>` and `<my-card>` separate words.
 """

@@ -1,6 +1,6 @@
 """Determine the type of a body from its Content-Type header and its first bytes.
 
-The header decides, unless it is missing or generic, or says text while the first bytes are binary: then the bytes decide, by the
+The header decides, unless it is missing or generic, or names a text type while the first bytes are binary: then the bytes decide, by the
 tables of the WHATWG MIME Sniffing standard (xtractmime). Zip files are distinguished by their first entry, because half the
 office formats are zip files and servers often know none of them.
 """

@@ -69,7 +69,7 @@ class Commits:
             lost = self._store.lost_links(batch.unchanged)
             for change in batch.changes:
                 if change.state.id in lost:
-                    change.state.rules = 0  # asked for whole next time, so that what was forgotten meanwhile is found again
+                    change.state.rules = 0  # unconditional GET next time, to find links forgotten meanwhile
         return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
 
     def write_at_any_cost(self, singly: Callable[[], Singly]) -> Effects:

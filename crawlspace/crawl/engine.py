@@ -298,7 +298,7 @@ class Engine:
         return int(self.clock.now())
 
     def is_idle(self) -> bool:
-        """Nothing is under way, pending or to be recorded."""
+        """Whether nothing is in flight, pending or to be recorded."""
         return not self.commits.waits and not self._leased and self.frontier.is_done()
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:

@@ -25,7 +25,7 @@ ANSWER_S = 10
 def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.Redis:
     """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises SettingError, StoreAway or StoreError.
 
-    `crawls`: it is a worker's, which repeats by itself what got no answer, tells people so, and can be stopped meanwhile.
+    `crawls`: for a worker, which repeats calls without an answer itself, logs that, and can be stopped meanwhile.
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
@@ -72,13 +72,13 @@ def _wrong_option(error: Exception) -> str:
 
 
 def _without_parts_of_the_url(error: Exception) -> str:
-    """What a client says of settings, less what it cites: of a password with a slash in it, it takes the beginning for a port."""
+    """Return the message of a client about settings without its quotations: it takes the beginning of a password with a slash for a port."""
     cited = re.compile(r"""'[^']*'|"[^"]*"|Port could not be cast.*""")
     return cited.sub(HIDDEN, str(error)) if isinstance(error, ValueError) else str(error)
 
 
 def _impatience(settings: Settings) -> dict[str, object]:
-    """What a worker asks of the client where REDIS_PARAMS says nothing else: that it does not repeat what got no answer."""
+    """Return the client options of a worker where REDIS_PARAMS has no others: the client does not repeat calls without an answer."""
     asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
     if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
         asked["retry"] = _once_more()

@@ -41,7 +41,7 @@ class OwnedSites:
         self.wanted: dict[str, int] = {}
         """Sites of which more URLs are to be leased, and how many of each source."""
         self.leaving: dict[str, float] = {}
-        """Sites that are to be released to other workers, and when that was decided; none of their URLs is handed out."""
+        """Sites that are to be released to other workers, and when that was decided; none of their URLs is leased to the frontier."""
 
     def __contains__(self, site: object) -> bool:
         return site in self._buffers

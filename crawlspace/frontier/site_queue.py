@@ -164,7 +164,7 @@ class SiteQueue:
             self.asked_since = inf
 
     def count(self, *, failed: bool | None, answered: bool | None, now: float, backoff: Backoff) -> Failures:
-        """Count the result of a request, before `end`; None if it says nothing."""
+        """Count the result of a request, before `end`; None if it shows nothing of the site."""
         if answered:
             self.unanswered, self.asked_since = 0, inf
         elif answered is not None:

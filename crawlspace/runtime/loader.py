@@ -127,7 +127,7 @@ def default_values() -> dict[str, object]:
 
 
 def throttle_other_requests(settings: BaseSettings, sites: dict[Any, Any], *, slot: str, requests: object) -> None:
-    """Fill Scrapy's DOWNLOAD_SLOTS: one slot without a delay for what the frontier hands out, which keeps the delays itself,
+    """Fill Scrapy's DOWNLOAD_SLOTS: one slot without a delay for leased URLs, because the frontier keeps the delays,
     and one for each host of CRAWLSPACE_SITES, for requests that do not come from the frontier."""
     slots: dict[str, dict[str, Any]] = {
         host: {key: values[key] for key in ("delay", "concurrency") if key in values}
@@ -135,6 +135,6 @@ def throttle_other_requests(settings: BaseSettings, sites: dict[Any, Any], *, sl
         if isinstance(host, str) and "*" not in host and ":" not in host and isinstance(values, dict)
     }
     slots.update(settings.getdict("DOWNLOAD_SLOTS"))
-    at_once = int(str(requests)) if str(requests).isdigit() else 1  # what is wrong with it is said where it is read
+    at_once = int(str(requests)) if str(requests).isdigit() else 1  # a wrong value is reported where it is read
     slots[slot] = {"delay": 0, "concurrency": at_once, "jitter": 0}
     settings.set("DOWNLOAD_SLOTS", slots, priority=SETTINGS_PRIORITIES["cmdline"])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from crawlspace.crawl.run import FetchRobots
 
 SLOT = "crawlspace"
-"""The one download slot of everything the frontier hands out: it has no delay, because the frontier keeps them."""
+"""The one download slot of all leased URLs: it has no delay, because the frontier keeps the delays."""
 STATE = "crawlspace_state"
 ROBOTS = "crawlspace_robots"
 CONDITIONAL = "crawlspace_conditional"

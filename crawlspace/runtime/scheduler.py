@@ -1,4 +1,4 @@
-"""Scrapy's scheduler: hands out what the engine's frontier leases, and passes on what spiders yield.
+"""Scrapy's scheduler: returns requests for the URLs that the frontier leases, and passes requests of spiders to the engine.
 
 Nothing is queued here. The frontier keeps every delay, so the downloader's slot has none.
 """

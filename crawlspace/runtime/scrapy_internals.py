@@ -50,7 +50,7 @@ def run_soon(coroutine: Coroutine[Any, Any, object]) -> None:
 
 
 def set_domain_splitter(split: Callable[[str], Any]) -> None:
-    """Set what tells public suffixes for cookies. Scrapy has no setting for it, and its own fetches a list."""
+    """Set the source of public suffixes for cookies. Scrapy has no setting for it, and its own fetches a list."""
     from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415
 
     cookies._split_domain = split  # type: ignore[assignment]

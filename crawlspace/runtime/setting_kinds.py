@@ -34,7 +34,7 @@ _READ_BY_CONFIG = frozenset(
     "DOWNLOAD_DELAY CONCURRENT_REQUESTS CONCURRENT_REQUESTS_PER_DOMAIN DOWNLOAD_TIMEOUT DOWNLOAD_MAXSIZE RETRY_TIMES RETRY_ENABLED"
     " REDIRECT_MAX_TIMES REDIRECT_ENABLED URLLENGTH_LIMIT DEPTH_LIMIT ROBOTSTXT_OBEY".split()
 )
-"""`config` says more precisely what these may be."""
+"""`config` validates these more precisely."""
 _TRUTHS = ("0", "1", "True", "False", "true", "false")
 
 

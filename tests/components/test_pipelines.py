@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from scrapy.exceptions import DropItem
 
-import pipelines.index
-import pipelines.state
+import crawlspace.runtime.pipelines.index
+import crawlspace.runtime.pipelines.state
 from crawlspace.errors import StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import State
@@ -66,7 +66,7 @@ class Timers:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[Callable[[], None]] = []
-        monkeypatch.setattr(pipelines.state, "call_later", self._later)
+        monkeypatch.setattr(crawlspace.runtime.pipelines.state, "call_later", self._later)
 
     def _later(self, _: float, call: Callable[[], None]) -> SimpleNamespace:
         self.calls.append(call)
@@ -96,7 +96,7 @@ def test_an_outcome_waits_for_the_others_of_its_transaction(open_crawl: MakeCraw
 
 
 def test_a_full_transaction_waits_for_nothing(open_crawl: MakeCrawl, timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipelines.state, "BATCH", 2)
+    monkeypatch.setattr(crawlspace.runtime.pipelines.state, "BATCH", 2)
     crawl = open_crawl(START, f"{START}2")
     pipeline = RecordState.from_crawler(crawl.crawler)
     waiting = []
@@ -144,9 +144,9 @@ class SlowIndex:
         self.sending = self.most_at_once = 0
         self.tick: Callable[[], None] = lambda: None
         self.file = crawl.session.collection.index_file
-        monkeypatch.setattr(pipelines.index, "deferToThread", self._in_turns)
-        monkeypatch.setattr(pipelines.index, "maybe_deferred_to_future", lambda awaitable: awaitable)
-        monkeypatch.setattr(pipelines.index, "create_looping_call", self._looping)
+        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "deferToThread", self._in_turns)
+        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "maybe_deferred_to_future", lambda awaitable: awaitable)
+        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "create_looping_call", self._looping)
 
     def urls(self) -> list[str]:
         index = EmbeddedIndex(self.file, read_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +34,16 @@ def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
         return CompletedRun(int(ended.value.code or 0), said.out, said.err)
 
     return in_this_process
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this folder."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return next(folder.glob("*.whl"))
 
 
 def settings_of(demo: Project) -> Settings:

@@ -31,12 +31,12 @@ RULES_XML: list[tuple[str, str | bytes, str, str]] = [
     # a file, and what is said of it: its place, and a part of the sentence
     ("an unknown element", '<Rules>\n <Rule><Paht val="/a"/><Index/></Rule>\n</Rules>', "2:8", "Paht is not known; Rule holds"),
     ("an unknown action", '<Rules>\n <Rule><Path val="/a"/><Noindex/></Rule>\n</Rules>', "2:24", "did you mean NoIndex?"),
-    ("an unknown attribute", '<Rules><Rule><Path val="/a" nrom="none"/><Index/></Rule></Rules>', "1:29", "did you mean norm?"),
-    ("shift 3", '<Rules>\n <Rule><Path val="/a"/><Priority shift="3"/></Rule>\n</Rules>', "2:41", "from -2 (first) to 2 (last), not '3'"),
-    ("a range the wrong way round", '<Rules>\n <Rule><Length val="[9:3]"/><Index/></Rule>\n</Rules>', "2:22", "9 is above 3, so no length is in this range"),
-    ("an expression", '<Rules>\n <Rule><Path val="/a\\(b"/><Index/></Rule>\n</Rules>', "2:21", "\\( is not closed by \\)"),
-    ("a bomb of entities", f"<!DOCTYPE Rules [<!ENTITY l0 'lol'>{LOL}]>\n<Rules group='&l9;'/>", "1:1", "a rules.xml has no DOCTYPE, and so no entities"),
-    ("an entity from elsewhere", "<!DOCTYPE Rules [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>\n<Rules group='&x;'/>", "1:1", "has no DOCTYPE"),
+    ("an unknown attribute", '<Rules><Rule><Path val="/a" nrom="none"/><Index/></Rule></Rules>', "1:14", "did you mean norm?"),
+    ("shift 3", '<Rules>\n <Rule><Path val="/a"/><Priority shift="3"/></Rule>\n</Rules>', "2:24", "from -2 (first) to 2 (last), not '3'"),
+    ("a range the wrong way round", '<Rules>\n <Rule><Length val="[9:3]"/><Index/></Rule>\n</Rules>', "2:8", "9 is above 3, so no length is in this range"),
+    ("an expression", '<Rules>\n <Rule><Path val="/a\\(b"/><Index/></Rule>\n</Rules>', "2:8", "\\( is not closed by \\)"),
+    ("a bomb of entities", f"<!DOCTYPE Rules [<!ENTITY l0 'lol'>{LOL}]>\n<Rules group='&l9;'/>", "1:17", "a rules.xml has no DOCTYPE, and so no entities"),
+    ("an entity from elsewhere", "<!DOCTYPE Rules [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>\n<Rules group='&x;'/>", "1:17", "has no DOCTYPE"),
     ("not well-formed", '<Rules>\n <Rule><Path val="/a"/><Index></Rule>\n</Rules>', "2:33", "the XML parser reports: mismatched tag"),
     ("no XML", "forbid domain *\n", "1:1", "the XML parser reports: syntax error"),
     ("another file", "<html/>", "1:1", "the outermost element of a rules.xml is Rules, not html"),
@@ -164,7 +164,7 @@ def test_lint_tells_of_all_files_at_once(demo: Project, run: Run) -> None:
         }
     )
     places = [finding.partition(" ")[0] for finding in run("lint", "demo").stdout.splitlines()]
-    assert places == ["crawl.rules:1:1:", "rules.xml:1:8:", "rules.xml:1:22:", "settings.py:1:1:", "settings.py:2:1:"]
+    assert places == ["crawl.rules:1:1:", "rules.xml:1:8:", "rules.xml:1:15:", "settings.py:1:1:", "settings.py:2:1:"]
 
 
 def test_the_command_line_as_it_is_run(demo: Project) -> None:

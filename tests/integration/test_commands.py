@@ -137,7 +137,7 @@ WRONG = [
     (("status", "dmeo"), "no collection 'dmeo'"),
     (("lint", "demo", "--all"), "not both"),
     (("urls", "demo", "--status", "abc"), "'abc' is no status code"),
-    (("search", "demo"), "what to look for"),
+    (("search", "demo"), "give a collection and search words"),
 ]
 
 

@@ -10,14 +10,14 @@ from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
 
 MAX_LISTED = 100
-"""Mistakes of one file that are told one by one."""
+"""Mistakes of one file that are listed one by one."""
 MAX_SHOWN = 1_000_000
 """Characters of the lines shown with them, about: a file may be one line of 10 million characters, with mistakes all over."""
 
 
 @dataclass(slots=True)
 class Element:
-    """What a start tag says. Line and column count from 1 and are of its `<`; an attribute in a namespace is `namespace name`."""
+    """The values of a start tag. Line and column count from 1 and are of its `<`; an attribute in a namespace is `namespace name`."""
 
     name: str
     namespace: str
@@ -26,7 +26,7 @@ class Element:
     column: int
     children: list[Element] = field(default_factory=list)
     spoiled: bool = False
-    """A mistake inside was told; that something is missing here would only repeat it."""
+    """A mistake inside was listed; that something is missing here would only repeat it."""
 
 
 class XmlText:

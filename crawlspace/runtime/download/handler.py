@@ -183,7 +183,7 @@ class Watch:
         if owned_for_s < inf and TRIES_FOR is not None:  # not by getHandle: inside a tunnel that is TLS's
             self._wire.socket.setsockopt(socket.IPPROTO_TCP, TRIES_FOR, min(ceil(owned_for_s * 1000), LONGEST_MS))
         written = self._write(data)
-        if self._awaits_answer or self._is_unwritten:  # not what TLS says at the end of a connection
+        if self._awaits_answer or self._is_unwritten:  # not the closing messages of TLS
             self._is_unwritten = False
             self._sent(site)
         return written

@@ -112,7 +112,7 @@ def as_in_urls(host: str) -> str | None:
     if _PLAIN.fullmatch(host):
         return host
     if not host.isascii():
-        # Twisted hands over an `xn--` name in its own letters. Each label is turned back as it is: in normal form such letters can be
+        # Twisted passes an `xn--` name in its own letters. Each label is encoded again as it is: in normal form such letters can be
         # those of another host, `straße` those of `strasse`, and digits in boxes those of an address.
         host = ".".join(label if label.isascii() else f"xn--{label.encode('punycode').decode()}" for label in host.split("."))
     bare = host.strip("[]")

@@ -1,6 +1,6 @@
 """Asks for a known page only if it has changed (RFC 9110, section 13): with the validators of its last answer.
 
-The engine says for which requests: not after the rules have changed, when the links of a page must be seen again.
+The engine marks the requests: not after the rules have changed, when the links of a page must be read again.
 """
 
 from __future__ import annotations

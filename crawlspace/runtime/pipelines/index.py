@@ -73,7 +73,7 @@ class BaseDrainIndex:
                 await self._see_rest_sent(session.shared)
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        left = session.engine.backlog if session.shared is None else 0  # others send, too, and the end tells what is left
+        left = session.engine.backlog if session.shared is None else 0  # other workers send, too; the summary shows what is left
         if left and session.error is None:
             logger.warning("%d index orders could not be sent; they are kept and sent at the next start", left)
 

@@ -18,7 +18,7 @@ from crawlspace.state.move.records import FORMAT, OrderRecord, Record, Summary, 
 
 _FIRST_LINE = b"crawlspace dump\n"
 _MOST_BYTES = 1 << 30
-"""Of a record: what says more is damaged."""
+"""Bytes of a record: a larger size is damage."""
 
 
 class Header(msgspec.Struct, array_like=True, tag="header"):
@@ -59,7 +59,7 @@ def dump(source: Source, file: BinaryIO, collection: str) -> Moved:
 
 
 class DumpReader:
-    """A dump as the source of a move. The file is one that can be sought in; `name` says for people where it is."""
+    """A dump as the source of a move. The file must be seekable; `name` is its place for messages."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         """Raises StoreDamaged for what is no dump, and StoreVersionError for one of another format."""

@@ -2,7 +2,7 @@
 
 A collection is a stream of records in the order of the kinds below: sites, robots.txt files and URLs each in their order, then index
 orders, then named values. A record is an array in MessagePack that begins with the name of its kind. Ids and the numbers of orders are
-part of it; leases and what says who crawls are not: what was leased is pending or due again.
+part of it; leases and the crawling processes are not: what was leased is pending or due again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A collection on a Redis server as one side of a move; `lua/move.lua` writes what the scripts keep of URLs.
 
-What says which worker holds what is not moved: the first worker finds what there is to do.
+Which worker owns what is not moved: the first worker finds what there is to do.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class RedisSide:
             self._command("HSET", "index", sink, place)
 
     def clear(self) -> None:
-        """Remove all of an unfinished copy, last of all what says that it is one."""
+        """Remove all of an unfinished copy, last of all its mark."""
         prefix = self._store.scripts.prefix
         meta = f"{prefix}meta".encode()
         with redis_errors():

@@ -110,7 +110,7 @@ def redis_errors() -> Iterator[None]:
             raise StoreError(
                 f"Redis refuses the user or the password: {error}; see CRAWLSPACE_STORE_URL, REDIS_URL and REDIS_PARAMS"
             ) from error
-        if isinstance(error, redis.sentinel.MasterNotFoundError):  # tells whole clients otherwise
+        if isinstance(error, redis.sentinel.MasterNotFoundError):  # its own message has whole clients
             found = "No master found for the service: no Sentinel can be reached, or none knows it"
             raise StoreAway(f"Redis cannot be reached: {found}") from error
         if "CERTIFICATE_VERIFY_FAILED" in str(error):

@@ -40,7 +40,7 @@ def row_of(site: str, reply: bytes) -> UnreachableSite:
 
 
 def schemes_of(site: str, is_noted: Callable[[str], bool]) -> frozenset[str]:
-    """Return the schemes of a site; `is_noted` tells whether `scheme site` is."""
+    """Return the schemes of a site; `is_noted` returns whether `scheme site` is stored."""
     usual = _SCHEME_OF_PORT.get(site.rpartition(":")[2])
     found = frozenset(scheme for scheme in ALL_SCHEMES if scheme == usual or is_noted(f"{scheme} {site}"))
     return found or ALL_SCHEMES

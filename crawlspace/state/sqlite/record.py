@@ -264,7 +264,7 @@ class _Batch:
         ]
 
     def outdated(self) -> dict[int, Outdated]:
-        """The URLs whose outcome was made while something else was handed to them."""
+        """Return the URLs whose outcome was made while they inherited something else."""
         return {
             row.id: Outdated(row.last.inherited, row.rules)
             for row in self.rows.values()

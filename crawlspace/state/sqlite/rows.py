@@ -79,7 +79,7 @@ def unpack_keys(targets: bytes) -> array[int]:
 
 
 _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))
-"""What a page says of itself; the rest comes from other tables. Fields are only ever added at the end of Document."""
+"""The document of a page; the rest comes from other tables. Fields are only ever added at the end of Document."""
 
 
 def pack_whole(document: Document) -> bytes:

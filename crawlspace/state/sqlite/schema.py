@@ -123,7 +123,7 @@ CREATE TABLE link_metadata (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT
 CREATE TABLE inheritance (id INTEGER PRIMARY KEY, page INTEGER, mark INTEGER) STRICT;
 CREATE INDEX inheritance_page ON inheritance (page) WHERE page IS NOT NULL;
 
--- What a page says of itself, kept for every page that may be pushed again; its text only while it may be needed.
+-- The document of every page that may be pushed again; its text only while it may be needed.
 CREATE TABLE document (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE content (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL UNIQUE, text TEXT NOT NULL) STRICT;
 
