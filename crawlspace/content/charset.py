@@ -25,7 +25,7 @@ _XML_ENCODING = re.compile(rb"""<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._:-
 
 def codec_of(label: str | None) -> str | None:
     """Return Python's codec for a label of the Encoding standard, or None for anything else."""
-    encoding = webencodings.lookup(label.strip("\t\n\f\r \"'")) if label else None
+    encoding = webencodings.lookup(label.strip("\t\n\f\r \"'")) if label and label.isascii() else None
     if encoding is None or encoding.name in _NOT_DECODED:
         return None
     return "gb18030" if encoding.name == "gbk" else str(encoding.codec_info.name)  # the standard's decoder of both is one

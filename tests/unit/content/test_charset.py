@@ -68,6 +68,9 @@ def test_labels_of_the_standard_are_known(label: str) -> None:
     assert "x".encode(codec) == b"x"
 
 
-@given(st.binary(max_size=100), st.sampled_from([None, "utf-8", "iso-2022-jp", "big5", "euc-jp", "gbk", "utf-16", "\0", "é"]))
+@given(
+    st.binary(max_size=100),
+    st.sampled_from([None, "utf-8", "iso-2022-jp", "big5", "euc-jp", "gbk", "utf-16", "\0", "é", "\ud800"]),
+)
 def test_no_body_and_no_label_raises(body: bytes, header: str | None) -> None:
     decode(body, header)
