@@ -24,7 +24,7 @@ from benchmarks.measure import Row, finish, say
 from crawlspace.crawl.engine import SINK
 from crawlspace.state.redis.store import RedisStore
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.history import Told, run_history
+from tests.histories.history import HistoryReport, run_history
 from tests.servers import another_client, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
@@ -44,29 +44,29 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         "--draw", type=Drawn.named, default=DRAWN, help="names apart by commas, all or none; see tests/histories/drawn.py"
     )
     options = parser.parse_args(arguments)
-    lived = partial(_lived, steps=options.steps, store=options.store, drawn=options.draw)
+    run_one = partial(_run_one, steps=options.steps, store=options.store, drawn=options.draw)
     if options.seed is not None:
-        told = lived(options.seed)
+        told = run_one(options.seed)
         say(str(told))
         return _rows([told], 0.0, options.steps)
     began = time.monotonic()
-    all_told: list[Told] = []
-    for told in _all(range(options.first, options.first + options.count), lived, options.processes):
-        all_told.append(told)
+    reports: list[HistoryReport] = []
+    for told in _all(range(options.first, options.first + options.count), run_one, options.processes):
+        reports.append(told)
         if told.differences:
             say(str(told))
-        if len(all_told) % 100 == 0:
-            wrong = sum(1 for one in all_told if one.differences)
+        if len(reports) % 100 == 0:
+            wrong = sum(1 for one in reports if one.differences)
             say(f"seeds {options.first} to {told.seed}: {wrong} with a difference, {time.monotonic() - began:.0f} s")
-    return _rows(all_told, time.monotonic() - began, options.steps)
+    return _rows(reports, time.monotonic() - began, options.steps)
 
 
-def _all(seeds: range, lived: Callable[[int], Told], processes: int) -> Iterator[Told]:
+def _all(seeds: range, run_one: Callable[[int], HistoryReport], processes: int) -> Iterator[HistoryReport]:
     with ProcessPoolExecutor(processes) as pool:
-        yield from pool.map(lived, seeds, chunksize=5)
+        yield from pool.map(run_one, seeds, chunksize=5)
 
 
-def _lived(seed: int, *, steps: int, store: str, drawn: Drawn) -> Told:
+def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn) -> HistoryReport:
     logging.disable(logging.WARNING)
     on_server = None if store == "sqlite" else _on_server
     if on_server is not None:
@@ -79,18 +79,18 @@ def _on_server(name: str) -> RedisStore:
     return RedisStore(another_client(), name, sinks=(SINK,))
 
 
-def _rows(all_told: list[Told], wall_s: float, steps: int) -> list[Row]:
-    wrong = [told.seed for told in all_told if told.differences]
+def _rows(reports: list[HistoryReport], wall_s: float, steps: int) -> list[Row]:
+    wrong = [told.seed for told in reports if told.differences]
     met: Counter[str] = Counter()
-    for told in all_told:
+    for told in reports:
         met.update(told.met)
     benchmark = "histories"
     rows = [
-        Row(benchmark, f"histories of {steps} steps", f"{len(all_told):,}"),
+        Row(benchmark, f"histories of {steps} steps", f"{len(reports):,}"),
         Row(benchmark, "with a difference", f"{len(wrong)} {wrong[:10] if wrong else ''}".strip(), "0", not wrong),
-        Row(benchmark, "settled states compared with the oracle", f"{sum(told.checks for told in all_told):,}"),
-        Row(benchmark, "crawls, of them killed", f"{sum(t.crawls for t in all_told):,}, {sum(t.kills for t in all_told):,}"),
-        Row(benchmark, "pages fetched", f"{sum(told.fetches for told in all_told):,}"),
+        Row(benchmark, "settled states compared with the oracle", f"{sum(told.checks for told in reports):,}"),
+        Row(benchmark, "crawls, of them killed", f"{sum(t.crawls for t in reports):,}, {sum(t.kills for t in reports):,}"),
+        Row(benchmark, "pages fetched", f"{sum(told.fetches for told in reports):,}"),
     ]
     rows += [Row(benchmark, f"settled states with {name}", f"{met[name]:,}") for name in _SHOWN[1:]]
     if wall_s:

@@ -38,7 +38,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(slots=True)
-class UrlReply:
+class HistoryReport:
     """What a history did and what was wrong."""
 
     seed: int
@@ -58,7 +58,7 @@ class UrlReply:
 
 def run_history(
     seed: int, folder: Path, *, steps: int = 20, on_server: OnServer | None = None, team: bool = False, drawn: Drawn = DRAWN
-) -> UrlReply:
+) -> HistoryReport:
     """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
 
     `on_server` opens the store where that is on a server, and with `team` several workers crawl.
@@ -108,7 +108,7 @@ class _History:
             self._machine.by_spider = self._changes.by_spider = True
             for site in sites:
                 site.bare_304 = chance.random() < 0.3
-        self._told = UrlReply(seed)
+        self._told = HistoryReport(seed)
         self._other: _History | None = None
         self._begin()
         if drawn.two and (self._focus == "two" or chance.random() < 0.08):
@@ -137,7 +137,7 @@ class _History:
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
 
-    def run(self, steps: int) -> UrlReply:
+    def run(self, steps: int) -> HistoryReport:
         for step in range(1, steps + 1):
             self._step()
             if not self._told.differences and (step % _SETTLE_EVERY == 0 or step == steps):

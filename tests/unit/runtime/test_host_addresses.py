@@ -41,7 +41,7 @@ class Resolver:
             receiver.resolutionComplete()
 
 
-class UrlReply:
+class Reply:
     """What `look_up` has told, of a host and in the order in which it came."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("found", "address"), ADDRESSES)
 def test_addresses(found: list[str], address: str | None) -> None:
-    told = UrlReply()
+    told = Reply()
     look_up(Resolver({"a.example": found}), "a.example", 80, told.of("a.example"))
     assert told.all == [("a.example", address, True)]
 
@@ -86,7 +86,7 @@ LITERALS = [
 @pytest.mark.parametrize(("host", "address"), LITERALS)
 def test_a_host_that_is_an_address_is_not_looked_up(host: str, address: str) -> None:
     resolver = Resolver({}, at_once=False)
-    told = UrlReply()
+    told = Reply()
     look_up(resolver, host, 80, told.of(host))
     assert told.all == [(host, address, True)]
     assert resolver.asked == []
@@ -94,7 +94,7 @@ def test_a_host_that_is_an_address_is_not_looked_up(host: str, address: str) -> 
 
 def test_an_answer_may_come_later_and_the_port_matters() -> None:
     resolver = Resolver({"a.example": ["10.0.0.7"], "b.example": []}, at_once=False)
-    told = UrlReply()
+    told = Reply()
     for host, port in (("a.example", 80), ("b.example", 8080)):
         look_up(resolver, host, port, told.of(host))
     assert (told.all, resolver.asked) == ([], [("a.example", 80), ("b.example", 8080)])
@@ -104,7 +104,7 @@ def test_an_answer_may_come_later_and_the_port_matters() -> None:
 
 def test_no_answer_is_not_the_same_as_no_address() -> None:
     resolver = Resolver({"a.example": [], "b.example": []}, given_up_sites="b.example")
-    told = UrlReply()
+    told = Reply()
     for host in ("a.example", "b.example"):
         look_up(resolver, host, 80, told.of(host))
     assert told.all == [("a.example", None, True), ("b.example", None, False)]
