@@ -41,7 +41,7 @@ ACTIONS_HASH = "actions_hash"
 RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
 
-_BATCH, _AT_ONCE = 5_000, 50_000
+BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
 
 
@@ -207,18 +207,18 @@ class Survey:
         because another went before. Next come those with nothing in the index: otherwise one could be pushed when the page that
         represents it is deleted, and be deleted next.
         """
-        for kept, given_up in _portions(self.kept, self.given_up, size=_AT_ONCE):
+        for kept, given_up in _portions(self.kept, self.given_up, size=BATCH_IN_INDEX):
             yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
-        for excluded, returned in _portions(self.excluded, self.returned, size=_BATCH):
+        for excluded, returned in _portions(self.excluded, self.returned, size=BATCH):
             yield Reclassified(excluded=excluded, returned=returned)
-        for (unindexed,) in _portions(self.unindexed, size=_BATCH):
+        for (unindexed,) in _portions(self.unindexed, size=BATCH):
             yield Reclassified(unindexed=unindexed)
-        for (deletions,) in _portions(self.deletions, size=_BATCH):
+        for (deletions,) in _portions(self.deletions, size=BATCH):
             yield Reclassified(held=deletions) if hold else Reclassified(excluded=deletions)
-        for (deletions,) in _portions(self.unindexed_deletions, size=_BATCH):
+        for (deletions,) in _portions(self.unindexed_deletions, size=BATCH):
             yield Reclassified(held_unindexed=deletions) if hold else Reclassified(unindexed=deletions)
-        for first in range(0, len(self.moved), _BATCH):
-            yield Reclassified(moved=self.moved[first : first + _BATCH])
+        for first in range(0, len(self.moved), BATCH):
+            yield Reclassified(moved=self.moved[first : first + BATCH])
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
@@ -236,7 +236,7 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
     acts = bool(before or verdicts.actions_hash)
     verdicts.begin()
     last = 0
-    while page := store.scan(last, _BATCH):
+    while page := store.scan(last, BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
             _, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, left = known

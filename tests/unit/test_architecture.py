@@ -63,12 +63,6 @@ SLOW_REPLIES = {"tests.sites", "tests.hostile.replies"}
 """Servers that are slow on purpose."""
 WAITING_TESTS = {"tests.integration.test_move_store"}
 """To be written with events. None is to be added."""
-TESTS_THAT_SET_PRIVATE_NAMES = {
-    "tests.unit.crawl.test_rule_change",
-    "tests.unit.crawl.test_rule_change_actions",
-    "tests.unit.crawl.test_rule_change_killed",
-}
-"""They make the batches of a rule change small. None is to be added."""
 MOST_LINES_OWNED = 50
 UNSAFE_TO_READ = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
@@ -370,7 +364,7 @@ def test_the_search_for_private_names_that_are_set(code: str, *, is_set: bool) -
 
 def test_tests_set_no_private_names() -> None:
     setting = {name for name, path in modules("tests").items() if any(map(sets_private_name, ast.walk(tree(path))))}
-    assert setting == TESTS_THAT_SET_PRIVATE_NAMES
+    assert setting == set()
 
 
 def test_nothing_sleeps() -> None:

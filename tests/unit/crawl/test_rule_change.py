@@ -108,7 +108,7 @@ def test_a_new_collection_only_notes_its_rules() -> None:
 
 
 def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH", 3)
+    monkeypatch.setattr(module, "BATCH", 3)
     store = everything()
     store.writes_left = 0
     found = plan(store, verdicts(), hash="new", deletion_limit=SHUT)
@@ -212,7 +212,7 @@ GROUPS = [
 def test_what_goes_too_is_not_pushed_first(
     url: str, duplicates: list[str], orders: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
     store = known((url, DOCUMENT), *((duplicate, DUPLICATE) for duplicate in duplicates), alike=True)
     reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == orders
@@ -222,7 +222,7 @@ def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The shorter path stays here; the other one stands for the group because a third one names it, and is taken over with that one."""
-    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
     store = known((f"{SALES}333", DUPLICATE), (f"{IN}1", DUPLICATE), (f"{SALES}22", DOCUMENT), alike=True)
     named = get(store, f"{SALES}22").key
     store.record([Change(structs.replace(get(store, f"{SALES}333"), canonical=named), document=Document("", text="x"))], now=NOW)

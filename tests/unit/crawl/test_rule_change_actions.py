@@ -204,7 +204,7 @@ def test_what_is_not_indexed_comes_back_only_when_the_action_rules_change() -> N
 
 
 def test_a_kill_at_any_point_changes_nothing_of_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
     rows = [
         (f"{url}/{number}", kind)
         for url in (PLAIN, UNINDEXED, IGNORED)

@@ -33,8 +33,8 @@ from tests.unit.crawl.known_urls import (
 def test_a_kill_at_any_point_changes_nothing_of_the_end(
     deletion_limit: DeletionLimit, lost: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH", 2)
-    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "BATCH_IN_INDEX", 2)
     whole = everything()
     reconcile(whole, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER)
     assert metas(whole) == ("new", "", 2)
@@ -58,8 +58,8 @@ def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
 
 def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three deletions were too many; the two that are left would not be."""
-    monkeypatch.setattr(module, "_BATCH", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
+    monkeypatch.setattr(module, "BATCH_IN_INDEX", 1)
     deletion_limit = DeletionLimit(0, 2)
     store = everything()
     kill(
@@ -75,8 +75,8 @@ def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("back", [True, False], ids=["back to the old rules", "to others"])
 def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BATCH", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 1)
+    monkeypatch.setattr(module, "BATCH", 1)
+    monkeypatch.setattr(module, "BATCH_IN_INDEX", 1)
     store = everything()
     store.set_meta(RULES_HASH, "old")
     kill(store, 2 + 9 + 1, deletion_limit=SHUT)
