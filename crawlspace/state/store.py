@@ -1,6 +1,6 @@
 """The contract of every store, in parts by who calls them: the store remembers everything, and is the frontier's queue.
 
-What becomes of a URL is decided outside (`lifecycle.py`) and written as a `Change`. Three things are computed by the store, because they
+What becomes of a URL is decided outside (`lifecycle.py`) and written as a `Change`. Two things are computed by the store, because they
 must hold in the same transaction:
 
 * **Known URLs.** A URL is inserted once; its depth is only ever lowered, together with the depth of what it leads to.
@@ -8,8 +8,10 @@ must hold in the same transaction:
   long as that page has a document and names no other page itself. Exactly one of a group is indexed: within a host the one with the
   smallest rank, between hosts the one that was first (`standing` in `duplicates.py`); those with the same checksum are noted on its
   document. When a group changes, the store gives the orders that keep the index right (`settle` in `duplicates.py`).
-* **Inherited metadata.** All URLs that a page links to, new or known, inherit the metadata of its rules; `inherited_metadata.py` says
-  from which page.
+
+What follows for **inherited metadata** is decided in `inherited_metadata.py` and written by the store: all URLs that a page links to, new or
+known, inherit the metadata of its rules. `record` returns when that is done. Where several workers share a store it is a transaction of
+its own, which whoever comes next makes up for if a worker is killed before.
 
 All stores pass the same contract suite. All times are whole seconds since 1970. Every method that writes is one transaction. Methods raise
 StoreFull, StoreDamaged, StoreLocked or StoreError, and then have changed nothing.

@@ -1,25 +1,22 @@
-"""Inherited metadata in the memory store: computed from all rows after every change; see `state.inherited_metadata`."""
+"""Inherited metadata in the memory store, see `state.inherited_metadata`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from crawlspace.model import OUT_OF_SPACE, State, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.inherited_metadata import LinkMetadataChange, due_at, link_metadata_change_of, repeats, shows_other
+from crawlspace.state.inherited_metadata import (
+    InheritingUrl,
+    MetadataChanges,
+    StoredDocument,
+    dropped,
+    metadata_changes,
+    recorded_pages,
+)
 
-
-@dataclass(slots=True)
-class _PageChange:
-    """The combined changes of one page."""
-
-    key: int
-    change: LinkMetadataChange | None = None
-    repeats: bool = False
-    rules: int = 0
-    fetched_with: str | None = None
-    """What it inherited when it was leased."""
+_Value = TypeVar("_Value")
 
 
 class MemoryInheritance:
@@ -35,7 +32,7 @@ class MemoryInheritance:
         self._with_key = with_key
         self._links = links
         self._link_metadata: dict[int, str] = {}
-        self._by: dict[int, int] = {}
+        self._sources: dict[int, int] = {}
         """The source page by URL."""
         self._marks: dict[int, int] = {}
         self._fields: dict[int, Mapping[str, str]] = {}
@@ -43,89 +40,58 @@ class MemoryInheritance:
 
     def settle(self, keys: Mapping[int, int], changes: Sequence[Change], effects: Effects, *, now: int) -> None:
         """Update inherited metadata after changes; `keys` are those of the URLs as they were, by id."""
-        pages: dict[int, _PageChange] = {}
-        gone: set[int] = set()
-        for change in changes:
-            id = change.state.id
-            if id not in keys or id in gone:
-                continue
-            page = pages.setdefault(id, _PageChange(keys[id]))
-            page.change, page.repeats = link_metadata_change_of(change) or page.change, repeats(change)
-            page.rules, page.fetched_with = change.state.rules, change.state.inherited
-            if change.document is not None:
-                self._fields[id] = dict(change.document.fields)
-            if change.forget:
-                gone.add(id)
-        before = {id: row.inherited for id, row in self._rows.items()}
-        changed_under: dict[int, int] = {}
-        """By URL whose inherited metadata changed the generation of rules of its source page."""
-        self._take_back(pages, changed_under)
-        self._give(pages, changed_under)
-        for id, inherited in before.items():
-            if id in pages and pages[id].fetched_with != inherited:
-                self._hasten(self._rows[id], pages[id].fetched_with, pages[id].rules, effects, now)
-            elif id in changed_under:
-                self._hasten(self._rows[id], inherited, changed_under[id], effects, now)
-        for id in gone:
-            for kept in (self._link_metadata, self._by, self._marks, self._fields):
-                kept.pop(id, None)
+        self._fields.update((change.state.id, dict(change.document.fields)) for change in changes if change.document is not None)
+        pages = recorded_pages(changes, keys)
+        found = metadata_changes(pages, self, now=now)
+        self._write(found)
+        found.add_to(effects)
+        for page in pages:
+            if page.forgotten:
+                for kept in (self._link_metadata, self._sources, self._marks, self._fields):
+                    kept.pop(page.id, None)
 
     def drop(self) -> None:
-        """Remove metadata without a source page, and that of pages that the rules exclude."""
-        for row in self._rows.values():
-            page = self._rows.get(self._by.get(row.id, 0))
-            if row.inherited is None or (row.id in self._by and (page is None or page.status not in OUT_OF_SPACE)):
-                continue
-            row.inherited = None
-            self._by.pop(row.id, None)
-            if _may_be_hastened(row) and row.fetched_at is not None and row.next_fetch is not None:
-                row.next_fetch = min(row.next_fetch, row.fetched_at)
+        urls = [self._inheriting(row) for row in self._rows.values()]
+        self._write(dropped(urls, {id: row.status for id, row in self._rows.items()}, self))
 
-    def _take_back(self, pages: Mapping[int, _PageChange], changed_under: dict[int, int]) -> None:
-        for row in self._rows.values():
-            page = pages.get(self._by.get(row.id, 0))
-            if page is None or page.change is None:
-                continue
-            link_metadata = page.change.link_metadata if row.key in page.change.links else None
-            if link_metadata != row.inherited:
-                row.inherited = link_metadata
-                changed_under[row.id] = page.rules
-            if link_metadata is None:
-                del self._by[row.id]
+    # StoredMetadata
+    def link_metadata(self, pages: Collection[int]) -> Mapping[int, str]:
+        return {id: self._link_metadata[id] for id in pages if id in self._link_metadata}
 
-    def _give(self, pages: Mapping[int, _PageChange], changed_under: dict[int, int]) -> None:
-        for id, page in pages.items():
-            if page.change is not None:
-                self._link_metadata.pop(id, None)
-                if page.change.link_metadata is not None:
-                    self._link_metadata[id] = page.change.link_metadata
-            elif not page.repeats:
-                continue
-            if id not in self._link_metadata:
-                continue
-            for key in self._links.get(id, ()) if page.change is None else page.change.links:
-                for row in self._with_key(key):
-                    if key != page.key and row.id not in self._by:
-                        if row.inherited != self._link_metadata[id]:
-                            row.inherited = self._link_metadata[id]
-                            changed_under[row.id] = page.rules
-                        self._by[row.id] = id
+    def links(self, pages: Collection[int]) -> Mapping[int, Sequence[int]]:
+        return {id: self._links.get(id, ()) for id in pages}
 
-    def _hasten(self, row: UrlState, before: str | None, rules: int, effects: Effects, now: int) -> None:
-        """Make a document due whose inherited metadata changed since it was made, or a redirect that passes it on."""
-        if not _may_be_hastened(row) or row.next_fetch is None:
-            return
-        if row.state is State.REDIRECTED:
-            differs = before != row.inherited
-        else:
-            differs = shows_other(self._fields.get(row.id, {}) if row.checksum is not None else {}, before, row.inherited)
-        at, mark = due_at(now, rules, self._marks.get(row.id), row.fetched_at)
-        if differs and at < row.next_fetch:
-            row.next_fetch = at
-            if mark is not None:
-                self._marks[row.id] = mark
-            effects.due.append((row.site, row.queue, at))
+    def inherited(self, ids: Collection[int]) -> Mapping[int, str | None]:
+        return {id: self._rows[id].inherited for id in ids if id in self._rows}
+
+    def with_source(self, pages: Collection[int]) -> Iterable[InheritingUrl]:
+        return [self._inheriting(self._rows[id]) for id, page in self._sources.items() if page in pages and id in self._rows]
+
+    def without_source(self, keys: Collection[int]) -> Iterable[InheritingUrl]:
+        found = (row for key in keys for row in self._with_key(key))
+        return [self._inheriting(row) for row in found if row.id not in self._sources]
+
+    def documents(self, ids: Collection[int]) -> Iterator[StoredDocument]:
+        for id in ids:
+            yield StoredDocument(self._rows[id], self._fields.get(id, {}), self._marks.get(id))
+
+    def _inheriting(self, row: UrlState) -> InheritingUrl:
+        return InheritingUrl(row.id, row.key, row.inherited, self._sources.get(row.id))
+
+    def _write(self, changes: MetadataChanges) -> None:
+        for page, metadata in changes.link_metadata.items():
+            _put(self._link_metadata, page, metadata)
+        for id, (_, url) in changes.inherited.items():
+            self._rows[id].inherited = url.inherited
+            _put(self._sources, id, url.source_page)
+        for due in changes.due:
+            self._rows[due.state.id].next_fetch = due.at
+            if due.mark is not None:
+                self._marks[due.state.id] = due.mark
 
 
-def _may_be_hastened(row: UrlState) -> bool:
-    return row.state in (State.DONE, State.REDIRECTED) and row.lease_until is None and row.next_fetch is not None
+def _put(values: dict[int, _Value], id: int, value: _Value | None) -> None:
+    if value is None:
+        values.pop(id, None)
+    else:
+        values[id] = value

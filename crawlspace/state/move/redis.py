@@ -19,6 +19,7 @@ from redis.sentinel import SentinelConnectionPool
 
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Document, Op, UrlState
+from crawlspace.state.changes import Effects
 from crawlspace.state.move.move import MOVING, Mark, read_mark
 from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
 from crawlspace.state.redis.encoding import (
@@ -72,6 +73,7 @@ class RedisSide:
             raise StoreLocked(
                 f"{collection} is being crawled by process {who.process} on {who.host}, with {self.name}: wait for it or stop it"
             )
+        self._store.inheritance.settle(Effects())
 
     def close(self) -> None:
         self._store.close()

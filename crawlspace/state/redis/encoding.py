@@ -12,15 +12,14 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import astuple
 
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.state.changes import Change
-from crawlspace.state.inherited_metadata import link_metadata_change_of, repeats
+from crawlspace.state.changes import Change, Effects
 from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
@@ -277,8 +276,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
 def change_of(change: Change) -> dict[str, object]:
     """Return a change as `lua/record.lua` takes it; empty values are left out."""
     state, document = change.state, change.document
-    links = None if change.links is None else raw(b"".join(map(_key, change.links)))
-    encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state), "repeats": repeats(change)}
+    encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state)}
     if change.forget:
         encoded["forget"] = True
     if change.keep_in_index:
@@ -287,16 +285,10 @@ def change_of(change: Change) -> dict[str, object]:
         encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
         encoded["text"] = document.text
         encoded["fields"] = raw(_write(document.fields) if document.fields else b"")
-    if links is not None:
-        encoded["links"] = links
+    if change.links is not None:
+        encoded["links"] = raw(b"".join(map(_key, change.links)))
     if change.discovered:
         encoded["discovered"] = new_urls(change.discovered)
-    word = link_metadata_change_of(change)
-    if word is not None:
-        leads = {"links": links if word.links is change.links and links is not None else raw(b"".join(map(_key, word.links)))}
-        encoded["word"] = leads if word.link_metadata is None else {**leads, "link_metadata": word.link_metadata}
-    if state.inherited is not None:
-        encoded["fetched_with"] = state.inherited
     return encoded
 
 
@@ -343,6 +335,18 @@ def _fields_of(state: UrlState) -> list[object]:
         state.asked,
         number(state.fields_mark) if state.fields_mark else None,
     ]
+
+
+def effects_of(reply: Sequence[Any]) -> Effects:
+    discovered, pending, lowered, pushes, deletes, displaced, _ = reply
+    return Effects(
+        discovered=discovered,
+        pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
+        lowered=[tuple(one) for one in lowered],
+        pushes=pushes,
+        deletes=deletes,
+        displaced=displaced,
+    )
 
 
 def site_text(name: bytes) -> str:

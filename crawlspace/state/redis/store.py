@@ -24,6 +24,7 @@ from crawlspace.state.redis.encoding import (
     decode_all,
     decode_state,
     document_of,
+    effects_of,
     ids_of,
     knowns_of,
     leased,
@@ -36,6 +37,7 @@ from crawlspace.state.redis.encoding import (
     understood,
     written,
 )
+from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
 from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
@@ -51,6 +53,7 @@ class RedisStore:
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
+        self.inheritance = RedisInheritance(self.scripts, self._write)
         self._own_writes = 0
 
     # discovery
@@ -93,6 +96,7 @@ class RedisStore:
         while has_more:
             has_more = self._write("restore_set_aside", limit=AT_ONCE) == 1
         self._write("begin_run", began=at, joins=goes_on)
+        self.inheritance.settle(Effects())
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         ended = self._write("reclaim", now=now, keep=list(keep))
@@ -137,9 +141,7 @@ class RedisStore:
         )
 
     def drop_inherited(self) -> None:
-        cursor = None
-        while cursor != "0":
-            cursor = self._write("drop_inherited", cursor=cursor or "0", limit=AT_ONCE).decode()
+        self.inheritance.drop()
 
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
         count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
@@ -309,8 +311,16 @@ class RedisStore:
             now=now,
             health=[(site, how.as_text()) for site, how in health.items()],
             expected={id: raw(seen) for id, seen in (expected or {}).items()},
+            **encode_pages(changes),
         )
-        return None if reply is None else effects_of(reply)
+        return None if reply is None else self.effects_with_metadata(reply)
+
+    def effects_with_metadata(self, reply: Sequence[Any]) -> Effects:
+        """Return what `record` did, and what followed for inherited metadata."""
+        effects = effects_of(reply)
+        if reply[-1]:
+            self.inheritance.settle(effects)
+        return effects
 
     def _read(self, operation: str, **args: object) -> Any:
         return self.scripts.run(operation, **args)
@@ -355,19 +365,6 @@ def encode_robots(entry: RobotsEntry) -> dict[str, object]:
 def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return what was refused as the scripts take it."""
     return [(str(reason), times) for reason, times in by_reason.items()]
-
-
-def effects_of(reply: Sequence[Any]) -> Effects:
-    discovered, pending, lowered, due, pushes, deletes, displaced = reply
-    return Effects(
-        discovered=discovered,
-        pending_sites={site_text(site): count for site, count in zip(pending[::2], pending[1::2], strict=True)},
-        lowered=[tuple(one) for one in lowered],
-        due=[(site_text(site), Queue.of_index(queue_index), at) for site, queue_index, at in due],
-        pushes=pushes,
-        deletes=deletes,
-        displaced=displaced,
-    )
 
 
 def counts_of(reply: Sequence[Any], *, held: int) -> Counts:

@@ -27,8 +27,9 @@ from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
+from crawlspace.state.redis.inherited_metadata import encode_pages
 from crawlspace.state.redis.sites import encode_unreachable, row_of
-from crawlspace.state.redis.store import RedisStore, counted, effects_of, encode_robots, robots_entry, urls_leased
+from crawlspace.state.redis.store import RedisStore, counted, encode_robots, robots_entry, urls_leased
 from crawlspace.state.site_health import Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
@@ -145,6 +146,7 @@ class Worker:
     """One worker of a collection; `name` is its own."""
 
     def __init__(self, store: RedisStore, *, timeout_s: float, sources: Iterable[Source] = tuple(Source)) -> None:
+        self._store = store
         self._scripts = store.scripts
         self.broken_key = f"{store.scripts.prefix}broken"
         """Where records are put that cannot be read."""
@@ -195,6 +197,7 @@ class Worker:
         """Prepare the run of which this worker is the first. Raises WorkerExpired."""
         while self._prepare("restore_set_aside"):
             pass
+        self._store.inheritance.settle(Effects())
         for kind in ("pending", "due"):
             cursor = None
             while cursor != "0":
@@ -295,8 +298,9 @@ class Worker:
             now=now,
             health=[(site, how.as_text()) for site, how in (health or {}).items()],
             refused=counted(refused or {}),
+            **encode_pages(changes),
         )
-        return effects_of(reply)
+        return self._store.effects_with_metadata(reply)
 
     def release_sites(self, sites: Iterable[SiteRelease]) -> None:
         self._run(

@@ -4,7 +4,7 @@
 # ruff: noqa: S608
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 import apsw
 
@@ -28,7 +28,7 @@ def one(db: apsw.Connection, condition: str, *values: int | str) -> UrlState | N
     return found[0] if found else None
 
 
-def by_ids(db: apsw.Connection, ids: Sequence[int]) -> list[UrlState]:
+def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
     """Those of the URLs that are stored, in that order."""
     return url_states(
         db.execute(

@@ -16,14 +16,13 @@ from msgspec import structs
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
-from crawlspace.state.inherited_metadata import LinkMetadataChange, link_metadata_change_of, repeats
+from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.sqlite import canonical as sqlite_canonical
-from crawlspace.state.sqlite import outbox
+from crawlspace.state.sqlite import inherited_metadata, outbox
 from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, SiteIds
 from crawlspace.state.sqlite.duplicates import Groups
-from crawlspace.state.sqlite.inherited_metadata import Outdated, SourcePage, link_metadata_of, pass_on
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
 
@@ -52,7 +51,9 @@ def record(
     discovery.discover(batch.discovered, now)
     discovery.carry()
     if inherit:
-        pass_on(db, batch.source_pages(), batch.outdated(), now=now, effects=effects)
+        pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
+        inherited = {row.id: row.inherited for row in batch.rows.values()}
+        inherited_metadata.settle(db, pages, inherited, now=now, effects=effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -92,12 +93,6 @@ class _Row:
     taken_back: bool = False
     """It had left its document there, and this collection decides about it again."""
     last: UrlState | None = None
-    metadata_change: LinkMetadataChange | None = None
-    """What changes for the URLs that inherit from it."""
-    repeats: bool = False
-    """It was found unchanged: what its links inherit is repeated."""
-    rules: int = 0
-    """The generation of rules of its last fetch."""
     forgotten: bool = False
 
 
@@ -118,8 +113,6 @@ class _Batch:
         self._nearer = nearer
         self._effects = effects
         self._links: dict[int, Sequence[int]] = {}
-        self._told: dict[int, None] = {}
-        """Ids in the order of the changes."""
         self._bystanders: list[Bystander] = []
         for change in changes:
             row = self.rows.get(change.state.id)
@@ -239,9 +232,7 @@ class _Batch:
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
         given_up_sites = [id for id in push if id not in self.documents]
-        if (
-            given_up_sites
-        ):  # a page of a file of version 1 may have no text until it is fetched again, nor has one that is held apart
+        if given_up_sites:  # one that is held apart has no text
             mute = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
@@ -253,32 +244,8 @@ class _Batch:
         displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
         return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
-    def source_pages(self) -> list[SourcePage]:
-        """Return the pages whose links inherit metadata, or did so before, in the order of the changes."""
-        before = link_metadata_of(self._db, self._told)
-        return [
-            SourcePage(row.id, row.key, before.get(row.id), row.metadata_change, row.rules)
-            for row in map(self.rows.__getitem__, self._told)
-            if (row.id in before and (row.metadata_change or row.repeats))
-            or (row.metadata_change is not None and row.metadata_change.link_metadata is not None)
-        ]
-
-    def outdated(self) -> dict[int, Outdated]:
-        """Return the URLs whose outcome was made while they inherited something else."""
-        return {
-            row.id: Outdated(row.last.inherited, row.rules)
-            for row in self.rows.values()
-            if row.last is not None and row.last.inherited != row.inherited and not row.forgotten
-        }
-
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
-        self._told[row.id] = None
-        row.metadata_change, row.repeats, row.rules = (
-            link_metadata_change_of(change) or row.metadata_change,
-            repeats(change),
-            new.rules,
-        )
         self.discovered.extend(change.discovered)
         checksum = None if change.forget else new.checksum
         canonical = new.canonical

@@ -84,7 +84,7 @@ end
 function ops.lost_links(args)
   local lost = {}
   for _, id in ipairs(args.ids) do
-    for _, key in ipairs(inheritance.keys_of(call("HGET", P .. "links", id) or "")) do
+    for _, key in ipairs(url_keys.of_links(call("HGET", P .. "links", id) or "")) do
       if #url_keys.ids_with(key) == 0 then
         lost[#lost + 1] = id
         break
@@ -92,6 +92,18 @@ function ops.lost_links(args)
     end
   end
   return lost
+end
+
+-- Return the URLs with these keys that have no source page, see `inheritance.lua`.
+function ops.without_source(args)
+  local ids = {}
+  for _, key in ipairs(args.keys) do
+    for _, id in ipairs(url_keys.ids_with(key)) do
+      if call("HEXISTS", P .. "by", id) == 0 then ids[#ids + 1] = id end
+    end
+  end
+  prefetch(ids)
+  return look.all_told(ids)
 end
 
 -- 1 or 0: false would be no answer.

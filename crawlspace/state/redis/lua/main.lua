@@ -1,6 +1,7 @@
 local READS = {due = true, first_due = true, orders = true, parked = true, get = true, get_ids = true, scan = true, urls = true}
 READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
 READS.workers, READS.sender, READS.documents = true, true, true
+READS.without_source, READS.some_inheriting = true, true
 
 -- Each attempt of a worker's call has a number. One that arrives after a later one was abandoned by the worker, which has repeated it or has
 -- expired since: after a network failure such attempts may arrive late.

@@ -1,7 +1,7 @@
 -- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
--- `{id, state, forget, keep, document, text, fields, links, discovered, word, repeats,
--- fetched_with}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
+-- `{id, state, forget, keep, document, text, fields, links, discovered}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
+local record = {}
 record.nearer = {}  -- by id: the depth that was, where it went down
 record.effects = {discovered = 0, pending = {}, fresh = {}}
 
@@ -76,7 +76,7 @@ function record.carry()
     local id = table.remove(waiting)
     local row = rows[id]
     local depth = row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1)
-    for _, key in ipairs(inheritance.keys_of(record.links_of(id))) do
+    for _, key in ipairs(url_keys.of_links(record.links_of(id))) do
       for _, other in ipairs(url_keys.rows_with(key)) do
         local target = rows[other]
         if depth < target[DEPTH] then
@@ -99,6 +99,7 @@ function record.forget(id, row)
   url_keys.drop(row[KEY], id)
   record.set_links(id, "")
   later("HDEL", P .. "document", id)
+  inheritance.forget(id)
   rows[id] = false
   touch(id)
   record.nearer[id] = nil
@@ -152,19 +153,14 @@ function record.keep_documents(ids)
   end
 end
 
-function record.replied(lowered, pushes, deletes, due, displaced)
+function record.replied(lowered, pushes, deletes, displaced, inherits)
   flush()
   local pending = {}
   for site, count in pairs(record.effects.pending) do
     pending[#pending + 1] = site
     pending[#pending + 1] = count
   end
-  local hastened = {}
-  for _, one in ipairs(due) do
-    local row = rows[one[1]]
-    hastened[#hastened + 1] = {sites.name(row[SITE]), cache.queue_index_of(row), one[2]}
-  end
-  return {record.effects.discovered, pending, lowered, hastened, pushes, deletes, displaced or 0}
+  return {record.effects.discovered, pending, lowered, pushes, deletes, displaced or 0, inherits or false}
 end
 
 function record.completed(state)
@@ -190,7 +186,7 @@ function ops.discover(args)
     end
   end
   cache.check()
-  return record.replied(lowered, 0, 0, {})
+  return record.replied(lowered, 0, 0)
 end
 
 function record.count_refused(refused)
@@ -214,7 +210,7 @@ function ops.record(args)
   end
   prefetch(ids)
   record.keep_documents(kept)
-  local discovered, pages, order, gone, answered = {}, {}, {}, {}, {}
+  local discovered, is_recorded, answered = {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
     local is_held = get(id) and (not args.worker or (number and cache.holders[id] == number))
@@ -224,28 +220,20 @@ function ops.record(args)
       for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
     end
     if is_held then
-      local page = pages[id]
-      if not page then
-        page = {key = rows[id][KEY]}
-        pages[id] = page
-        order[#order + 1] = id
-      end
-      page.word, page.repeats = change.word or page.word, change.repeats
-      page.rules, page.fetched_with = change.state[RULES] or 0, change.fetched_with
-      if change.fields then inheritance.set_value("fields", id, change.fields ~= "" and change.fields or nil) end
+      is_recorded[id] = true
+      if change.fields then inheritance.set("fields", id, change.fields ~= "" and change.fields or nil) end
       record.completed(change.state)
       answered[rows[id][SITE]] = true
       record.apply(id, change)
-      if change.forget then gone[id] = true end
     end
   end
   record.discover(discovered, args.now)
   local lowered = record.carry()
-  local due = inheritance.settle(pages, order, gone, args.now)
+  local inherits = inheritance.add(args.pages, is_recorded, args.any_metadata, args.now) or call("EXISTS", P .. "to_inherit") == 1
   local pushes, deletes, displaced = groups.settle()
   record.write_health(args.health, args.worker, answered)
   if number or not args.worker then record.count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
-  local reply = record.replied(lowered, pushes, deletes, due, displaced)
+  local reply = record.replied(lowered, pushes, deletes, displaced, inherits)
   return number and alive.remembered(args, reply) or reply
 end
 
@@ -307,5 +295,5 @@ function ops.reclassify(args)
     end
   end
   local pushes, deletes, displaced = groups.settle()
-  return record.replied({}, pushes, deletes, {}, displaced)
+  return record.replied({}, pushes, deletes, displaced)
 end

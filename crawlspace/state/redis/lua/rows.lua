@@ -145,6 +145,13 @@ function url_keys.drop(key, id)
   url_keys.changed[key] = true
 end
 
+-- The keys in the links of a page.
+function url_keys.of_links(links)
+  local keys = {}
+  for first = 1, #links, 8 do keys[#keys + 1] = string.sub(links, first, first + 7) end
+  return keys
+end
+
 function url_keys.rows_with(key)
   local ids = url_keys.ids_with(key)
   prefetch(ids)
