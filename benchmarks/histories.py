@@ -23,8 +23,9 @@ from pathlib import Path
 from benchmarks.measure import Row, finish, say
 from crawlspace.crawl.engine import SINK
 from crawlspace.state.redis.store import RedisStore
+from tests.histories.collection import HistoryReport
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.history import HistoryReport, run_history
+from tests.histories.history import run_history
 from tests.servers import another_client, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
@@ -46,18 +47,18 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     options = parser.parse_args(arguments)
     run_one = partial(_run_one, steps=options.steps, store=options.store, drawn=options.draw)
     if options.seed is not None:
-        told = run_one(options.seed)
-        say(str(told))
-        return _rows([told], 0.0, options.steps)
+        report = run_one(options.seed)
+        say(str(report))
+        return _rows([report], 0.0, options.steps)
     began = time.monotonic()
     reports: list[HistoryReport] = []
-    for told in _all(range(options.first, options.first + options.count), run_one, options.processes):
-        reports.append(told)
-        if told.differences:
-            say(str(told))
+    for report in _all(range(options.first, options.first + options.count), run_one, options.processes):
+        reports.append(report)
+        if report.differences:
+            say(str(report))
         if len(reports) % 100 == 0:
             wrong = sum(1 for one in reports if one.differences)
-            say(f"seeds {options.first} to {told.seed}: {wrong} with a difference, {time.monotonic() - began:.0f} s")
+            say(f"seeds {options.first} to {report.seed}: {wrong} with a difference, {time.monotonic() - began:.0f} s")
     return _rows(reports, time.monotonic() - began, options.steps)
 
 
@@ -80,17 +81,17 @@ def _on_server(name: str) -> RedisStore:
 
 
 def _rows(reports: list[HistoryReport], wall_s: float, steps: int) -> list[Row]:
-    wrong = [told.seed for told in reports if told.differences]
+    wrong = [report.seed for report in reports if report.differences]
     met: Counter[str] = Counter()
-    for told in reports:
-        met.update(told.met)
+    for report in reports:
+        met.update(report.met)
     benchmark = "histories"
     rows = [
         Row(benchmark, f"histories of {steps} steps", f"{len(reports):,}"),
         Row(benchmark, "with a difference", f"{len(wrong)} {wrong[:10] if wrong else ''}".strip(), "0", not wrong),
-        Row(benchmark, "settled states compared with the oracle", f"{sum(told.checks for told in reports):,}"),
+        Row(benchmark, "settled states compared with the oracle", f"{sum(report.checks for report in reports):,}"),
         Row(benchmark, "crawls, of them killed", f"{sum(t.crawls for t in reports):,}, {sum(t.kills for t in reports):,}"),
-        Row(benchmark, "pages fetched", f"{sum(told.fetches for told in reports):,}"),
+        Row(benchmark, "pages fetched", f"{sum(report.fetches for report in reports):,}"),
     ]
     rows += [Row(benchmark, f"settled states with {name}", f"{met[name]:,}") for name in _SHOWN[1:]]
     if wall_s:

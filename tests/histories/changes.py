@@ -42,9 +42,9 @@ class Changes:
 
     def change(self) -> str:
         """Make one change that is possible now, and say which."""
-        said = self._changed()
+        step = self._changed()
         self._web.note_nearest()
-        return said
+        return step
 
     def start_urls(self) -> str:
         """Have another start URL, or one less."""
@@ -53,10 +53,10 @@ class Changes:
         if what < 0.35:
             site = chance.choice(list(web.sites.values())[1:])
             site.start = site.host == web.lasting or not site.start
-            said = f"{site.home} is {'a' if site.start else 'no'} start URL"
+            step = f"{site.home} is {'a' if site.start else 'no'} start URL"
         elif web.starts and what < 0.65:
             url = web.starts.pop(chance.randrange(len(web.starts)))
-            said = f"{url} is no start URL"
+            step = f"{url} is no start URL"
         else:
             nothing = [*web.gone, *(url for site in web.sites.values() for url in site.dead)]
             pages = [url for url, page in web.pages.items() if not page.redirects]
@@ -65,9 +65,9 @@ class Changes:
             if url in web.starts:
                 return "the start URLs are as before"
             web.starts.append(url)
-            said = f"{url} is a start URL"
+            step = f"{url} is a start URL"
         web.note_nearest()
-        return said
+        return step
 
     def _changed(self) -> str:
         changes: list[Callable[[], str]] = [
@@ -77,9 +77,9 @@ class Changes:
             self._name, self._name, self._unname, self._relink, self._kill_link, self._apologise, self._new_site,
         ]  # fmt: skip
         while True:
-            said = self._chance.choice(changes)()
-            if said:
-                return said
+            step = self._chance.choice(changes)()
+            if step:
+                return step
 
     def outage(self, kinds: Sequence[str] = OUTAGES) -> str:
         """Have a whole site fail, or one that fails be well again."""
@@ -257,9 +257,9 @@ class Changes:
 
     def about_equal(self) -> str:
         """Have pages become equal, differ, or be gone."""
-        said = self._chance.choice((self._equal, self._equal, self._copy, self._vanish, self._rewrite, self._return))()
+        step = self._chance.choice((self._equal, self._equal, self._copy, self._vanish, self._rewrite, self._return))()
         self._web.note_nearest()
-        return said or "all is as before"
+        return step or "all is as before"
 
     def _touch(self) -> str:
         """Another representation of the same; of a home page, or of another one."""

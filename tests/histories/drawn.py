@@ -28,7 +28,7 @@ class Drawn:
     """Headers that decide about a page, on answers with a body and without."""
 
     fields: bool = True
-    """Fields that rules add, handed along links."""
+    """Fields that rules add and that are inherited along links."""
 
     two: bool = True
     """A second collection with the same index, hosts and pages that go from one to the other, and global rules that change."""

@@ -52,7 +52,7 @@ _ROUNDS = 20_000
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
 
 
-class AddressGroup:
+class SimulatedCrawler:
     """The machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
@@ -86,15 +86,15 @@ class AddressGroup:
         self._field = ""
         """What rules.xml adds in this crawl."""
         self._inherited: dict[str, set[tuple[str, str]]] = {}
-        """Where pages led when they were read, and the value they handed there."""
+        """Where pages linked to when they were read, and the value that was inherited there."""
         self._redirects: dict[str, set[str]] = {}
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
 
-    def beside(self, name: str) -> AddressGroup:
+    def beside(self, name: str) -> SimulatedCrawler:
         """The same machine, with its clock and its index, for another collection."""
-        other = AddressGroup(
+        other = SimulatedCrawler(
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
         other.by_spider = self.by_spider
@@ -231,7 +231,7 @@ class AddressGroup:
         return Kept(state.url, title, text, canonical, why, key, self._inherited_from(state.url))
 
     def _inherited_from(self, url: str) -> dict[str, set[str]]:
-        """The values that a page has handed along its links, to wherever those lead by redirects."""
+        """The values that were inherited along the links of a page, to wherever those lead by redirects."""
         found: dict[str, set[str]] = {}
         for to, value in self._inherited.get(url, ()):
             waiting, seen = [to], {url}

@@ -1,4 +1,4 @@
-"""What fields a document must have: those that a rule adds to its own address, and those handed to it by pages that lead there."""
+"""What fields a document must have: those that a rule adds to its own address, and those that it inherits from pages that link to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.histories.configuration import Configuration
 from tests.histories.web import Page, Web
 
 Certain = Callable[[Page], bool | None]
-"""Whether a page is crawled, so that what it hands counts; None where the present does not tell."""
+"""Whether a page is crawled, so that its links inherit; None where that is not known."""
 
 
 def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain) -> set[str]:
@@ -22,7 +22,7 @@ def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[P
 def _inherited(
     url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]
 ) -> set[str]:
-    """A link hands on what the rules say of its page; a redirect that, and what was handed to itself."""
+    """A link inherits the fields that the rules add to its page; a redirect passes on those and its own inherited ones."""
     may, for_sure = set(), False
     for page in pages:
         leads = page.location == url if page.location else url in (*page.links, page.canonical, page.link_canonical)

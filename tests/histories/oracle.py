@@ -44,7 +44,7 @@ class Kept:
     key: tuple[str, ...] | None = None
     """By what it is known to be equal to others, where that isn't how it is now."""
     inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Values of the field that it has handed since it was first read, by the addresses they may have come to."""
+    """Values of the field that its links have inherited since it was first read, by the addresses they may have come to."""
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class Oracle:
         may = fields_of(
             document.url, web=self._web, configuration=self._configuration, pages=self._all_pages(), is_crawled=is_crawled
         )
-        # what is held stays as it was (spec 10), and so does what it handed; how often it was read before that is not known
+        # what is held stays as it was (spec 10), and so does what its links inherited; how often it was read before that is not known
         may |= {value for one in past.kept for value in one.inherited.get(document.url, ())}
         if has.field not in may:
             yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"

@@ -25,7 +25,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
-from tests.histories.driver import NAME, AddressGroup
+from tests.histories.driver import NAME, SimulatedCrawler
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.servers import another_client
@@ -149,9 +149,9 @@ class Member:
 class Team:
     """The workers of one crawl."""
 
-    def __init__(self, address_group: TeamMachine, collection: Configured, sink: Sink, fate: Fate) -> None:
-        self._machine = address_group
-        self._chance = address_group.chance
+    def __init__(self, crawler: SimulatedTeam, collection: Configured, sink: Sink, fate: Fate) -> None:
+        self._crawler = crawler
+        self._chance = crawler.chance
         self._collection = collection
         self._sink = sink
         self._fate = fate
@@ -160,7 +160,7 @@ class Team:
 
     def join(self) -> bool:
         try:
-            self.members.append(self._machine.joined(self._collection, self._sink, self._countdown))
+            self.members.append(self._crawler.joined(self._collection, self._sink, self._countdown))
         except Killed:
             self._countdown = Countdown(None)
             return False
@@ -168,7 +168,7 @@ class Team:
 
     def work(self, run: Run) -> str:
         """Work until all is done. Returns how it ended."""
-        chance, fate, clock = self._chance, self._fate, self._machine.clock
+        chance, fate, clock = self._chance, self._fate, self._crawler.clock
         midway = chance.randint(1, 100) if fate.midway is not None else -1
         began, idle = clock.now(), 0
         for step in range(_ROUNDS):
@@ -180,7 +180,7 @@ class Team:
                 return self._end("finished")
             member = chance.choice(self.members)
             try:
-                idle = 0 if self._machine.act(member, run) else idle + 1
+                idle = 0 if self._crawler.act(member, run) else idle + 1
             except Killed:
                 if not self._killed(member):
                     return "killed"
@@ -200,8 +200,8 @@ class Team:
         arounds = [member.prefetch.cluster for member in self.members]
         if self._collection.continuous and all(cluster is not None and cluster.is_nothing_left for cluster in arounds):
             due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
-            return max(0.5, float(due[0][1]) / 1000 - self._machine.clock.now()) if due else 1000.0
-        client, now = self.members[0].store.scripts.client, self._machine.clock.now()
+            return max(0.5, float(due[0][1]) / 1000 - self._crawler.clock.now()) if due else 1000.0
+        client, now = self.members[0].store.scripts.client, self._crawler.clock.now()
         rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at.split()[0]) - now) > 0]
         if rests and not client.exists(f"{{{NAME}}}:owner"):
             return min(rests)  # all there is to do is at sites that are not to be asked before
@@ -244,7 +244,7 @@ def expire(shared: SharedStore) -> None:
     shared.store.close()
 
 
-class TeamMachine(AddressGroup):
+class SimulatedTeam(SimulatedCrawler):
     """The machines that crawl together; `kill_after` kills one worker after another."""
 
     @property

@@ -54,9 +54,7 @@ OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 
 LONGER_THAN_400_LINES: set[str] = set()
 LONG_TEST_FILES = {
-    "tests.contract.test_move_store",
     "tests.contract.test_store_walk",
-    "tests.histories.history",
 }
 """To be split by subject. None is to be added."""
 SLOW_REPLIES = {"tests.sites", "tests.hostile.replies"}

@@ -18,7 +18,7 @@ from crawlspace.state.move.dump import DumpReader, Header, Trailer, dump
 from crawlspace.state.move.move import Target, move, refuse_unfinished
 from crawlspace.state.move.records import OrderRecord, Record, RobotsRecord, SiteRecord, Summary, UrlRecord, ValueRecord
 from tests.contract.conftest import NOW, Known, new
-from tests.contract.test_move_store import KINDS, NAME, Stopping, Stores, all_of, fill, looking
+from tests.contract.move.stores import KINDS, NAME, Stopping, Stores, all_of, fill, looking
 from tests.servers import emptied
 
 BOTH = [(here, there) for here in KINDS for there in KINDS]

@@ -1,0 +1,135 @@
+"""What must hold after each crawl of a random history, and after each that came to its end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from crawlspace.model import Held, State, UrlState
+from tests.histories.collection import NO_DOCUMENT, Collection, row_of
+from tests.histories.configuration import DAY, HOUR, OUTSIDE
+from tests.histories.documents import Indexed
+from tests.histories.fate import Run
+from tests.histories.oracle import Oracle, fails
+from tests.histories.web import host_of
+
+_LONGEST_CRAWL_S = HOUR / 2
+"""Of a small web, where no site asks for a rest; less than the clock is set back by."""
+_MISSING = ("404", "410")
+_LARGE_SITE = 20
+"""Pages; a smaller site may lose all at once."""
+
+
+class CheckedCollection(Collection):
+    def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
+        """After a crawl that came to its end: the index is as the store says, and the store agrees with itself."""
+        rows = {url for url, state in states.items() if state.indexed}
+        left = self._crawler.left_to_others(states.values())
+        for url in sorted(rows - index.keys()):
+            yield f"MISSING {url}: indexed by the store, not in the index"
+        for url in sorted(index.keys() - rows):
+            if url not in left:
+                yield f"EXTRA   {url}: in the index, not indexed by the store ({row_of(states.get(url))})"
+        counts = self._counts
+        held = sum(1 for url, one in states.items() if one.held is not None and (one.indexed or url in left))
+        found = {
+            "by state": dict(Counter("leased" if one.lease_until is not None else one.state.label for one in states.values())),
+            "by status": dict(Counter(one.status for one in states.values() if one.status is not None)),
+            "indexed": len(rows),
+            "held": held,
+            "left to others": len(left),
+            "retrying": sum(1 for one in states.values() if one.retries),
+            "outbox": 0,
+            "parked": 0,
+        }
+        counted = {
+            "by state": dict(counts.by_state),
+            "by status": dict(counts.by_status),
+            "indexed": counts.indexed,
+            "held": counts.held,
+            "left to others": counts.left_to_others,
+            "retrying": counts.retrying,
+            "outbox": counts.outbox,
+            "parked": counts.parked,
+        }
+        for name, number in found.items():
+            if counted[name] != number:
+                yield f"COUNTS  {name}: {counted[name]}, must be {number}"
+        for url, state in states.items():
+            if state.lease_until is not None:
+                yield f"LEASED  {url} after the end of the crawl"
+
+    def _unplanned(self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], run: Run) -> Iterator[str]:
+        """What a change of the rules takes out of the index was planned, and is no more than a change may."""
+        oracle = Oracle(self._web, self._configuration)
+        gone = sorted(url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE})
+        if len(gone) > run.deletions:
+            yield f"PLAN    {len(gone)} documents left the index by a change of the rules, {run.deletions} were planned: {gone}"
+        if len(gone) > run.most_by_rules:
+            yield f"BRAKE   {len(gone)} deletions by a change of the rules, {run.most_by_rules} may be made: {gone}"
+
+    def _touched(
+        self,
+        had: Mapping[str, Indexed],
+        has: Mapping[str, Indexed],
+        before: Mapping[str, UrlState],
+        after: Mapping[str, UrlState],
+    ) -> Iterator[str]:
+        """A document that is held for the rules stays in the index as it is, with the duplicates that are noted on it."""
+        held = [url for url, was in before.items() if was.held is Held.RULES and url in after and after[url].held is Held.RULES]
+        others = self._other._has_had if self._other is not None else ()
+        for url in held:
+            if url in had and url not in others and had[url] != has.get(url):
+                yield f"TOUCHED {url}, held for the rules: {has.get(url)}, was {had[url]}"
+
+    def _always(
+        self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
+    ) -> Iterator[str]:
+        """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
+        oracle = Oracle(self._web, self._configuration)
+        lost: list[str] = []
+        failing: Counter[str] = Counter()
+        missing: Counter[str] = Counter()
+        there = {state.checksum for state in after.values() if state.indexed}
+        for url, was in before.items():
+            now = after.get(url)
+            if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
+                continue
+            host = self._web.site_of(url).host
+            if host in down and was.held is None and not self._configuration.bars(url, self._web):
+                failing[host] += 1
+                if down[host] in _MISSING:
+                    missing[host] += 1
+                elif down[host] != "mostly":
+                    yield f"LOST    {url}, though its site was down: {row_of(was)}, now {row_of(now)}"
+            if was.indexed and not (now is not None and now.state in NO_DOCUMENT and was.checksum in there):
+                lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
+        for host, number in missing.items():
+            documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
+            if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
+                yield f"LOST    {number} documents of {host}, which has none of its {documents} pages any more"
+        for host, number in failing.items():
+            if down[host] in _MISSING:
+                continue
+            if number > self._configuration.host_fetches // 2 + 1:
+                yield f"LOST    {number} documents of {host}, which mostly fails"
+        if run.ended == "finished" and not self._configuration.continuous:
+            yield from self._left_behind(after, run, oracle)
+        if run.lasted < DAY and run.ended != "killed" and len(lost) > run.most_deletions:
+            yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+
+    def _left_behind(self, after: Mapping[str, UrlState], run: Run, oracle: Oracle) -> Iterator[str]:
+        """After a crawl that ended by itself: nothing was left that could be fetched, and nothing waited for that could not come."""
+        if self._drawn.starts:
+            for url, state in after.items():
+                if state.state is State.PENDING and oracle.verdicts(url) == {None} and self._is_well(url):
+                    yield f"LEFT    {url}: pending after the end of the crawl"
+        longest_s = _LONGEST_CRAWL_S + (2 * HOUR if self._asked_to_wait or (self._has_waited and self._set_back) else 0)
+        self._has_waited, self._set_back = self._has_waited or self._asked_to_wait, False
+        self._asked_to_wait = any(site.outage == "busy" for site in self._web.sites.values())
+        if self._drawn.clock and run.lasted - run.stalled > longest_s:
+            yield f"WAITED  {run.lasted} s, though there was nothing to wait for so long"
+
+    def _is_well(self, url: str) -> bool:
+        site = self._web.sites.get(host_of(url))
+        return site is not None and not site.outage and not any(map(fails, self._web.pages_of(site)))

@@ -1,0 +1,257 @@
+"""A collection of a random history: its configuration, what a person decides about it, and what is known of it and of its past."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from crawlspace.model import Held, State, UrlState
+from tests.histories import neighbour
+from tests.histories.changes import Changes
+from tests.histories.configuration import ELSEWHERE, Configuration
+from tests.histories.documents import Indexed
+from tests.histories.drawn import Drawn
+from tests.histories.driver import SimulatedCrawler
+from tests.histories.oracle import Oracle, Past, fails
+from tests.histories.web import Web, host_of
+
+NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
+
+
+@dataclass(slots=True)
+class HistoryReport:
+    """What a history did and what was wrong."""
+
+    seed: int
+    steps: list[str] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+    crawls: int = 0
+    kills: int = 0
+    checks: int = 0
+    fetches: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+    """In how many settled states there was something that seldom is."""
+
+    def __str__(self) -> str:
+        lines = [f"seed {self.seed}", *(f"{number:4} {step}" for number, step in enumerate(self.steps, 1)), *self.differences]
+        return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class Trouble:
+    """What was wrong of late with the web or the clock, and may still show."""
+
+    unsettled: bool = False
+    """A site or a page has failed since the last settled state."""
+    clock_off: int = 0
+    """After the clock was set back: rounds until everything is due after its usual time again."""
+
+
+class Collection:
+    """What is remembered of a collection between the steps; `History` and `OtherCollection` fill in the rest."""
+
+    _drawn: Drawn
+    _focus: str
+    _chance: random.Random
+    _web: Web
+    _changes: Changes
+    _report: HistoryReport
+    _configuration: Configuration
+    _crawler: SimulatedCrawler
+    _other: Collection | None
+
+    def _begin(self) -> None:
+        """Have nothing behind it."""
+        self._lost: dict[str, Indexed] = {}
+        """Documents of its own that the other collection, which pushed them last, has deleted; as they were."""
+        self._has_had: set[str] = set()
+        """All that was ever a document of its own."""
+        self._answers_for: set[str] = set()
+        """What is in the index as its own document, or left there for another collection."""
+        self._look()
+        self._trouble: Trouble = Trouble() if self._other is None else self._other._trouble
+        self._regrouping = False
+        """What makes pages equal has changed since the last settled state."""
+        self._asked_to_wait = False
+        """A site has, in the last crawl: by the rule for that it may take an hour."""
+        self._has_waited = self._set_back = False
+        """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
+        self._elsewhere: dict[str, Indexed | None] = {}
+        self._index_before: dict[str, Indexed] | None = {}
+        """What was in the index after the last crawl, where that came to its end; None else."""
+
+    def note_set_back(self) -> None:
+        """The clock was set back: what waits may wait for longer."""
+        self._set_back = True
+
+    def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
+        """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
+        name = name or self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))
+        if crawled:
+            self._look()
+        here = [url for url in sorted(self._known) if url not in self._elsewhere]
+        chosen = self._chance.sample(here, min(len(here), self._chance.randint(1, most)))
+        self._index_before = None  # orders may wait now
+        if name == "approve":
+            held = {url for url, state in self._known.items() if state.held is not None}
+            self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
+        indexed = {url for url in self._elsewhere if url in self._known and self._known[url].indexed}
+        step = self._crawler.command(name, chosen, crawled=crawled)
+        self._look()
+        # an equal page may stand for it from now on, before the next start gives both up to another crawler
+        self._elsewhere.update({url: None for url in indexed if url in self._known and not self._known[url].indexed})
+        if name in ("approve", "discard") and not crawled:
+            undecided = [url for url, state in self._known.items() if _is_undecided(state)]
+            self._report.differences += [f"HELD    {url}: after all was decided, {row_of(self._known[url])}" for url in undecided]
+        self._note_unknown()
+        return step
+
+    def _configure(self, new: Configuration) -> None:
+        before, self._configuration = self._configuration, new
+        self._note_elsewhere()
+        content = before.checksum_title, before.cut_off
+        self._regrouping = self._regrouping or content != (self._configuration.checksum_title, self._configuration.cut_off)
+        if self._configuration.refresh_max < before.refresh_max:
+            self._trouble.clock_off = max(
+                1, self._trouble.clock_off
+            )  # what was due later is due after the new interval, from the next start on
+        changed = [
+            f"{name} = {_shown(getattr(self._configuration, name))}"
+            for name in Configuration.__slots__
+            if getattr(before, name) != getattr(self._configuration, name)
+        ]
+        self._say(f"settings: {'; '.join(changed) or 'as before'}")
+
+    def _look(self) -> None:
+        """See what is remembered now."""
+        with self._crawler.store() as store:
+            self._known = {state.url: state for state in store.urls()}
+            self._counts = store.counts()
+        if self._other is not None:
+            left = self._crawler.left_to_others(self._known.values())
+            self._answers_for = left | {url for url, state in self._known.items() if state.indexed}
+            self._has_had |= self._answers_for
+
+    def _past(self, states: Mapping[str, UrlState]) -> Past:
+        kept = [
+            self._crawler.kept(state, self._configuration)
+            for state in states.values()
+            if state.held is not None and state.checksum is not None
+        ]
+        dead = {site.host for site in self._web.sites.values() if site.is_dead}
+        if dead:
+            there = {one.url for one in kept}
+            kept += [
+                replace(self._crawler.kept(state, self._configuration), why="dead")
+                for url, state in states.items()
+                if state.checksum is not None and url not in there and host_of(url) in dead
+            ]
+        left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
+        if self._other is None:
+            return Past(kept, self._elsewhere, left)
+        changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
+        elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
+        of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
+        held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is Held.RULES}
+        return Past(kept, elsewhere, left, of_other, held_by_other)
+
+    def _note_elsewhere(self) -> None:
+        """Remember what is indexed of addresses that another crawler is to take over from now on."""
+        oracle = Oracle(self._web, self._configuration)
+        index = self._index_before
+        known = {*(index or {}), *self._known}
+        there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url)}
+        for url in [url for url in self._elsewhere if url not in there]:
+            del self._elsewhere[url]
+        for url in sorted(there - self._elsewhere.keys()):
+            if index is None or oracle.verdicts(url) != {ELSEWHERE}:
+                self._elsewhere[url] = None
+            elif url in index:
+                self._elsewhere[url] = index[url]
+
+    def _note_unknown(self) -> None:
+        """A command may have had another of equal pages pushed, before the next start gives it up to another crawler."""
+        oracle = Oracle(self._web, self._configuration)
+        for url in self._known:
+            if url not in self._elsewhere and self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url):
+                self._elsewhere[url] = None
+
+    def _is_of_web(self, url: str) -> bool:
+        return any(url.startswith(site.home) for site in self._web.sites.values())
+
+    def _shared(self) -> tuple[dict[str, Indexed], set[str]]:
+        """All that is in the index, and which of it this collection pushed last; nothing where it is nobody else's."""
+        if self._other is None:
+            return {}, set()
+        owned = {url for url, owner in self._crawler.owners().items() if owner == self._crawler.name}
+        return self._crawler.index(), owned
+
+    def _index(self) -> dict[str, Indexed]:
+        """What is in the index, as far as this collection has to answer for it."""
+        index = self._crawler.index()
+        if self._other is None:
+            return index
+        own = {url for url, state in self._known.items() if state.indexed}
+        self._lost = {url: has for url, has in self._lost.items() if url in own and url not in index}
+        owners, others = self._crawler.owners(), self._other._answers_for
+        mine = {
+            url: has
+            for url, has in index.items()
+            if url in self._answers_for or (url not in others and owners[url] == self._crawler.name)
+        }
+        return {**self._lost, **mine}
+
+    def _note_lost(self, before: Mapping[str, Indexed], *, owned: set[str]) -> None:
+        """Note which documents the other collection has deleted because it pushed them last, before this crawl or in it."""
+        gone = neighbour.lost_to(before=before, after=self._crawler.index(), owned=owned)
+        self._lost.update({url: before[url] for url in gone if url in self._known and self._known[url].indexed})
+        if self._index_before is not None:  # what the other one has deleted is no deletion of this one's next crawl
+            kept = {url: has for url, has in self._index_before.items() if url not in gone or url in self._lost}
+            self._index_before = kept
+
+    def _shows(self) -> tuple[object, ...]:
+        """What is remembered and what is in the index, but for when."""
+        return {url: row_of(state) for url, state in self._known.items()}, self._crawler.index()
+
+    def _is_calm(self) -> bool:
+        """Nothing waits to be confirmed by another answer, of a page or of its site."""
+        fine = not any(map(fails, self._web.pages.values())) and not any(site.outage for site in self._web.sites.values())
+        return fine and not any(
+            state.held is Held.HOST or state.state is State.FAILED or state.retries or state.errors
+            for state in self._known.values()
+        )
+
+    def _say(self, step: str) -> None:
+        self._report.steps.append(step)
+
+
+def _is_awaited(state: UrlState | None) -> bool:
+    """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
+    return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
+
+
+def _is_undecided(state: UrlState) -> bool:
+    """Whether a document still waits for a decision: one that is in the index, or whose page is known to be no document any more."""
+    if state.held is None:
+        return False
+    apart = state.held is Held.RULES or (state.held is Held.MANY and state.state in NO_DOCUMENT)
+    return state.indexed or (apart and (state.checksum is not None or _is_left(state)))
+
+
+def _is_left(state: UrlState | None) -> bool:
+    """What was left in the index for another crawler is to be deleted, and that is held."""
+    return state is not None and state.checksum is None and state.held in (Held.RULES, Held.MANY)
+
+
+def row_of(state: UrlState | None) -> str:
+    if state is None:
+        return "forgotten"
+    held = f", held {state.held.label}" if state.held is not None else ""
+    pending = ", pending" if state.state is State.PENDING else ""
+    return f"{state.state.label} {state.status}{held}{pending}, indexed {state.indexed}, checksum {state.checksum is not None}"
+
+
+def _shown(value: object) -> str:
+    return f"({', '.join(map(str, value))})" if isinstance(value, tuple) else str(value)
