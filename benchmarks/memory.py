@@ -72,7 +72,7 @@ def fill(store_file: Path, *, urls: int, port: int) -> None:
             shift=0,
             depth=1,
             redirects=0,
-            path_length=len(path),
+            rank=len(path),
         )
 
     store_file.parent.mkdir(parents=True, exist_ok=True)

@@ -195,7 +195,8 @@ class NewUrl(Struct, frozen=True, gc=False):
     shift: int
     depth: int
     redirects: int
-    path_length: int
+    rank: int
+    """Its place among equal documents, see `rank_of`."""
     host_as_written: str | None = None
     """Set only if it differs from the host in normal form."""
     inherited: str | None = None
@@ -223,7 +224,9 @@ class UrlState(Struct, gc=False):
     shift: int = 0
     depth: int = 0
     redirects: int = 0
-    path_length: int = 1
+    """How many redirects it was found behind."""
+    rank: int = 1
+    """Its place among equal documents, see `rank_of`."""
     host_as_written: str | None = None
     discovered_at: int = 0
     fetched_at: int | None = None

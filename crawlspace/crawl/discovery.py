@@ -21,6 +21,7 @@ from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.duplicates import rank_of
 from crawlspace.urls import Url, url_key
 
 logger = logging.getLogger(__name__)
@@ -195,7 +196,7 @@ def _new_url(url: Url, target: LinkTarget, *, depth: int, redirects: int, source
         shift=target.decision.shift,
         depth=depth,
         redirects=redirects,
-        path_length=len(url.text) - url.text.index("/", 8),  # with the query: of equal pages, one without is preferred
+        rank=rank_of(redirects, url.text),
         host_as_written=written,
         inherited=inherited,
     )

@@ -27,7 +27,17 @@ NOTED = 100
 NO_PAGE = -1
 """The canonical key of a document that is held apart: no page stands aside for it then."""
 
-Rank = tuple[bool, bool, int, int, int]
+GroupOrder = tuple[bool, bool, int, int]
+
+MAX_PATH_LENGTH = 999_999
+"""The length of longer paths, where they are compared."""
+MAX_REDIRECTS = 999
+
+
+def rank_of(redirects: int, url: str) -> int:
+    """Return the rank of a URL as it is stored: fewer redirects first, then the shorter path in characters, with the query."""
+    path_length = len(url) - url.index("/", 8)
+    return min(redirects, MAX_REDIRECTS) * (MAX_PATH_LENGTH + 1) + min(path_length, MAX_PATH_LENGTH)
 
 
 def canonical_page(named: Iterable[UrlState]) -> UrlState | None:
@@ -35,13 +45,13 @@ def canonical_page(named: Iterable[UrlState]) -> UrlState | None:
     return min((page for page in named if page.checksum is not None and page.canonical is None), key=_id, default=None)
 
 
-def rank(member: UrlState, named: Collection[int], *, aside: bool = False) -> Rank:
-    """Return the rank of a URL in its group; the smallest wins.
+def group_order(member: UrlState, named: Collection[int], *, aside: bool = False) -> GroupOrder:
+    """Return the sort key of a URL in its group; the smallest wins.
 
     `named` are the keys of the canonical URLs that the pages of the group name. Members that stand aside are last; of the others a named
-    one is first, then the one with the fewest redirects, the shortest path, the first discovered.
+    one is first, then the one with the smallest stored rank (`rank_of`), then the first discovered.
     """
-    return (aside, member.key not in named, member.redirects, member.path_length, member.id)
+    return (aside, member.key not in named, member.rank, member.id)
 
 
 class Standing(NamedTuple):
@@ -61,7 +71,7 @@ def standing(members: Iterable[UrlState], aside: Collection[int] = (), *, incumb
     """
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
-    group.sort(key=lambda member: rank(member, named, aside=member.id in aside))
+    group.sort(key=lambda member: group_order(member, named, aside=member.id in aside))
     own = [member for member in group if member.checksum == group[0].checksum]
     return ranked([member.id for member in own], winner=_winner(own, aside, incumbent))
 

@@ -11,6 +11,7 @@ import pytest
 
 from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.duplicates import rank_of
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -27,7 +28,7 @@ SEGMENT = 1 << 17
 def new(url: str, *, source: Source = Source.INDEX_FOLLOW, shift: int = 0, depth: int = 0, redirects: int = 0) -> NewUrl:
     """A candidate as admitted; `a.example/x` is short for `http://a.example/x`."""
     parsed = parse(full(url))
-    return NewUrl(parsed.key, parsed.text, parsed.site, source, shift, depth, redirects, len(parsed.path))
+    return NewUrl(parsed.key, parsed.text, parsed.site, source, shift, depth, redirects, rank_of(redirects, parsed.text))
 
 
 def full(url: str) -> str:

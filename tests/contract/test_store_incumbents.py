@@ -23,8 +23,8 @@ def winners(store: Store) -> list[str]:
     return [short(state.url) for state in store.urls() if state.indexed]
 
 
-def page(known: Known, url: str, canonical: str | None = None, *, text: str = "one", redirects: int = 0) -> Change:
-    return known.page(url, text, canonical=None if canonical is None else key(canonical), redirects=redirects)
+def page(known: Known, url: str, canonical: str | None = None, *, text: str = "one") -> Change:
+    return known.page(url, text, canonical=None if canonical is None else key(canonical))
 
 
 Step = Callable[[Known], Change]
@@ -35,7 +35,6 @@ BETWEEN_HOSTS: list[tuple[str, list[Step], list[str]]] = [
     ("a copy with a shorter address", [lambda k: page(k, B)], [A]),
     ("that names itself as canonical", [lambda k: page(k, B, B)], [A]),
     ("that another copy names as canonical", [lambda k: page(k, B), lambda k: page(k, B2, B)], [A]),
-    ("one with fewer redirects", [lambda k: page(k, A, redirects=2), lambda k: page(k, B)], [A]),
     ("a shorter address of its own host", [lambda k: page(k, B), lambda k: page(k, A2)], [A2]),
     ("another port of its host", [lambda k: page(k, B), lambda k: page(k, PORT)], [PORT]),
     ("then the shortest", [lambda k: page(k, B), lambda k: page(k, A2), lambda k: page(k, A3)], [A3]),
@@ -110,8 +109,6 @@ def test_one_that_is_far_down_in_a_large_group(known: Known, store: Store) -> No
     assert push.document is not None
     assert push.document.duplicates == [full(url) for url in many[:100]]
     assert known.get(many[7]).duplicate_of == known.get(A).id
-    known.record(page(known, A, redirects=3))
-    assert winners(store) == [A]
     known.record(page(known, A2))
     assert winners(store) == [A2]
     known.record(known.change(A2, **GONE), known.change(A, **GONE))

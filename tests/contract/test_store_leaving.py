@@ -52,7 +52,7 @@ TAKEN_BACK = [
     ("it is in no crawler's space any more", {"state": State.EXCLUDED, "status": 760}, [("delete", A)]),
     ("it is forgotten", {"forget": True}, [("delete", A)]),
     ("it is a document", {"checksum": b"one", "document": Document("")}, [("push", A)]),
-    ("it is the duplicate of another one", {"checksum": b"two", "document": Document(""), "redirects": 9}, [("delete", A)]),
+    ("it is the duplicate of another one", {"checksum": b"two", "document": Document(""), "canonical": key(C)}, [("delete", A)]),
 ]
 
 

@@ -23,7 +23,7 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
         key=1,
         url="http://other.example/",
         site="other.example:80",
-        path_length=99,
+        rank=99,
         host_as_written="A.example",
         discovered_at=1,
         state=State.FAILED,
@@ -45,7 +45,9 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
         duplicate_of=4,
     )
     known.record(Change(given))
-    born = {name: getattr(before, name) for name in ("key", "url", "site", "path_length", "host_as_written", "discovered_at")}
+    born = {
+        name: getattr(before, name) for name in ("key", "url", "site", "redirects", "rank", "host_as_written", "discovered_at")
+    }
     assert known.get("a.example/x") == structs.replace(given, **born, lease_until=None, indexed=False, duplicate_of=None)
 
 
@@ -151,10 +153,8 @@ GROUPS = [
 def test_one_of_a_group(
     known: Known, store: Store, title: str, members: list[tuple[str, int, str | None]], winner: str, at_once: bool
 ) -> None:
-    known.discover(*(url for url, _, _ in members), "b/other")
-    changes = [
-        known.page(url, "same", redirects=redirects, canonical=key(named) if named else None) for url, redirects, named in members
-    ]
+    known.discover(*(new(url, redirects=redirects) for url, redirects, _ in members), "b/other")
+    changes = [known.page(url, "same", canonical=key(named) if named else None) for url, _, named in members]
     for batch in [changes] if at_once else [[change] for change in changes]:
         known.record(*batch)
         known.acknowledge_all()

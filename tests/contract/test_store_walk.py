@@ -80,6 +80,7 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "source": draw(sources),
         "depth": draw(st.integers(0, 6)),
         "redirects": draw(st.integers(0, 2)),
+        "rank": draw(st.integers(1, 9)),
         "next_fetch": draw(st.none() | times),
         "fetched_at": draw(st.none() | times),
         "inherited": draw(inherited_all),
@@ -274,12 +275,12 @@ class StoreWalk(RuleBasedStateMachine):
         ]
         self.both(lambda store: store.record(changes, now=NOW))
 
-    @rule(url=places, redirects=st.integers(0, 2), canonical=canonicals, text=st.sampled_from("stu"))
-    def fetched_again(self, url: str, redirects: int, canonical: int | None, text: str) -> None:
+    @rule(url=places, canonical=canonicals, text=st.sampled_from("stu"))
+    def fetched_again(self, url: str, canonical: int | None, text: str) -> None:
         """A page that stays in its group, on another footing."""
         state = self.model.get(new(url).url)
         if state is not None:
-            change = Change(structs.replace(state, redirects=redirects, canonical=canonical), Document("", text=text))
+            change = Change(structs.replace(state, canonical=canonical), Document("", text=text))
             self.both(lambda store: store.record([change], now=NOW))
 
     @rule()

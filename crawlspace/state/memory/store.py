@@ -324,7 +324,7 @@ class MemoryStore(MemorySites):
             shift=new.shift,
             depth=new.depth,
             redirects=new.redirects,
-            path_length=new.path_length,
+            rank=new.rank,
             host_as_written=new.host_as_written,
             discovered_at=now,
         )
@@ -344,7 +344,8 @@ class MemoryStore(MemorySites):
             key=old.key,
             url=old.url,
             site=old.site,
-            path_length=old.path_length,
+            rank=old.rank,
+            redirects=old.redirects,
             host_as_written=old.host_as_written,
             discovered_at=old.discovered_at,
             inherited=old.inherited,

@@ -43,7 +43,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     shift: int
     depth: int
     redirects: int
-    path_length: int
+    rank: int
     discovered_at: int
     host_as_written: str | None = None
     next_fetch: int | None = None
@@ -202,7 +202,7 @@ def _row_of(reply: UrlReply) -> Row:
 def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
-        _, url, key, _, state, status, source, shift, depth, redirects, path_length, discovered_at,
+        _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at,
         host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
         etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
@@ -212,7 +212,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
         inherited = None
     return UrlState(
-        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, path_length, host_as_written,
+        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, rank, host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
         None if checksum is NOTHING else bytes_of(checksum),
         None if canonical is NOTHING else _number_of(canonical),
@@ -265,7 +265,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
             new.shift,
             new.depth,
             new.redirects,
-            new.path_length,
+            new.rank,
             new.host_as_written,
             new.inherited,
         )
@@ -316,7 +316,7 @@ def _fields_of(state: UrlState) -> list[object]:
         state.shift,
         state.depth,
         state.redirects,
-        state.path_length,
+        state.rank,
         state.discovered_at,
         None,
         state.next_fetch,

@@ -165,7 +165,7 @@ class Discovery:
         }
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
-            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, path_length, host_as_written, discovered_at)"
+            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
@@ -177,7 +177,7 @@ class Discovery:
                     row.new.shift,
                     row.depth,
                     row.new.redirects,
-                    row.new.path_length,
+                    row.new.rank,
                     row.new.host_as_written,
                     now,
                 )

@@ -13,19 +13,16 @@ from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ran
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.rows import blobs, integers
 
-_BEST = (
-    "SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ?"
-    f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED + 1}"
-)
+_BEST = f"SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ? ORDER BY aside, named DESC, rank, id LIMIT {NOTED + 1}"
 _HOST_BEST = (
     "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
-    " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
+    " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.rank, url.id LIMIT 1"
 )
 """Skips pages of other hosts with a smaller rank, of which there may be many."""
 _HOST_BEST_OF = (
     "SELECT url.id FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site WHERE url.id IN ("
     "SELECT value FROM carray(?3) UNION SELECT url.id FROM carray(?4) AS named CROSS JOIN url INDEXED BY url_key ON url.key = named.value)"
-    " AND url.grp = ?1 AND url.aside = 0 AND site.host = ?2 ORDER BY url.named DESC, url.redirects, url.path_length, url.id LIMIT 1"
+    " AND url.grp = ?1 AND url.aside = 0 AND site.host = ?2 ORDER BY url.named DESC, url.rank, url.id LIMIT 1"
 )
 _OTHER_TEXT = 2
 """The value of `aside` for a page that stands aside for one with another text."""

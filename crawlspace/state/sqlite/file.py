@@ -18,7 +18,7 @@ from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
-from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_ID, SCHEMA, VERSION
+from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, VERSION
 
 _BUSY_MS = 10_000
 _CACHE_KIB = 64 * 1024
@@ -235,7 +235,7 @@ def _is_new(path: Path) -> bool:
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     finally:
         db.close()
-    is_development = application == DEVELOPMENT_ID
+    is_development = application in DEVELOPMENT_IDS
     if application != APPLICATION_ID and not is_development and (application or version or tables):
         raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
     if is_development or version not in (0, VERSION):

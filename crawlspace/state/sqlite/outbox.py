@@ -158,7 +158,7 @@ def _document(
 def _duplicates(db: apsw.Connection, id: int, group: bytes) -> list[str]:
     rows = db.execute(
         "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?"
-        f" ORDER BY aside, named DESC, redirects, path_length, id LIMIT {NOTED}",
+        f" ORDER BY aside, named DESC, rank, id LIMIT {NOTED}",
         (group, id),
     )
     return [url for (url,) in rows]

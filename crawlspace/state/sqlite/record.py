@@ -70,7 +70,6 @@ class _Row:
     old_state: int
     old_status: int | None
     old_retries: int
-    old_redirects: int
     old_checksum: bytes | None
     old_canonical: int | None
     old_indexed: int
@@ -103,7 +102,7 @@ class _Batch:
         self.rows = {
             row[0]: _Row(*row)
             for row in db.execute(
-                "SELECT id, key, url, site, state, status, retries, redirects, checksum, canonical, indexed, grp, aside,"
+                "SELECT id, key, url, site, state, status, retries, checksum, canonical, indexed, grp, aside,"
                 " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, inherited"
                 " FROM url WHERE id IN (SELECT value FROM carray(?))",
                 (integers([change.state.id for change in changes]),),
@@ -167,7 +166,6 @@ class _Batch:
                     new.source,
                     new.shift,
                     row.depth,
-                    new.redirects,
                     new.fetched_at,
                     new.next_fetch,
                     new.interval_s,
@@ -191,7 +189,7 @@ class _Batch:
                 )
             )
         self._db.executemany(
-            "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, redirects = ?, fetched_at = ?,"
+            "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
             " grp = ?, aside = ?, left_behind = ? WHERE id = ?",
@@ -324,7 +322,7 @@ def _moves(row: _Row) -> bool:
     """Whether a URL joins or leaves a group, or has another place in its own."""
     if (row.group, row.aside, row.checksum) != (row.old_group, row.old_aside, row.old_checksum):
         return True
-    return row.last is not None and (row.last.redirects, row.canonical) != (row.old_redirects, row.old_canonical)
+    return row.last is not None and row.canonical != row.old_canonical
 
 
 def _wins(row: _Row, standings: Mapping[bytes, Standing]) -> bool:

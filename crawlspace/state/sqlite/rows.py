@@ -23,13 +23,13 @@ SET_ASIDE = 1 << 40
 
 URL_COLUMNS = f"""
     url.id, url.key, url.url, site.site, url.state, url.status, url.source, url.shift, url.depth, url.redirects,
-    url.path_length, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch & {SET_ASIDE - 1},
+    url.rank, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch & {SET_ASIDE - 1},
     url.interval_s, url.retries,
     url.errors, url.lease_until, url.etag, url.last_modified, url.rules, url.checksum, url.canonical, url.indexed,
     CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN ifnull(
         (SELECT incumbent.id FROM incumbent WHERE incumbent.grp = url.grp),
         (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
-         ORDER BY best.aside, best.named DESC, best.redirects, best.path_length, best.id LIMIT 1)
+         ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1)
     ) END,
     url.held, url.held_mark, url.asked, url.inherited, url.fields_mark
 """

@@ -6,10 +6,10 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
-APPLICATION_ID = 0x63727773
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crws`."""
-DEVELOPMENT_ID = 0x63776C73
-"""The id in files of development versions, whose version numbers mean other tables."""
+APPLICATION_ID = 0x63727370
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsp`."""
+DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773})
+"""The ids in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
 date where `SqliteFile` makes new ones, in one transaction with this number."""
@@ -56,7 +56,8 @@ CREATE TABLE url (
     shift           INTEGER NOT NULL,
     depth           INTEGER NOT NULL,
     redirects       INTEGER NOT NULL,
-    path_length     INTEGER NOT NULL,
+    -- its place among equal documents, see `rank_of`
+    rank            INTEGER NOT NULL,
     host_as_written TEXT,
     discovered_at   INTEGER NOT NULL,
     fetched_at      INTEGER,
@@ -100,7 +101,7 @@ CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until
 CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
     WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
-CREATE INDEX url_group ON url (grp, aside, named DESC, redirects, path_length, id) WHERE grp IS NOT NULL;
+CREATE INDEX url_group ON url (grp, aside, named DESC, rank, id) WHERE grp IS NOT NULL;
 CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL;
 CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 -- A held deletion may be that of a document that was left in the index for another collection.

@@ -121,7 +121,7 @@ FORM = [
     (
         UrlRecord,
         (
-            "id key url site state status source shift depth redirects path_length host_as_written discovered_at fetched_at next_fetch"
+            "id key url site state status source shift depth redirects rank host_as_written discovered_at fetched_at next_fetch"
             " interval_s retries errors lease_until etag last_modified rules checksum canonical indexed duplicate_of held held_mark asked"
             " inherited fields_mark links document text aside_in incumbent left link_metadata inherited_from inherited_mark"
         ),

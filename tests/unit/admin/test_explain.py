@@ -95,7 +95,7 @@ def new(url: str, depth: int, *, source: Source = Source.INDEX_FOLLOW, host_as_w
         shift=0,
         depth=depth,
         redirects=0,
-        path_length=len(parsed.path),
+        rank=1,
         host_as_written=host_as_written,
     )
 

@@ -5,14 +5,24 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.model import State, Status, UrlState
-from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, canonical_page, is_left, ranked, settle, standing
+from crawlspace.state.duplicates import (
+    NOBODY,
+    NOTED,
+    Settlement,
+    Standing,
+    canonical_page,
+    is_left,
+    rank_of,
+    ranked,
+    settle,
+    standing,
+)
 
 
 def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = None, checksum: bytes | None = b"one") -> UrlState:
     """A member whose key is ten times its id."""
-    return UrlState(
-        id, id * 10, f"http://a/{id}", "a:80", redirects=redirects, path_length=path, canonical=names, checksum=checksum
-    )
+    url = "http://a" + "/" * path
+    return UrlState(id, id * 10, url, "a:80", rank=rank_of(redirects, url), canonical=names, checksum=checksum)
 
 
 # members -> the winner, then the others, best first

@@ -8,7 +8,7 @@ groups.kept_documents = {}
 function groups.remember(id, row)
   if was[id] == nil then
     was[id] = {
-      checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], redirects = row[REDIRECTS], inherited = nil,
+      checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], inherited = nil,
       site = row[SITE],
     }
   end
@@ -75,13 +75,12 @@ function groups.standing(group)
   return {winner = winner, noted = noted, shared = true}
 end
 
--- Aside, named, redirects, length of the path, id: all of one width, so that the order of texts is that of numbers.
+-- Aside, named, rank, id: all of one width, so that the order of texts is that of numbers.
 function groups.place_in(group, id, aside)
   local row = rows[id]
   local named = call("HEXISTS", groups.named_key(group), row[KEY]) == 1
   return string.format(
-    "%d%d%03d%06d%013.0f%d", aside and 1 or 0, named and 0 or 1, math.min(row[REDIRECTS], 999), math.min(row[PATH], 999999), id,
-    row[CHECKSUM] == group and 1 or 0
+    "%d%d%09.0f%013.0f%d", aside and 1 or 0, named and 0 or 1, row[RANK], id, row[CHECKSUM] == group and 1 or 0
   )
 end
 
@@ -323,7 +322,7 @@ function groups.settle()
     look(to)
     local same = from == to and from_aside == to_aside
     if same and old and row then
-      same = old.canon == row[CANON] and old.redirects == row[REDIRECTS] and old.checksum == row[CHECKSUM]
+      same = old.canon == row[CANON] and old.checksum == row[CHECKSUM]
     end
     if not same then moves[#moves + 1] = {id, from, to, to_aside} end
     if old and old.checksum then checksums[old.checksum] = true end

@@ -132,7 +132,7 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, PATH, HOST, FOUND}) do row[place] = old[place] end
+  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST, FOUND}) do row[place] = old[place] end
   row[DEPTH] = math.min(old[DEPTH], new[DEPTH])
   row[LEASE], row[CHECKSUM], row[CANON] = nil, checksum, canon
   rows[id] = row

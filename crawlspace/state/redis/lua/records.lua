@@ -8,7 +8,7 @@ local call = redis.call
 local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
 
 local FORMAT = 1
-local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, PATH, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, RANK, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 local HOST, NEXT, RETRIES, LEASE, FETCHED, INTERVAL, ERRORS, RULES, CHECKSUM, CANON = 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
 local ETAG, MODIFIED, HELD, MARK, ASKED, FIELDS = 23, 24, 25, 26, 27, 28
 local LAST = FIELDS
@@ -46,7 +46,7 @@ function records.decoded(text)
   local fine, row, more = pcall(unpack_one, text)
   if not fine or more ~= nil or type(row) ~= "table" or row[1] ~= FORMAT then return nil end
   if type(row[DEPTH]) ~= "number" or type(row[SOURCE]) ~= "number" or type(row[SHIFT]) ~= "number" then return nil end
-  if type(row[REDIRECTS]) ~= "number" or type(row[PATH]) ~= "number" then return nil end
+  if type(row[REDIRECTS]) ~= "number" or type(row[RANK]) ~= "number" then return nil end
   if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
   for place in pairs(ZERO) do row[place] = row[place] or 0 end
   return row

@@ -15,7 +15,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.model import State
-from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_ID, VERSION
+from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, VERSION
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import ROOT
 from tests.contract.conftest import NOW, Known, key, new
@@ -55,7 +55,7 @@ UNUSABLE = [
     ),
     (
         "a development version's",
-        statements(f"PRAGMA application_id = {DEVELOPMENT_ID}", "PRAGMA user_version = 1", "CREATE TABLE url (id)"),
+        statements(f"PRAGMA application_id = {min(DEVELOPMENT_IDS)}", "PRAGMA user_version = 1", "CREATE TABLE url (id)"),
         StoreVersionError,
         f"state version 1 of development, this one reads {VERSION}): use that version, or move the file away and crawl anew; the index goes",
     ),
