@@ -264,7 +264,9 @@ class UrlState(Struct, gc=False):
 
     @property
     def queue(self) -> Queue:
-        """The queue it waits in, or will wait in once it is due."""
+        """The queue it waits in, or will wait in once it is due.
+
+        The stores that change many URLs in one statement repeat this; `tests/contract/test_which_queue.py` holds them to it."""
         if self.state is State.PENDING:
             return Queue(self.source, self.shift)
         if self.asked:

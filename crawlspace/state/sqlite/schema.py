@@ -6,6 +6,8 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
+from crawlspace.model import Source
+
 APPLICATION_ID = 0x63727370
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crsp`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773})
@@ -14,7 +16,10 @@ VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
 date where `SqliteFile` makes new ones, in one transaction with this number."""
 
-SCHEMA = """
+_WAITS_IN = f"CASE WHEN asked THEN {int(Source.USER)} WHEN retries > 0 THEN source ELSE {int(Source.REFRESH)} END"
+"""As `UrlState.queue`: a generated column cannot be forgotten in a statement that changes many URLs."""
+
+SCHEMA = f"""
 CREATE TABLE site (
     id         INTEGER PRIMARY KEY,
     site       TEXT NOT NULL UNIQUE,
@@ -89,7 +94,7 @@ CREATE TABLE url (
     -- over the fields that rules added to its document, see `document_hash.py`
     fields_mark     INTEGER NOT NULL DEFAULT 0,
     -- the source a known URL waits in once it is due: its own while it is retried
-    waits_in        INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL,
+    waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
     segment         INTEGER AS (id >> 17) VIRTUAL,
     place           INTEGER AS ((site << 8) + (source << 5) + shift + 16) VIRTUAL
