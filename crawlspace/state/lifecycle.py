@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state import rule_change_values
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 
@@ -103,30 +104,13 @@ def discarded(state: UrlState) -> Transition:
 
 def excluded(state: UrlState, status: Status) -> UrlState:
     """Return the state of a URL that is outside the crawl space: nothing of its page is kept, and it is never due."""
-    return structs.replace(
-        state,
-        state=State.EXCLUDED,
-        status=int(status),
-        next_fetch=None,
-        interval_s=None,
-        retries=0,
-        errors=0,
-        lease_until=None,
-        etag=None,
-        last_modified=None,
-        checksum=None,
-        canonical=None,
-        held=None,
-        held_mark=0,
-        asked=False,
-        fields_mark=0,
-    )
+    return structs.replace(state, **rule_change_values.EXCLUDED, status=int(status))
 
 
 def unindexed(state: UrlState, now: int) -> UrlState:
     """Return the state of a URL whose document the rules exclude from the index; it is due, for its links."""
     new = excluded(state, Status.NOINDEX)
-    return structs.replace(new, next_fetch=now, rules=0)
+    return structs.replace(new, **rule_change_values.DUE, next_fetch=now)
 
 
 def is_retry(state: UrlState) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.state import rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
@@ -136,16 +137,15 @@ class MemoryStore(MemorySites):
         for row in self._stored(found.unindexed):
             self._apply(Change(unindexed(row, now)), batch)
         others = [
-            structs.replace(row, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            structs.replace(row, **rule_change_values.HELD, held_mark=mark)
             for mark, ids in enumerate((found.held, found.held_unindexed))
             for row in self._stored(ids)
         ]
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
-                new = structs.replace(row, state=State.PENDING, status=None, next_fetch=None, interval_s=None, rules=0)
-                others.append(structs.replace(new, held=None, held_mark=0))
+                others.append(structs.replace(row, **rule_change_values.PENDING_AGAIN))
             elif row.state is not State.PENDING:
-                others.append(structs.replace(row, held=None, held_mark=0, rules=0, next_fetch=now))
+                others.append(structs.replace(row, **rule_change_values.NOT_HELD, **rule_change_values.DUE, next_fetch=now))
         for row in others:  # what they have in the index stays, whatever that is
             self._apply(Change(row, keep_in_index=True), batch)
         for id, queue in found.moved:

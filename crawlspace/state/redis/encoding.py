@@ -1,6 +1,6 @@
 """Encodes values for the scripts in `lua/`, and decodes their replies: MessagePack, with nothing in it that could be executed.
 
-A record is an array, its first element the version of its format; `lua/records.lua` names the elements in the same order. 64-bit numbers
+A record is an array, its first element the version of its format. 64-bit numbers
 travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, because
 the server's library has no other type: whatever their encoding, they arrive unchanged (`raw` and `bytes_of`).
 """
@@ -20,18 +20,19 @@ from msgspec.structs import astuple
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.duplicates import is_held_apart, is_left
 from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
 PART = 65_536
-"""Ids whose records are in one hash, as in `lua/records.lua`."""
+"""Ids whose records are in one hash."""
 NOTHING = msgspec.Raw(b"\xc0")
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
-    """A record as it is stored. Elements are only ever appended."""
+    """A record as it is stored; the scripts have the places of its elements from here (`constants`)."""
 
     version: int
     url: str
@@ -281,6 +282,10 @@ def change_of(change: Change) -> dict[str, object]:
         encoded["forget"] = True
     if change.keep_in_index:
         encoded["keep"] = True
+    if state.held is not None and is_held_apart(state):
+        encoded["apart"] = True
+    if is_left(state):
+        encoded["stays"] = True
     if document is not None:
         encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
         encoded["text"] = document.text

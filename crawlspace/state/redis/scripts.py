@@ -16,6 +16,7 @@ import redis
 import redis.sentinel
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
+from crawlspace.state.redis.constants import constants
 from crawlspace.state.redis.encoding import damaged, written
 
 _PARTS = (
@@ -94,7 +95,7 @@ class Scripts:
 
 def _program(parts: Sequence[str]) -> str:
     folder = files("crawlspace.state.redis") / "lua"
-    return "\n".join((folder / f"{part}.lua").read_text() for part in parts)
+    return "\n".join((constants(), *((folder / f"{part}.lua").read_text() for part in parts)))
 
 
 @contextmanager

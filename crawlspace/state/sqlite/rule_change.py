@@ -13,10 +13,11 @@ from collections.abc import Sequence
 import apsw
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Held, State, Status
+from crawlspace.model import UNCOUNTED, State, Status
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
+from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import outbox, record
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import SiteIds
@@ -47,12 +48,16 @@ def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now:
         others = _sharing(db, ids)
         _hold(db, ids, others, mark, tally, effects)
         for state in by_ids(db, others):
-            held = structs.replace(state, held=Held.RULES, held_mark=mark, next_fetch=None, retries=0)
+            held = structs.replace(state, **HELD, held_mark=mark)
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
     settlement, concerned = record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
+
+
+def _set(values: Values) -> str:
+    return ", ".join(f"{name} = {'NULL' if value is None else int(value)}" for name, value in values.items())
 
 
 def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
@@ -67,7 +72,8 @@ def _exclude(
     left_out = set(but)
     chosen = [id for id in ids if id not in left_out] if left_out else ids
     alone = integers(chosen)
-    stays, due = status is Status.EXCLUDED_HERE, status is Status.NOINDEX
+    stays = status is Status.EXCLUDED_HERE
+    values = {**EXCLUDED, **DUE, "next_fetch": now} if status is Status.NOINDEX else EXCLUDED
     names: dict[int, tuple[int, str]] = {}
     if stays:
         outbox.keep(db, chosen)
@@ -82,11 +88,9 @@ def _exclude(
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
     _drop_texts(db, alone)
     db.execute(
-        f"UPDATE url SET state = {int(State.EXCLUDED)}, status = {int(status)}, next_fetch = ?2, interval_s = NULL, retries = 0, errors = 0,"
-        " lease_until = NULL, etag = NULL, last_modified = NULL, checksum = NULL, canonical = NULL, grp = NULL, aside = 0,"
-        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0, held = NULL, held_mark = 0,"
-        f" asked = 0, fields_mark = 0, rules = {'0' if due else 'rules'} WHERE {_IDS}",
-        (alone, now if due else None),
+        f"UPDATE url SET {_set(values)}, status = {int(status)}, grp = NULL, aside = 0,"
+        f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0 WHERE {_IDS}",
+        (alone,),
     )
     return names
 
@@ -102,7 +106,7 @@ def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int
     _drop_texts(db, bound)
     without = "checksum IS NULL"
     db.execute(
-        f"UPDATE url SET held = {int(Held.RULES)}, held_mark = ?2, next_fetch = NULL, retries = 0, lease_until = NULL,"
+        f"UPDATE url SET {_set(HELD)}, held_mark = ?2, lease_until = NULL,"
         f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
         f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
         f" WHERE {_IDS}",
@@ -126,12 +130,11 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     returned = _uncount(db, bound, out, tally).total()  # first: it changes the number that is added to
     tally[f"state {int(State.PENDING)}"] += returned
     db.execute(
-        f"UPDATE url SET state = {int(State.PENDING)}, status = NULL, next_fetch = NULL, interval_s = NULL, rules = 0,"
-        f" lease_until = NULL, held = NULL, held_mark = 0 WHERE {out}",
+        f"UPDATE url SET {_set(PENDING_AGAIN)}, lease_until = NULL WHERE {out}",
         (bound,),
     )
     db.execute(
-        f"UPDATE url SET held = NULL, held_mark = 0, rules = 0, next_fetch = ?2, lease_until = NULL WHERE {_IDS} AND state <> 0",
+        f"UPDATE url SET {_set(NOT_HELD)}, {_set(DUE)}, next_fetch = ?2, lease_until = NULL WHERE {_IDS} AND state <> {int(State.PENDING)}",
         (bound, now),
     )
 

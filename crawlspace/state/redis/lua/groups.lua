@@ -8,7 +8,7 @@ groups.kept_documents = {}
 function groups.remember(id, row)
   if was[id] == nil then
     was[id] = {
-      checksum = row[CHECKSUM], canon = row[CANON], key = row[KEY], url = row[URL], inherited = nil,
+      checksum = row[CHECKSUM], canon = row[CANONICAL], key = row[KEY], url = row[URL], inherited = nil,
       site = row[SITE],
     }
   end
@@ -33,10 +33,10 @@ function groups.named_key(group) return P .. "named:" .. group end    -- by key:
 function groups.group_now(id)
   local row = rows[id]
   if not row or not row[CHECKSUM] then return nil, false end
-  if row[CANON] then
+  if row[CANONICAL] then
     local page
-    for _, other in ipairs(url_keys.rows_with(row[CANON])) do
-      if rows[other][CHECKSUM] and not rows[other][CANON] and (not page or other < page) then page = other end
+    for _, other in ipairs(url_keys.rows_with(row[CANONICAL])) do
+      if rows[other][CHECKSUM] and not rows[other][CANONICAL] and (not page or other < page) then page = other end
     end
     if page then return rows[page][CHECKSUM], true end
   end
@@ -105,7 +105,7 @@ function groups.place_anew(group, key)
 end
 
 function groups.join_many(group, id, aside)
-  local key = rows[id][CANON]
+  local key = rows[id][CANONICAL]
   if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.place_anew(group, key) end
   groups.put_member(group, id, aside, key or "")
 end
@@ -113,7 +113,7 @@ end
 function groups.join(group, id, aside)
   local entry = groups.entry_of(group)
   groups.changed_entries[group] = true
-  if entry.members == "" and not aside and not rows[id][CANON] then
+  if entry.members == "" and not aside and not rows[id][CANONICAL] then
     entry.members = tostring(id)
     return
   end
@@ -178,7 +178,7 @@ function groups.concerned()
   for id, old in pairs(was) do
     dirty[id] = true
     local row = rows[id]
-    local now = row and {checksum = row[CHECKSUM], canon = row[CANON]} or nil
+    local now = row and {checksum = row[CHECKSUM], canon = row[CANONICAL]} or nil
     local before, after = groups.naming(old), groups.naming(now)
     if before ~= after then
       if before then later("SREM", P .. "names:" .. before, id) end
@@ -199,7 +199,7 @@ function groups.concerned()
   end
   for id, old in pairs(was) do
     local row = rows[id]
-    if groups.as_page(old) ~= groups.as_page(row and {checksum = row[CHECKSUM], canon = row[CANON]} or nil) then
+    if groups.as_page(old) ~= groups.as_page(row and {checksum = row[CHECKSUM], canon = row[CANONICAL]} or nil) then
       for _, follower in ipairs(call("SMEMBERS", P .. "names:" .. old.key)) do dirty[tonumber(follower)] = true end
     end
   end
@@ -217,7 +217,7 @@ end
 function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and row[CHECKSUM] and not row[CANON] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
+    if row and row[CHECKSUM] and not row[CANONICAL] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
       call("HDEL", P .. "text", row[CHECKSUM])
     end
   end
@@ -261,13 +261,9 @@ function groups.leave_in_index(id, is_left)
   later(is_left and "SADD" or "SREM", P .. "left", id)
 end
 
-function groups.is_silent(row)
-  local status = row[STATUS]
-  return row[HELD] or (row[STATE] == GONE and status and status >= 500) or row[STATE] == PENDING or row[STATE] == FAILED or status == OUTSIDE_HERE
-end
-
--- Note whether the index keeps the document of a URL that has none any more; `row` is as it becomes.
-function groups.part(id, old, row, forget, keep_in_index)
+-- Note whether the index keeps the document of a URL that has none any more.
+function groups.part(id, old, change)
+  local keep_in_index, forget = change.keep, change.forget
   local left = groups.is_left_in_index(id)
   if old[CHECKSUM] and keep_in_index and not forget then
     local then_ = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum})
@@ -275,7 +271,7 @@ function groups.part(id, old, row, forget, keep_in_index)
       groups.leave_in_index(id, true)
       groups.taken_back[id] = nil
     end
-  elseif left and (forget or not (keep_in_index or groups.is_silent(row))) then
+  elseif left and (forget or not (keep_in_index or change.stays)) then
     groups.leave_in_index(id, false)
     groups.taken_back[id] = true
   end
@@ -289,7 +285,7 @@ function groups.check(before, moves)
     if from then leaving[from] = (leaving[from] or 0) + 1 end
     local old = from and call("HGET", groups.member_key(from), id)
     if old then groups.check_count(groups.named_key(from), string.sub(old, 26)) end
-    if to and rows[id][CANON] then groups.check_count(groups.named_key(to), rows[id][CANON]) end
+    if to and rows[id][CANONICAL] then groups.check_count(groups.named_key(to), rows[id][CANONICAL]) end
   end
   for group, now in pairs(before) do
     local ids = {now.winner}
@@ -322,7 +318,7 @@ function groups.settle()
     look(to)
     local same = from == to and from_aside == to_aside
     if same and old and row then
-      same = old.canon == row[CANON] and old.checksum == row[CHECKSUM]
+      same = old.canon == row[CANONICAL] and old.checksum == row[CHECKSUM]
     end
     if not same then moves[#moves + 1] = {id, from, to, to_aside} end
     if old and old.checksum then checksums[old.checksum] = true end

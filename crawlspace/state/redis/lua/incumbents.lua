@@ -7,11 +7,6 @@ function groups.member_key(group) return P .. "member:" .. group end  -- by id: 
 local incumbents = {placed = {}, apart = {}}
 incumbents.NOTED = 100
 
-function incumbents.is_held_apart(state)
-  local is = state[STATE]
-  return state[HELD] == BY_RULES or (state[HELD] == BY_MANY and (is == REDIRECTED or is == GONE or is == EXCLUDED))
-end
-
 function incumbents.id_of(place) return tonumber(string.match(place, "^...........(%d+).$")) end
 
 function incumbents.host_of(id)

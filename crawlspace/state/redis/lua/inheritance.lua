@@ -49,7 +49,7 @@ function ops.write_inherited(args)
   end
   for _, due in ipairs(args.due) do
     local id, at, mark = due[1], due[3], due[4]
-    rows[id][NEXT] = at
+    rows[id][NEXT_FETCH] = at
     touch(id)
     if mark then later("HSET", P .. "mark", id, mark) end
   end

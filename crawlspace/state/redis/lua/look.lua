@@ -53,12 +53,12 @@ end
 function ops.hasten(args)
   local places, seen = {}, {}
   local found, last = look.walk(args.after, args.limit, 5000, function(row)
-    return row[STATE] ~= PENDING and row[NEXT] and row[NEXT] > args.latest
-      and (args.fetched_by == nil or not row[FETCHED] or row[FETCHED] <= args.fetched_by)
+    return row[STATE] ~= PENDING and row[NEXT_FETCH] and row[NEXT_FETCH] > args.latest
+      and (args.fetched_by == nil or not row[FETCHED_AT] or row[FETCHED_AT] <= args.fetched_by)
   end)
   for _, id in ipairs(found) do
     local row = rows[id]
-    row[NEXT] = args.latest
+    row[NEXT_FETCH] = args.latest
     touch(id)
     local place = row[SITE] .. ":" .. cache.queue_index_of(row)
     if not seen[place] then
@@ -73,7 +73,7 @@ end
 function ops.urls(args)
   local found, last = look.walk(args.after, args.limit, 5000, function(row, id)
     return (args.state == nil or row[STATE] == args.state)
-      and (not args.leased or row[LEASE])
+      and (not args.leased or row[LEASE_UNTIL])
       and (args.status == nil or row[STATUS] == args.status)
       and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
       and (not args.held or (row[HELD] and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))))
@@ -111,7 +111,7 @@ function ops.is_duplicate(args)
   local now = groups.standing(args.checksum)
   if (now.winner and now.winner ~= args.id) or #now.noted > 0 then return 1 end
   for _, id in ipairs(args.canonical and url_keys.rows_with(args.canonical) or {}) do
-    if rows[id][CHECKSUM] and not rows[id][CANON] then return 1 end
+    if rows[id][CHECKSUM] and not rows[id][CANONICAL] then return 1 end
   end
   return 0
 end

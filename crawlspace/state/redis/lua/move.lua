@@ -20,7 +20,7 @@ local function move_urls(urls)
       local entry = groups.entry_of(row[CHECKSUM])
       entry.urls = entry.urls + 1
       groups.changed_entries[row[CHECKSUM]] = true
-      if row[CANON] then call("SADD", P .. "names:" .. row[CANON], id) end
+      if row[CANONICAL] then call("SADD", P .. "names:" .. row[CANONICAL], id) end
     end
   end
   for _, one in ipairs(urls) do

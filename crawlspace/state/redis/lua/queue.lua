@@ -19,8 +19,8 @@ function queue.end_leases(ids)
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and row[LEASE] then
-      row[LEASE] = nil
+    if row and row[LEASE_UNTIL] then
+      row[LEASE_UNTIL] = nil
       cache.touched[id] = cache.touched[id] or "place"
     end
   end
@@ -63,7 +63,7 @@ end
 function ops.due(args)
   local site, reply = sites.find(args.site), {}
   if not site then return reply end
-  for queue_index = 0, 29 do
+  for queue_index = 0, QUEUES - 1 do
     local at = records.first_due(site, queue_index)
     if at then
       reply[#reply + 1] = queue_index
@@ -123,7 +123,7 @@ function ops.hasten_retries(args)
   for _, place in ipairs(call("SMEMBERS", P .. "due")) do
     if #ids >= limit then break end
     local site, queue_index = string.match(place, "(%d+):(%d+)")
-    if tonumber(queue_index) < 5 * REFRESH then
+    if tonumber(queue_index) < SHIFTS * SOURCES.REFRESH then
       for _, member in ipairs(call("ZRANGEBYSCORE", records.due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
         ids[#ids + 1] = tonumber(member) - MEMBER
       end
@@ -132,7 +132,7 @@ function ops.hasten_retries(args)
   prefetch(ids)
   for _, id in ipairs(ids) do
     if rows[id] then
-      rows[id][NEXT] = args.latest
+      rows[id][NEXT_FETCH] = args.latest
       touch(id)
     end
   end

@@ -1,5 +1,6 @@
 -- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
--- `{id, state, forget, keep, document, text, fields, links, discovered}`; its state is a record as it is to be, but for what the store owns and what a URL is born with.
+-- `{id, state, forget, keep, apart, stays, document, text, fields, links, discovered}`: `apart` and `stays` are what `is_held_apart` and
+-- `is_left` in `duplicates.py` return for it. Its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
 local record = {}
 record.nearer = {}  -- by id: the depth that was, where it went down
@@ -47,7 +48,7 @@ function record.discover(urls, now)
       id = records.next_number("urls")
       rows[id] = {
         FORMAT, url, key, sites.number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[9],
-        [RETRIES] = 0, [ERRORS] = 0, [RULES] = 0, [MARK] = 0,
+        [RETRIES] = 0, [ERRORS] = 0, [RULES] = 0, [HELD_MARK] = 0,
       }
       url_keys.add(key, id)
       touch(id)
@@ -109,17 +110,17 @@ end
 function record.apply(id, change)
   local old, new = rows[id], change.state
   groups.remember(id, old)
-  local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANON]
-  if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANON] end
+  local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANONICAL]
+  if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANONICAL] end
   local own = string.format("held%012.0f", id)
-  if checksum and incumbents.is_held_apart(new) and checksum ~= own then  -- see `held_apart` in `duplicates.py`
+  if checksum and change.apart and checksum ~= own then  -- see `held_apart` in `duplicates.py`
     local is_there = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
     incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
-    if not checksum and new[HELD] == BY_MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
+    if not checksum and new[HELD] == HELD_FOR.MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
   end
   if not checksum then
-    groups.part(id, old, new, change.forget, change.keep)
+    groups.part(id, old, change)
     later("HDEL", P .. "document", id)
     groups.new_texts[id] = nil
   elseif change.document then
@@ -132,14 +133,14 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST, FOUND}) do row[place] = old[place] end
+  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT}) do row[place] = old[place] end
   row[DEPTH] = math.min(old[DEPTH], new[DEPTH])
-  row[LEASE], row[CHECKSUM], row[CANON] = nil, checksum, canon
+  row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
   rows[id] = row
   touch(id)
   if change.links then record.set_links(id, change.links) end
   if old[DEPTH] ~= new[DEPTH] then record.nearer[id] = record.nearer[id] or math.max(old[DEPTH], new[DEPTH]) end
-  if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE]) then record.count_pending(sites.name(row[SITE])) end
+  if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE_UNTIL]) then record.count_pending(sites.name(row[SITE])) end
 end
 
 -- What documents that may be left in the index are like, before anything changes.
@@ -206,7 +207,7 @@ function ops.record(args)
   local ids, kept = {}, {}
   for n, change in ipairs(args.changes) do
     ids[n] = change.id
-    if change.keep or incumbents.is_held_apart(change.state) then kept[#kept + 1] = change.id end
+    if change.keep or change.apart then kept[#kept + 1] = change.id end
   end
   prefetch(ids)
   record.keep_documents(kept)
@@ -243,10 +244,12 @@ function record.copied(row)
   return copy
 end
 
-function record.as_excluded(row, status)
+-- Return a copy of a record with other values, by place; false removes an element.
+function record.with(row, ...)
   local new = record.copied(row)
-  new[STATE], new[STATUS], new[RETRIES], new[ERRORS], new[MARK] = EXCLUDED, status, 0, 0, 0
-  for _, place in ipairs({NEXT, INTERVAL, LEASE, ETAG, MODIFIED, CHECKSUM, CANON, HELD, ASKED, FIELDS}) do new[place] = nil end
+  for _, values in ipairs({...}) do
+    for place, value in pairs(values) do new[place] = value or nil end
+  end
   return new
 end
 
@@ -259,33 +262,29 @@ function ops.reclassify(args)
       if row then make(id, row) end
     end
   end
-  each(args.excluded, function(id, row) record.apply(id, {state = record.as_excluded(row, OUTSIDE)}) end)
-  each(args.given_up, function(id, row) record.apply(id, {state = record.as_excluded(row, OUTSIDE_HERE), keep = true}) end)
-  each(args.unindexed, function(id, row)
-    local new = record.as_excluded(row, NOINDEX)
-    new[NEXT], new[RULES] = args.now, 0
-    record.apply(id, {state = new})
-  end)
+  local function exclude(ids, status, keep, ...)
+    local values = {...}
+    each(ids, function(id, row)
+      record.apply(id, {state = record.with(row, WRITES.EXCLUDED, {[STATUS] = status}, unpack(values)), keep = keep})
+    end)
+  end
+  local due = {[NEXT_FETCH] = args.now}
+  exclude(args.excluded, STATUSES.EXCLUDED)
+  exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
+  exclude(args.unindexed, STATUSES.NOINDEX, nil, WRITES.DUE, due)
   for mark, ids in pairs({[0] = args.held, [1] = args.held_unindexed}) do
     prefetch(ids)
     each(ids, function(id, row)
-      local new = record.copied(row)
-      new[HELD], new[MARK], new[NEXT], new[RETRIES] = BY_RULES, mark, nil, 0
-      record.apply(id, {state = new, keep = true})
+      record.apply(id, {state = record.with(row, WRITES.HELD, {[HELD_MARK] = mark}), keep = true, apart = true})
     end)
   end
   prefetch(args.returned)
   each(args.returned, function(id, row)
-    local new = record.copied(row)
-    if row[STATUS] == OUTSIDE or row[STATUS] == OUTSIDE_HERE then
-      new[STATE], new[STATUS], new[NEXT], new[INTERVAL], new[RULES] = PENDING, nil, nil, nil, 0
-      new[HELD], new[MARK] = nil, 0
+    if OUT_OF_SPACE[row[STATUS]] then
+      record.apply(id, {state = record.with(row, WRITES.PENDING_AGAIN), keep = true})
     elseif row[STATE] ~= PENDING then
-      new[HELD], new[MARK], new[RULES], new[NEXT] = nil, 0, 0, args.now
-    else
-      return
+      record.apply(id, {state = record.with(row, WRITES.NOT_HELD, WRITES.DUE, due), keep = true})
     end
-    record.apply(id, {state = new, keep = true})
   end)
   for _, move in ipairs(args.moved) do
     local row = get(move[1])

@@ -1,5 +1,5 @@
--- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format. Elements are only ever
--- appended, and those at the end that say nothing are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+-- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the places of the others
+-- are constants with the names of its fields (`constants.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
 -- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
 -- no record anew.
 
@@ -7,22 +7,9 @@ local P = KEYS[1]
 local call = redis.call
 local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
 
-local FORMAT = 1
-local URL, KEY, SITE, STATE, STATUS, SOURCE, SHIFT, DEPTH, REDIRECTS, RANK, FOUND = 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
-local HOST, NEXT, RETRIES, LEASE, FETCHED, INTERVAL, ERRORS, RULES, CHECKSUM, CANON = 13, 14, 15, 16, 17, 18, 19, 20, 21, 22
-local ETAG, MODIFIED, HELD, MARK, ASKED, FIELDS = 23, 24, 25, 26, 27, 28
-local LAST = FIELDS
-local ZERO = {[STATE] = true, [RETRIES] = true, [ERRORS] = true, [RULES] = true, [MARK] = true}
-
-local PENDING, DONE, REDIRECTED, GONE, FAILED, EXCLUDED = 0, 1, 2, 3, 4, 5
-local USER, REFRESH = 0, 5
-local OUTSIDE, OUTSIDE_HERE, NOINDEX = 760, 761, 2004
-local UNCOUNTED = {[760] = true, [761] = true, [404] = true, [410] = true}  -- towards the limit of a host, as in `model.py`
-local BY_MANY, BY_RULES = 2, 3
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
--- A hash has the records of so many ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
-local PART = 65536
+-- A hash has the records of PART ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
 local records = {}
 function records.part_of(id) return math.floor(id / PART) end
 function records.part_key(part) return P .. "url:" .. part end

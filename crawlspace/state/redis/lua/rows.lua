@@ -8,7 +8,7 @@ cache.holders = {}  -- by id: the number of the worker that had it leased when t
 
 function cache.encoded(row)
   local last = LAST
-  while last > FOUND and (not row[last] or (ZERO[last] and row[last] == 0)) do last = last - 1 end
+  while last > DISCOVERED_AT and (not row[last] or (ZERO[last] and row[last] == 0)) do last = last - 1 end
   return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
 end
 
@@ -21,29 +21,29 @@ function cache.all_as_told(list)
 end
 
 function cache.stored(row)
-  local lease = row[LEASE]
-  row[LEASE] = nil
+  local lease = row[LEASE_UNTIL]
+  row[LEASE_UNTIL] = nil
   local text = cache.encoded(row)
-  row[LEASE] = lease
+  row[LEASE_UNTIL] = lease
   return text
 end
 
 function cache.queue_of(row)
   if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
-  if row[ASKED] then return USER, row[SHIFT] end
-  return row[RETRIES] > 0 and row[SOURCE] or REFRESH, row[SHIFT]
+  if row[ASKED] then return SOURCES.USER, row[SHIFT] end
+  return row[RETRIES] > 0 and row[SOURCE] or SOURCES.REFRESH, row[SHIFT]
 end
 
 function cache.queue_index_of(row)
   local source, shift = cache.queue_of(row)
-  return source * 5 + shift + 2
+  return source * SHIFTS + shift + math.floor(SHIFTS / 2)
 end
 
 -- Where a URL stands: the sorted set, its member and its score there. One that is leased stands nowhere.
 function cache.place_of(id, row)
-  if row[LEASE] then return nil end
+  if row[LEASE_UNTIL] then return nil end
   if row[STATE] == PENDING then return records.pending_key(row[SITE], cache.queue_index_of(row)), tostring(id), id end
-  if row[NEXT] then return records.due_key(row[SITE], cache.queue_index_of(row)), string.format("%.0f", MEMBER + id), row[NEXT] end
+  if row[NEXT_FETCH] then return records.due_key(row[SITE], cache.queue_index_of(row)), string.format("%.0f", MEMBER + id), row[NEXT_FETCH] end
   return nil
 end
 
@@ -51,8 +51,8 @@ function cache.noted_origin(id, row)
   local key, member, score = cache.place_of(id, row)
   return {
     key = key, member = member, score = score, site = row[SITE], queue_index = cache.queue_index_of(row), pending = row[STATE] == PENDING,
-    state = row[LEASE] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
-    lease = row[LEASE],
+    state = row[LEASE_UNTIL] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
+    lease = row[LEASE_UNTIL],
   }
 end
 
@@ -67,7 +67,7 @@ function cache.keep(id, text, lease)
   if text and not row then records.put_aside(id, text) end
   rows[id] = row or false
   if row then
-    if lease then row[LEASE], cache.holders[id] = cache.lease_of(lease) end
+    if lease then row[LEASE_UNTIL], cache.holders[id] = cache.lease_of(lease) end
     cache.origin[id] = cache.noted_origin(id, row)
   end
 end

@@ -22,7 +22,7 @@ end
 
 -- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `once_a_run.py`.
 function taking.is_for_next_run(row, began)
-  return began and row[FETCHED] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED] >= began and row[NEXT] > row[FETCHED]
+  return began and row[FETCHED_AT] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED_AT] >= began and row[NEXT_FETCH] > row[FETCHED_AT]
 end
 
 -- Lease the next URLs of one queue, until the batch has so many. They are in no other queue, and their records do not change: nothing
@@ -79,7 +79,7 @@ function taking.hand_out(batch, site, queue_index, latest, limit, lease)
 end
 
 taking.ALL_QUEUE_INDEXES = {}
-for queue_index = 0, 29 do taking.ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
+for queue_index = 0, QUEUES - 1 do taking.ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
 
 -- Return the queues of a site in which URLs are pending, and those in which URLs are or will be due.
 function taking.lanes_with_any(site, all_queue_indexes)

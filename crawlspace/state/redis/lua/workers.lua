@@ -14,7 +14,7 @@ function ownership.stays_alive(worker) return ownership.is_alive(worker) and cal
 -- Offer a site that nobody owns to the workers.
 function ownership.offer(site, not_before)
   local first = nil
-  for queue_index = 0, 29 do
+  for queue_index = 0, QUEUES - 1 do
     if call("EXISTS", records.pending_key(site, queue_index)) == 1 then
       call("ZADD", P .. "free", not_before, site)
       return
@@ -116,7 +116,7 @@ function ops.restore_set_aside(args)
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and not row[LEASE] and row[STATE] ~= PENDING and row[NEXT] then
+    if row and not row[LEASE_UNTIL] and row[STATE] ~= PENDING and row[NEXT_FETCH] then
       cache.origin[id].key = nil  -- it stands nowhere
       cache.touched[id] = cache.touched[id] or "place"
     end

@@ -1,0 +1,57 @@
+"""The constants of the scripts, as text in Lua: the numbers of the model, so that none is written twice."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import IntEnum
+
+from msgspec.structs import fields
+
+from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
+from crawlspace.state.redis.encoding import FORMAT, PART, Row
+from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
+
+_OF_RULE_CHANGE = {"EXCLUDED": EXCLUDED, "DUE": DUE, "HELD": HELD, "NOT_HELD": NOT_HELD, "PENDING_AGAIN": PENDING_AGAIN}
+
+
+def constants() -> str:
+    """Return the definitions: the places of a record's elements and the states as names, all else as tables."""
+    elements = [field for field in fields(Row) if field.name != "version"]
+    places = {field.name.upper(): place for place, field in enumerate(elements, 2)}
+    zero = ["STATE", *(field.name.upper() for field in elements if field.default == 0 and field.default is not False)]
+    return "\n".join(
+        (
+            _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
+            _names(places),
+            _names({state.name: state for state in State}),
+            f"local ZERO = {_set_of(zero)}",
+            f"local STATUSES = {_table(Status)}",
+            f"local SOURCES = {_table(Source)}",
+            f"local HELD_FOR = {_table(Held)}",
+            f"local OUT_OF_SPACE = {_set_of(map(int, sorted(OUT_OF_SPACE)))}",
+            f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
+            f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",
+        )
+    )
+
+
+def _names(values: Mapping[str, int]) -> str:
+    return f"local {', '.join(values)} = {', '.join(str(int(value)) for value in values.values())}"
+
+
+def _table(kind: type[IntEnum]) -> str:
+    return _of((one.name, int(one)) for one in kind)
+
+
+def _set_of(keys: Iterable[object]) -> str:
+    return _of((f"[{key}]", "true") for key in keys)
+
+
+def _values(values: Values, zero: Collection[str]) -> str:
+    """Return values by place; false removes an element, as for all that is empty but the elements that are numbers."""
+    pairs = {name.upper(): value for name, value in values.items()}
+    return _of((f"[{name}]", int(value or 0) if value or name in zero else "false") for name, value in pairs.items())
+
+
+def _of(pairs: Iterable[tuple[str, object]]) -> str:
+    return f"{{{', '.join(f'{key} = {value}' for key, value in pairs)}}}"
