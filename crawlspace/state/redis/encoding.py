@@ -26,6 +26,7 @@ from crawlspace.state.views import KnownUrl
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
+"""The first element of each record, and the value of the key `format`: a store of another format is refused."""
 PART = 65_536
 """Ids whose records are in one hash."""
 NOTHING = msgspec.Raw(b"\xc0")

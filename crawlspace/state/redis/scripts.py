@@ -15,9 +15,9 @@ from typing import Any
 import redis
 import redis.sentinel
 
-from crawlspace.errors import StoreAway, StoreError, StoreFull
+from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreVersionError
 from crawlspace.state.redis.constants import constants
-from crawlspace.state.redis.encoding import damaged, written
+from crawlspace.state.redis.encoding import FORMAT, damaged, written
 
 _PARTS = (
     "records",
@@ -73,7 +73,7 @@ class Scripts:
         """How many round trips have been made."""
 
     def run(self, operation: str, **args: object) -> Any:
-        """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull or StoreError."""
+        """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
         self.runs += 1
         with redis_errors():
             program = self._programs.get(operation, self._whole)
@@ -123,6 +123,12 @@ def redis_errors() -> Iterator[None]:
     except _PASSING as error:
         raise StoreAway(f"Redis takes nothing at present: {error}") from error
     except redis.exceptions.RedisError as error:
+        if str(error).startswith("VERSION "):
+            found = str(error).removeprefix("VERSION ")
+            raise StoreVersionError(
+                f"what Redis has of this collection was written by another version of crawlspace (format {found}, this one reads"
+                f" {FORMAT}): use that version, or delete its keys and crawl anew; the index goes on answering meanwhile"
+            ) from error
         if str(error).startswith(_PASSING_CODES):
             raise StoreAway(f"Redis takes nothing at present: {error}") from error
         if str(error).startswith("WRONGTYPE") or any(sign in str(error) for sign in _OF_DAMAGE):

@@ -3,6 +3,13 @@ READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true
 READS.workers, READS.sender, READS.documents = true, true, true
 READS.without_source, READS.some_inheriting = true, true
 
+-- Another version of crawlspace may have other keys, or other values in them.
+local format = call("GET", P .. "format")
+if format ~= tostring(FORMAT) then
+  if format or call("HEXISTS", P .. "n", "urls") == 1 then return redis.error_reply("VERSION " .. (format or "of development")) end
+  if not READS[ARGV[1]] then later("SET", P .. "format", FORMAT) end
+end
+
 -- Each attempt of a worker's call has a number. One that arrives after a later one was abandoned by the worker, which has repeated it or has
 -- expired since: after a network failure such attempts may arrive late.
 local args = unpack_one(ARGV[2])
