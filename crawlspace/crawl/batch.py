@@ -62,32 +62,26 @@ class Commits:
         self._writing.health = health()
         return True
 
-    def write(self) -> Effects:
-        """Write what was set apart, in one transaction. Touches nothing but the store, so it can run in another thread. Raises StoreError."""
+    def write(self) -> Effects | None:
+        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError.
+
+        Touches nothing but the store, so it can run in another thread."""
         batch = self._being_written
-        if batch.unchanged:
-            lost = self._store.lost_links(batch.unchanged)
-            for change in batch.changes:
-                if change.state.id in lost:
-                    change.state.rules = 0  # unconditional GET next time, to find links forgotten meanwhile
-        return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
-
-    def write_at_any_cost(self, singly: Callable[[], Singly]) -> Effects:
-        """Write what was set apart; where a fault in one change breaks the transaction, change by change. Raises StoreError."""
-        effects = self.try_to_write()
-        return self._write_singly(singly()) if effects is None else effects
-
-    def try_to_write(self) -> Effects | None:
-        """Write what was set apart; log a fault in a change and return None. Raises StoreError."""
         try:
-            return self.write()
+            if batch.unchanged:
+                lost = self._store.lost_links(batch.unchanged)
+                for change in batch.changes:
+                    if change.state.id in lost:
+                        change.state.rules = 0  # unconditional GET next time, to find links forgotten meanwhile
+            return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
         except CrawlspaceError:
             raise
         except Exception:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return None
 
-    def _write_singly(self, singly: Singly) -> Effects:
+    def write_singly(self, singly: Singly) -> Effects:
+        """Write what was set apart, change by change. Raises StoreError."""
         try:
             changes = next(singly)
             while True:

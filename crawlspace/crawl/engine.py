@@ -220,7 +220,9 @@ class Engine:
         if not self.begin_commit():
             return None
         try:
-            effects = self.commits.write_at_any_cost(self.singly)
+            effects = self.commits.write()
+            if effects is None:
+                effects = self.commits.write_singly(self.singly())
         except CrawlspaceError:
             self.outcome_policy.give_back(self.commits.give_up())
             raise

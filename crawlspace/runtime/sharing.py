@@ -174,7 +174,7 @@ class Sharing:
                 self.commit()
             self.wake()
 
-        self._background.do(self._engine.commits.try_to_write, done)
+        self._background.do(self._engine.commits.write, done)
 
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""

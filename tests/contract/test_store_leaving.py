@@ -9,6 +9,7 @@ from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State, Status, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.duplicates import NO_PAGE
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.lifecycle import excluded
 from crawlspace.state.site_health import NEW_SITE, Health
@@ -317,3 +318,15 @@ def test_a_url_that_comes_back_is_counted_once_whatever_its_state_was(known: Kno
     store.reclassify(Reclassified(returned=[known.get(A).id, known.get(B).id]), now=NOW)
     counts = store.counts()
     assert (counts.by_state, counts.by_status) == ({"pending": 2}, {})
+
+
+def test_a_document_that_is_held_apart_names_no_page(known: Known, store: Store) -> None:
+    """Whatever its page named before, and however often it is recorded."""
+    known.crawled((A, "one"), (B, "two"))
+    gone = {"state": State.REDIRECTED, "status": 301, "held": Held.MANY}
+    known.record(known.change(A, **gone))
+    own = known.get(A).checksum
+    known.record(known.change(A, **gone, checksum=own, canonical=key(B), document=Document("", text="one")))
+    assert known.get(A).canonical == NO_PAGE
+    store.reclassify(Reclassified(held=[known.get(A).id]), now=NOW)
+    assert (known.get(A).checksum, known.get(A).canonical) == (own, NO_PAGE)

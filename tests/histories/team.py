@@ -22,6 +22,7 @@ from crawlspace.distributed.prefetch import Prefetch
 from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.index.sink import Sink
+from crawlspace.state.changes import Effects
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
@@ -132,7 +133,11 @@ class Member:
 
     def commit(self) -> None:
         if self.engine.begin_commit():
-            self.calls.do(self.engine.commits.write, self.engine.end_commit)
+            self.calls.do(self.engine.commits.write, self._end_commit)
+
+    def _end_commit(self, effects: Effects | None) -> None:
+        assert effects is not None, "a batch could not be stored"
+        self.engine.end_commit(effects)
 
     def drain(self) -> bool:
         drains, _ = self.shared.worker.drains(SINK, _PLACE)

@@ -18,6 +18,7 @@ from crawlspace.state.duplicates import (
     Standing,
     canonical_page,
     held_apart,
+    held_checksum,
     is_left,
     settle,
     standing,
@@ -115,6 +116,8 @@ class MemoryDuplicates:
                 before.held_apart.add(old.id)
             elif held is Held.MANY:
                 held = None  # a duplicate: it has nothing in the index
+        elif checksum == held_checksum(old.id):
+            canonical = NO_PAGE
         if checksum is None:
             self._part(old, change, before)
             self._documents.pop(old.id, None)

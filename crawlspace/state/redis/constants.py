@@ -24,6 +24,7 @@ def constants() -> str:
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
             _names(places),
             _names({state.name: state for state in State}),
+            'local NO_PAGE = string.rep("\\255", 8)',  # the key -1
             f"local ZERO = {_set_of(zero)}",
             f"local STATUSES = {_table(Status)}",
             f"local SOURCES = {_table(Source)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 import apsw
@@ -21,13 +21,13 @@ _CACHED_SITES = 100_000
 
 def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
     """Insert unknown URLs and lower the depth of known ones, inside an open transaction."""
-    effects, tally = Effects(), Tally()
-    discovery = Discovery(db, sites, tally, effects)
-    discovery.discover(urls, now)
+    writing = Writing(db, sites, now)
+    discovery = Discovery(writing)
+    discovery.discover(urls)
     discovery.carry()
     pass_to_all(db, urls)
-    add(db, tally)
-    return effects
+    add(db, writing.tally)
+    return writing.effects
 
 
 class SiteIds:
@@ -59,6 +59,17 @@ class SiteIds:
 
 
 @dataclass(slots=True)
+class Writing:
+    """An open transaction: what it counts, and its effects."""
+
+    db: apsw.Connection
+    sites: SiteIds
+    now: int
+    tally: Tally = field(default_factory=Tally)
+    effects: Effects = field(default_factory=Effects)
+
+
+@dataclass(slots=True)
 class _Known:
     id: int
     depth: int
@@ -77,14 +88,15 @@ class _Fresh:
 class Discovery:
     """The discoveries of one transaction. `nearer` holds ids whose depth went down, with the depth they had."""
 
-    def __init__(self, db: apsw.Connection, sites: SiteIds, tally: Tally, effects: Effects) -> None:
+    def __init__(self, writing: Writing) -> None:
         self.nearer: dict[int, int] = {}
-        self._db = db
-        self._sites = sites
-        self._tally = tally
-        self._effects = effects
+        self._db = writing.db
+        self._sites = writing.sites
+        self._now = writing.now
+        self._tally = writing.tally
+        self._effects = writing.effects
 
-    def discover(self, urls: Sequence[NewUrl], now: int) -> None:
+    def discover(self, urls: Sequence[NewUrl]) -> None:
         if not urls:
             return
         known = self._known(urls)
@@ -104,7 +116,7 @@ class Discovery:
             [(row.depth, row.source, row.id) for row in known.values() if row.changed],
         )
         if fresh:
-            self._insert(fresh.values(), now)
+            self._insert(fresh.values())
 
     def carry(self) -> None:
         """Lower the depth of what URLs with a lower depth link to, lowest first, until nothing changes; report what was crawled already."""
@@ -154,7 +166,7 @@ class Discovery:
             row.depth = new.depth
             row.changed = True
 
-    def _insert(self, fresh: Iterable[_Fresh], now: int) -> None:
+    def _insert(self, fresh: Iterable[_Fresh]) -> None:
         rows = list(fresh)
         first = take(self._db, "id", len(rows))
         by_site = Counter([row.new.site for row in rows])
@@ -179,7 +191,7 @@ class Discovery:
                     row.new.redirects,
                     row.new.rank,
                     row.new.host_as_written,
-                    now,
+                    self._now,
                 )
                 for id, row in enumerate(rows, first)
             ],

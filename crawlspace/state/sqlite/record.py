@@ -15,45 +15,37 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, is_left
+from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.sqlite import canonical as sqlite_canonical
 from crawlspace.state.sqlite import inherited_metadata, outbox
 from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.discovery import Discovery, SiteIds
+from crawlspace.state.sqlite.discovery import Discovery, Writing
 from crawlspace.state.sqlite.duplicates import Groups
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
 
 
-def record(
-    db: apsw.Connection,
-    changes: Sequence[Change],
-    *,
-    sites: SiteIds,
-    now: int,
-    tally: Tally,
-    effects: Effects,
-    inherit: bool = True,
-) -> Outgoing:
+def record(writing: Writing, changes: Sequence[Change], *, inherit: bool = True) -> Outgoing:
     """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
     Without `inherit` the metadata that other URLs inherit stays as it is.
     Returns the orders that are to be given, with key and URL of what the changes concern.
     """
-    discovery = Discovery(db, sites, tally, effects)
+    db, tally = writing.db, writing.tally
+    discovery = Discovery(writing)
     groups = Groups(db, tally)
-    batch = _Batch(db, changes, discovery.nearer, effects)
+    batch = _Batch(db, changes, discovery.nearer, writing.effects)
     batch.regroup(groups)
     batch.write(groups, tally)
     groups.name()
-    discovery.discover(batch.discovered, now)
+    discovery.discover(batch.discovered)
     discovery.carry()
     if inherit:
         pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
         inherited = {row.id: row.inherited for row in batch.rows.values()}
-        inherited_metadata.settle(db, pages, inherited, now=now, effects=effects)
+        inherited_metadata.settle(db, pages, inherited, now=writing.now, effects=writing.effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -255,6 +247,8 @@ class _Batch:
             checksum, canonical = apart, NO_PAGE
             if apart is None and new.held is Held.MANY:
                 new = structs.replace(new, held=None)  # a duplicate: it has nothing in the index
+        elif checksum == held_checksum(row.id):
+            canonical = NO_PAGE
         if checksum is None:
             self.documents.pop(row.id, None)
             _part(row, change)

@@ -20,7 +20,7 @@ from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import outbox, record
 from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.discovery import SiteIds
+from crawlspace.state.sqlite.discovery import Writing
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.reading import by_ids
 from crawlspace.state.sqlite.rows import integers
@@ -32,8 +32,9 @@ _IDS = "id IN (SELECT value FROM carray(?1))"
 _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
 
 
-def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now: int, tally: Tally, effects: Effects) -> Outgoing:
+def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
+    db, now, tally, effects = writing.db, writing.now, writing.tally, writing.effects
     kinds = ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up), (Status.NOINDEX, found.unindexed))
     shared = {status: _sharing(db, ids) for status, ids in kinds}
     names: dict[int, tuple[int, str]] = {}
@@ -51,7 +52,7 @@ def reclassify(db: apsw.Connection, found: Reclassified, *, sites: SiteIds, now:
             held = structs.replace(state, **HELD, held_mark=mark)
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
-    settlement, concerned = record.record(db, changes, sites=sites, now=now, tally=tally, effects=effects, inherit=False)
+    settlement, concerned = record.record(writing, changes, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
 

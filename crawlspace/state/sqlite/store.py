@@ -23,7 +23,7 @@ from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
 from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.discovery import SiteIds, discover
+from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
@@ -131,7 +131,8 @@ class SqliteStore:
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         with self._writing() as db:
-            effects = self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
+            writing = Writing(db, self._sites, now)
+            effects = self._finish(writing, sqlite_record.record(writing, changes))
             if health:
                 rows = [(how.answers, how.recent, how.missing, self._sites.find_or_add(db, site)) for site, how in health.items()]
                 db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", rows)
@@ -141,16 +142,13 @@ class SqliteStore:
         wanted = list(dict.fromkeys(ids))
         with self._writing() as db:
             changes = [made for state in reading.by_ids(db, wanted) if (made := change(state)) is not None]
-            return self._follow(db, lambda tally, effects: self._record(db, changes, now, tally, effects))
+            writing = Writing(db, self._sites, now)
+            return self._finish(writing, sqlite_record.record(writing, changes))
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         with self._writing() as db:
-            return self._follow(
-                db,
-                lambda tally, effects: rule_change.reclassify(
-                    db, found, sites=self._sites, now=now, tally=tally, effects=effects
-                ),
-            )
+            writing = Writing(db, self._sites, now)
+            return self._finish(writing, rule_change.reclassify(writing, found))
 
     def drop_inherited(self) -> None:
         with self._writing() as db:
@@ -349,15 +347,12 @@ class SqliteStore:
             self._sites.clear()  # ids of sites that were rolled back
             raise
 
-    def _record(self, db: apsw.Connection, changes: Sequence[Change], now: int, tally: Tally, effects: Effects) -> Outgoing:
-        return sqlite_record.record(db, changes, sites=self._sites, now=now, tally=tally, effects=effects)
-
-    def _follow(self, db: apsw.Connection, step: Callable[[Tally, Effects], Outgoing]) -> Effects:
-        """Take a step, give the orders that follow from it, and store what it has counted."""
-        effects, tally = Effects(), Tally()
-        settlement, names = step(tally, effects)
-        outbox.give(db, settlement, sinks=self._sinks, names=names, tally=tally)
+    def _finish(self, writing: Writing, outgoing: Outgoing) -> Effects:
+        """Give the orders that follow from what was written, and store what it has counted."""
+        settlement, names = outgoing
+        outbox.give(writing.db, settlement, sinks=self._sinks, names=names, tally=writing.tally)
+        counters.add(writing.db, writing.tally)
+        effects = writing.effects
         effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)
         effects.displaced = settlement.displaced
-        counters.add(db, tally)
         return effects

@@ -115,9 +115,11 @@ function record.apply(id, change)
   local own = string.format("held%012.0f", id)
   if checksum and change.apart and checksum ~= own then  -- see `held_apart` in `duplicates.py`
     local is_there = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
-    checksum, canon = (is_there or change.document) and own or nil, string.rep("\255", 8)  -- NO_PAGE
+    checksum, canon = (is_there or change.document) and own or nil, NO_PAGE
     incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
     if not checksum and new[HELD] == HELD_FOR.MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
+  elseif checksum == own then
+    canon = NO_PAGE
   end
   if not checksum then
     groups.part(id, old, change)
