@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import StoreDamaged
+from crawlspace.state.changes import Reclassified
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Worker
 from tests.contract.conftest import NOW, SINKS, Known, key, new
 from tests.servers import another_client, emptied
 
@@ -83,7 +85,52 @@ DAMAGE = {
     "links in a record": (b"links", nearer_in_a_record),
     "number of a site": (b"site", new_sites),
     "counters": (b"n", record_group),
+    "counters by status": (b"status", record_group),
+    "counters by host": (b"host", new_sites),
+    "documents by site": (b"documents", gone_from_group),
 }
+KINDS = (
+    "site",
+    "links",
+    "document",
+    "lease",
+    "text",
+    "host",
+    "status",
+    "documents",
+    "health",
+    "held",
+    "pending",
+    "free",
+    "later",
+    "meta",
+)
+CALLS: dict[str, Callable[[Known, Worker], object]] = {
+    "record": lambda known, _: record_group(known),
+    "discover": lambda known, _: new_sites(known),
+    "reclassify": lambda known, _: known.store.reclassify(Reclassified(excluded=[1, 2, 3]), now=NOW),
+    "release": lambda known, _: known.store.release([1, 2, 3]),
+    "heartbeat": lambda _, worker: worker.heartbeat(),
+    "take": lambda _, worker: worker.take(refill={}, new=2, limit=3, now=NOW, until=NOW + 60),
+    "leave": lambda _, worker: worker.leave(),
+    "expire": lambda _, worker: worker.expire([worker.name]),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_of_another_type_changes_nothing(known: Known, client: Any, kind: str, call: str) -> None:
+    worker = Worker(RedisStore(another_client(), "whole", sinks=SINKS), timeout_s=1000)
+    worker.begin("rules")
+    worker.ready()
+    act_on = prepared(known, lambda known: CALLS[call](known, worker))
+    name = PREFIX + kind.encode()
+    client.delete(name)
+    client.set(name, "x")
+    before = dump(client)
+    with pytest.raises(StoreDamaged, match=f"the key {kind} is a string"):
+        act_on()
+    assert dump(client) == before
 
 
 @pytest.mark.parametrize("name", DAMAGE)
@@ -97,7 +144,7 @@ def test_a_script_that_meets_damage_has_written_nothing(known: Known, client: An
     assert dump(client) == before
 
 
-def prepared(known: Known, act: Callable[[Known], None]) -> Callable[[], None]:
+def prepared(known: Known, act: Callable[[Known], object]) -> Callable[[], object]:
     """Return the act with what it reads of the store read now, before there is any damage."""
     states = {url: known.get(url) for url in ("a.example/one", "a.example/two", "a.example/lone")}
     known.get = states.__getitem__  # type: ignore[method-assign, assignment]

@@ -279,7 +279,7 @@ end
 
 -- Raise an error where something that is going to be read below is damaged: nothing has been written until here.
 function groups.check(before, moves)
-  local leaving = {}  -- by group: how many
+  local leaving, winning = {}, {}  -- by group: how many; sites
   for _, move in ipairs(moves) do
     local id, from, to = move[1], move[2], move[3]
     if from then leaving[from] = (leaving[from] or 0) + 1 end
@@ -292,8 +292,11 @@ function groups.check(before, moves)
     for n = 1, math.min(leaving[group] or 0, #now.noted) do ids[#ids + 1] = now.noted[n] end  -- one of them may stand for it next
     for _, id in ipairs(ids) do
       if now.shared then incumbents.host_of(id) end
+      local row = get(id)
+      if row then winning[row[SITE]] = true end
     end
   end
+  cache.check_counters("documents", cache.keys(winning))
   cache.check()
 end
 

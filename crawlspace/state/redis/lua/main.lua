@@ -18,7 +18,10 @@ if args.at then
   if last and tonumber(last) > args.at then return redis.error_reply("LATE " .. ARGV[1] .. " comes after later calls of its worker") end
   if number then later("HSET", alive.worker_key(args.worker), "at", args.at) end
 end
-if not READS[ARGV[1]] then later("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1) end
+if not READS[ARGV[1]] then
+  records.check_types()
+  later("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1)
+end
 local reply = ops[ARGV[1]](args)
 write_all()
 return reply

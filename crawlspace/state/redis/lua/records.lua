@@ -58,6 +58,29 @@ local function write_all()
   writes, added = {}, {}
 end
 
+-- The types of the keys that have one name; others begin with what `alive.lua`, `outbox.lua` and the rest say of them.
+records.TYPES = {
+  string = {"format", "run"},
+  list = {"to_inherit"},
+  set = {"due", "held", "left", "pending", "schemes", "set_aside", "silent"},
+  zset = {"free", "later", "workers"},
+  hash = {
+    "aside", "asked", "broken", "by", "claimed", "deleted", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
+    "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "refusal", "retries",
+    "robots", "site", "site_name", "status", "text", "unreachable", "wait",
+  },
+}
+
+-- Raise an error where one of them has another type: a command for it would end a script that has written.
+function records.check_types()
+  for kind, names in pairs(records.TYPES) do
+    for _, name in ipairs(names) do
+      local found = call("TYPE", P .. name).ok
+      if found ~= kind and found ~= "none" then error("the key " .. name .. " is a " .. found) end
+    end
+  end
+end
+
 -- A record that is not ours is put aside, and never looked at again.
 function records.put_aside(id, text)
   later("HSET", P .. "broken", id, text)

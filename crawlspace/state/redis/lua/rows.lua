@@ -174,23 +174,71 @@ function cache.host_of(name) return string.match(name, "^(.*):[^:]*$") or name e
 -- A sorted set that was empty is added to the set of its kind, one that becomes empty is removed from it.
 cache.opened, cache.closed = {}, {}
 
+-- What the records that change add to each counter: in `n`, and in hashes by status, host, and site with queue.
+function cache.tallies()
+  local of = {n = {}, status = {}, host = {}, host_uncounted = {}, retries = {}}  -- of the uncounted, those that do not count towards its limit
+  local function count(hash, what, by) of[hash][what] = (of[hash][what] or 0) + by end
+  for id in pairs(cache.touched) do
+    local was = cache.origin[id]
+    local is = rows[id] and cache.noted_origin(id, rows[id]) or nil
+    for sign, one in pairs({[-1] = was, [1] = is}) do
+      if one then
+        count("n", "state " .. one.state, sign)
+        if one.status then count("status", one.status, sign) end
+        if one.status and UNCOUNTED[one.status] then count("host_uncounted", cache.host_of(sites.name(one.site)), sign) end
+        if one.retrying then
+          count("n", "retrying", sign)
+          count("retries", one.site .. ":" .. one.queue_index, sign)
+        end
+      end
+    end
+    if not was and is then count("host", cache.host_of(sites.name(is.site)), 1) end
+    if was and not is then count("host", cache.host_of(sites.name(was.site)), -1) end
+  end
+  return of
+end
+
+function cache.check_counters(hash, names)
+  for first = 1, #names, 500 do
+    local last = math.min(first + 499, #names)
+    for n, count in ipairs(call("HMGET", P .. hash, unpack(names, first, last))) do
+      if count and not string.match(count, "^-?%d+$") then error("the counter " .. names[first + n - 1] .. " is not an integer") end
+    end
+  end
+end
+
 -- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.
 cache.COUNTERS = {"urls", "sites", "orders", "indexed", "forgotten", "retrying", "writes", "edits", "state leased"}
 for state = PENDING, EXCLUDED do cache.COUNTERS[#cache.COUNTERS + 1] = "state " .. state end
 function cache.check()
+  if cache.is_checked then return end
+  cache.is_checked = true
+  local of_sites = {}
   for id in pairs(cache.touched) do
     local row = rows[id]
     local site = row and row[SITE] or cache.origin[id] and cache.origin[id].site
-    if site then sites.name(site) end
+    if site then
+      sites.name(site)
+      of_sites[site] = true
+    end
   end
-  for n, count in ipairs(call("HMGET", P .. "n", unpack(cache.COUNTERS))) do
-    if count and not string.match(count, "^-?%d+$") then error("the counter " .. cache.COUNTERS[n] .. " is not an integer") end
+  cache.check_counters("n", cache.COUNTERS)
+  for hash, counts in pairs(cache.tallies()) do
+    if hash ~= "n" then cache.check_counters(hash, cache.keys(counts)) end
   end
+  cache.check_counters("documents", cache.keys(of_sites))
+end
+
+function cache.keys(map)
+  local keys = {}
+  for key in pairs(map) do keys[#keys + 1] = key end
+  return keys
 end
 
 local function flush()
-  local counts, statuses, hosts, retries, uncounted = {}, {}, {}, {}, {}
-  local function count(where, what, by) where[what] = (where[what] or 0) + by end
+  cache.check()
+  cache.is_checked = false
+  local tallies = cache.tallies()
   local added, removed, written, dropped = {}, {}, {}, {}
   for id, what in pairs(cache.touched) do
     local row, was = rows[id], cache.origin[id]
@@ -209,19 +257,6 @@ local function flush()
     if (was and was.lease) ~= (is and is.lease) then
       call("HDEL", P .. "lease", id)  -- only `take.lua` leases
     end
-    for sign, one in pairs({[-1] = was, [1] = is}) do
-      if one then
-        count(counts, "state " .. one.state, sign)
-        if one.status then count(statuses, one.status, sign) end
-        if one.status and UNCOUNTED[one.status] then count(uncounted, cache.host_of(sites.name(one.site)), sign) end
-        if one.retrying then
-          count(counts, "retrying", sign)
-          count(retries, one.site .. ":" .. one.queue_index, sign)
-        end
-      end
-    end
-    if not was and row then count(hosts, cache.host_of(sites.name(row[SITE])), 1) end
-    if was and not row then count(hosts, cache.host_of(sites.name(was.site)), -1) end
     if is and is.held ~= (was and was.held or false) then
       call(is.held and "SADD" or "SREM", P .. "held", id)
     elseif was and was.held and not is then
@@ -274,17 +309,10 @@ local function flush()
     end
   end
   url_keys.changed = {}
-  for what, by in pairs(counts) do if by ~= 0 then call("HINCRBY", P .. "n", what, by) end end
-  for status, by in pairs(statuses) do
-    if by ~= 0 and call("HINCRBY", P .. "status", status, by) == 0 then call("HDEL", P .. "status", status) end
-  end
-  for place, by in pairs(retries) do
-    if by ~= 0 and call("HINCRBY", P .. "retries", place, by) == 0 then call("HDEL", P .. "retries", place) end
-  end
-  for host, by in pairs(hosts) do
-    if by ~= 0 and call("HINCRBY", P .. "host", host, by) == 0 then call("HDEL", P .. "host", host) end
-  end
-  for host, by in pairs(uncounted) do  -- of those, the ones that do not count towards its limit
-    if by ~= 0 and call("HINCRBY", P .. "host_uncounted", host, by) == 0 then call("HDEL", P .. "host_uncounted", host) end
+  for what, by in pairs(tallies.n) do if by ~= 0 then call("HINCRBY", P .. "n", what, by) end end
+  for _, hash in ipairs({"status", "retries", "host", "host_uncounted"}) do
+    for what, by in pairs(tallies[hash]) do
+      if by ~= 0 and call("HINCRBY", P .. hash, what, by) == 0 then call("HDEL", P .. hash, what) end
+    end
   end
 end
