@@ -18,7 +18,7 @@ from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.startup import Startup, open_engine
+from crawlspace.crawl.startup import Startup, check_sink, open_engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Candidate, Source
@@ -327,6 +327,7 @@ def make_folder(collection: Collection) -> None:
 
 def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
+    check_sink(index)  # before anything is sent again
     clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, opened) else None
