@@ -320,7 +320,7 @@ CAUSES = [
     (612, "Connection was refused by other side: 111: Connection refused.", "connection refused"),
     (612, "", "connection refused or lost"),
     (613, "", "no answer in time"),
-    (614, "", "the TLS handshake failed"),
+    (614, "", "the TLS handshake failed, as with a certificate that is not valid"),
     (680, "", "the host name does not exist"),
     (503, "", "HTTP status 503"),
     (690, "", "redirected to a malformed URL"),
