@@ -14,7 +14,7 @@ from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreError
-from crawlspace.state.move.move import refuse_unfinished
+from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import process_exists
 
@@ -56,7 +56,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlS
     if not collection.store_url:
         file = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
         try:
-            refuse_unfinished(file, collection.name)
+            refuse_unfinished_copy(file, collection.name)
         except BaseException:
             file.close()
             raise
@@ -75,7 +75,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlS
             timeout_s=collection.worker_timeout_s,
             sources=[source for source, weight in collection.weights.items() if weight],
         )
-        refuse_unfinished(shared.store, collection.name)
+        refuse_unfinished_copy(shared.store, collection.name)
         _join(shared, rules, index_place(collection.index_file))
     except BaseException:
         client.close()

@@ -25,7 +25,7 @@ from crawlspace.model import Document, Held, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.move import sqlite as sqlite_side
-from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished
+from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished_copy
 from crawlspace.state.move.records import Record, UrlRecord, encode
 from crawlspace.state.move.redis import RedisSide, address_of
 from crawlspace.state.move.sqlite import SqliteSide
@@ -318,8 +318,8 @@ def test_a_move_that_was_killed_goes_on_where_it_was(stores: Stores, here: str, 
         with looking(stores, there) as copy:
             is_marked = copy.get_meta("moving") is not None
             if is_marked:
-                with pytest.raises(StoreError, match=r"here only in part, because moving it from .* has not ended"):
-                    refuse_unfinished(copy, NAME)
+                with pytest.raises(StoreError, match=r"here only in part, because copying it from .* has not ended"):
+                    refuse_unfinished_copy(copy, NAME)
         if is_marked or not (late or first):
             rest = stores.stopped(here, there, stop=-1)
             assert rest is None
@@ -651,7 +651,7 @@ def test_a_source_that_changes_while_it_is_copied(stores: Stores, filled: tuple[
     with pytest.raises(StoreLocked, match="was changed while walk was copied"):
         stores.move(here, there, watch=changing(watch))
     with looking(stores, there) as copy, pytest.raises(StoreError, match="here only in part"):
-        refuse_unfinished(copy, NAME)
+        refuse_unfinished_copy(copy, NAME)
     stores.move(here, there)
     assert all_of(stores, there) == all_of(stores, here)
 
@@ -681,7 +681,7 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
     with pytest.raises(StoreError, match=r"the copy of walk is not like .*: its URLs differ; .* copies it anew"):
         stores.move(here, there, watch=Wrong)
     with looking(stores, there) as copy, pytest.raises(StoreError, match="here only in part"):
-        refuse_unfinished(copy, NAME)
+        refuse_unfinished_copy(copy, NAME)
     stores.move(here, there)
     assert all_of(stores, there) == all_of(stores, here)
 

@@ -129,7 +129,7 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
     assert copied < 20_000
     refused = demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}")
     assert refused.returncode == 1
-    assert "demo is here only in part, because moving it from" in refused.stderr
+    assert "demo is here only in part, because copying it from" in refused.stderr
     assert "Traceback" not in refused.stderr
     moved = demo.scrapy("move-store", "demo", "file", address()).succeeded()
     assert "demo: 20,000 URLs and 0 index orders are in" in moved.stdout

@@ -88,13 +88,13 @@ def read_mark(encoded: str | None) -> Mark | None:
         return Mark("a store that is not known", "")
 
 
-def refuse_unfinished(store: HasMeta, collection: str) -> None:
+def refuse_unfinished_copy(store: HasMeta, collection: str) -> None:
     """Raise StoreError where a store is an unfinished copy of another one."""
     mark = read_mark(store.get_meta(MOVING))
     if mark is not None:
         raise StoreError(
-            f"{collection} is here only in part, because moving it from {mark.source} has not ended:"
-            f" wait for it, or run that `scrapy move-store {collection} …` again, which goes on where it was"
+            f"{collection} is here only in part, because copying it from {mark.source} has not ended: wait for it, or run the command"
+            f" that copies it again (`scrapy move-store {collection} …` for another store), which continues where it stopped"
         )
 
 
