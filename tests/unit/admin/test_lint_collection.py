@@ -93,7 +93,7 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
     (
         "fields too long to be handed along links",
         {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": LONG},
-        ["rules.xml:3:27 warning xml-too-long-to-hand"],
+        ["rules.xml:3:27 warning xml-metadata-too-long"],
     ),
     (
         "fields that are not handed along links",
