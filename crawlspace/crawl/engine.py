@@ -16,7 +16,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
 from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depth import fetch_again
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.generation import generation
@@ -72,7 +72,7 @@ class Engine:
         self.global_space = global_space
         self.store = store
         self.clock = clock
-        self.discovery = Discovery(space)
+        self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()

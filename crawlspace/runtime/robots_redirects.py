@@ -34,14 +34,14 @@ class Turns(Protocol):
     def is_blocked(self, site: str) -> bool: ...
 
 
-class DelaySource(Protocol):
+class SuspensionSource(Protocol):
     def is_suspended(self) -> bool: ...
 
 
 class RobotsTurns:
     """The waiting requests, by target site. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, site_delays: DelaySource, *, holds: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, turns: Turns, site_delays: SuspensionSource, *, holds: Callable[[str], bool] | None = None) -> None:
         """`holds`: whether this worker owns a site, where several share the crawl."""
         self._holds = holds
         self._turns = turns

@@ -25,7 +25,7 @@ from crawlspace.model import Document, Held, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.move import sqlite as sqlite_side
-from crawlspace.state.move.move import BYTES, Mark, Target, move, refuse_unfinished_copy
+from crawlspace.state.move.move import BYTES, CopyMark, CopyTarget, move, refuse_unfinished_copy
 from crawlspace.state.move.records import Record, UrlRecord, encode
 from crawlspace.state.move.redis import RedisSide, address_of
 from crawlspace.state.move.sqlite import SqliteSide
@@ -66,7 +66,9 @@ class Stores:
             return RedisSide(another_client(), NAME, timeout_s=30)
         return SqliteSide(self.file, writes=writes)
 
-    def move(self, here: str, there: str, *, records: int = 3, watch: Callable[[Target], Target] = lambda target: target) -> int:
+    def move(
+        self, here: str, there: str, *, records: int = 3, watch: Callable[[CopyTarget], CopyTarget] = lambda target: target
+    ) -> int:
         with closing(self.side(here)) as source, closing(self.side(there, writes=True)) as target:
             return move(source, watch(target), NAME, records=records).urls
 
@@ -74,7 +76,7 @@ class Stores:
         """Move until it is killed; return the URLs that were written, None where it came to its end."""
         targets: list[Stopping] = []
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             targets.append(Stopping(target, stop, late=late))
             return targets[0]
 
@@ -97,7 +99,7 @@ class Stores:
 class Stopping:
     """A target of a move that is killed at the n-th time that it is written to, before that or after it; counts the URLs written."""
 
-    def __init__(self, target: Target, stop: int = -1, *, late: bool = False) -> None:
+    def __init__(self, target: CopyTarget, stop: int = -1, *, late: bool = False) -> None:
         self._target = target
         self._left = stop
         self._late = late
@@ -106,7 +108,7 @@ class Stopping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
-    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
         if self._left == 0 and not self._late:
             raise KeyboardInterrupt
         self._target.write(batch, mark)
@@ -561,7 +563,7 @@ def test_an_unfinished_copy_is_no_source_and_takes_nothing_else(stores: Stores, 
     refused(stores, there, here, "is itself an unfinished copy of walk")
     with looking(stores, there) as copy:
         written = copy.get_meta("moving") or ""
-        copy.set_meta("moving", msgspec.structs.replace(Mark("", ""), source="redis://elsewhere:6379/0").encoded())
+        copy.set_meta("moving", msgspec.structs.replace(CopyMark("", ""), source="redis://elsewhere:6379/0").encoded())
         refused(stores, here, there, "holds an unfinished copy of walk from redis://elsewhere:6379/0: move that to its end")
         copy.set_meta("moving", written)
     assert stores.stopped(here, there, stop=-1) is None
@@ -604,7 +606,7 @@ def test_somebody_begins_to_crawl_an_unfinished_copy(stores: Stores) -> None:
         fill(store)
     with looking(stores, "redis") as copy:
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             Worker(copy, timeout_s=30).begin("rules")  # type: ignore[arg-type]
             return target
 
@@ -617,9 +619,9 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
     with looking(stores, "sqlite") as store:
         fill(store)
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         client = another_client()
-        client.hset("{walk}:meta", "moving", Mark("another", "").encoded())
+        client.hset("{walk}:meta", "moving", CopyMark("another", "").encoded())
         client.close()
         return target
 
@@ -643,7 +645,7 @@ def test_a_source_that_was_crawled_since_is_copied_anew(stores: Stores, filled: 
 def test_a_source_that_changes_while_it_is_copied(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         with looking(stores, here) as store:
             store.discover([new("c.example/")], now=NOW)
         return target
@@ -656,11 +658,11 @@ def test_a_source_that_changes_while_it_is_copied(stores: Stores, filled: tuple[
     assert all_of(stores, there) == all_of(stores, here)
 
 
-def changing(change: Callable[[Target], Target]) -> Callable[[Target], Target]:
+def changing(change: Callable[[CopyTarget], CopyTarget]) -> Callable[[CopyTarget], CopyTarget]:
     """Have the change made when the target is written to for the first time."""
 
     class Changing(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             if not self.urls:
                 change(self._target)
             super().write(batch, mark)
@@ -672,7 +674,7 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
     here, there = filled
 
     class Wrong(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             for one in batch:
                 if isinstance(one, UrlRecord):
                     one.links = one.links[8:]
@@ -691,7 +693,7 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
         fill(store)
 
     class Wrong(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             super().write(batch, mark)
             with closing(another_client()) as client:
                 client.hincrby("{walk}:n", "retrying", 1)
@@ -724,7 +726,7 @@ def test_a_full_disk(stores: Stores) -> None:
         fill(store)
         Known(store).record(Known(store).page("a.example/", "large", text="x" * 100_000))
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         assert isinstance(target, SqliteSide)
         db = target._file.db
         db.pragma("max_page_count", db.pragma("page_count"))
@@ -741,7 +743,7 @@ def test_a_full_server(stores: Stores) -> None:
         fill(store)
     with closing(another_client()) as client:
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             client.config_set("maxmemory", 1)
             return target
 
@@ -777,7 +779,7 @@ def test_large_texts_are_moved_few_at_a_time(stores: Stores, filled: tuple[str, 
     sizes: list[int] = []
 
     class Sizes(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             sizes.append(sum(len(encode(one)) for one in batch))
             super().write(batch, mark)
 

@@ -16,7 +16,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH, place_of
@@ -239,7 +239,7 @@ def test_while_a_command_tells_the_index_nobody_else_does(demo: Project, run: Ru
     here, send, seen = place_of_index(demo), EmbeddedIndex.send, []
     other, late = worker_of(demo), Worker(RedisStore(another_client(), "demo", crawls=True), timeout_s=30)
 
-    def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: Mark | None = None) -> object:
+    def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> object:
         with place_of("demo", demo.collections / "demo", settings_of(demo)).store.reading() as beside:
             assert beside is not None
             seen.append((other.drains(SINK, here), len(beside.crawlers())))

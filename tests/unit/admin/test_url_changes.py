@@ -13,7 +13,7 @@ from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_change import RULES_HASH
 from crawlspace.crawl.startup import build_space
@@ -223,7 +223,7 @@ def test_a_url_that_a_person_submits(tmp_path: Path, url: str, why: str | None) 
     }
     collection = load_collection("demo", settings)
     store = known(("http://full.example.com/a", DOCUMENT))
-    admission = Admission(collection, Discovery(build_space(collection)), store)
+    admission = Admission(collection, CandidateChecker(build_space(collection)), store)
     assert keeper(store).enter(parse(url), admission) == (None if why is None else f"{url} is refused: {why}")
     state = store.get(url)
     assert (state and (state.state, state.source, state.depth)) == (None if why else (State.PENDING, Source.USER, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.cache import Recent
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.model import Candidate, Source
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -13,12 +13,12 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import parse
 
 
-def discovery(rules: str = "", **limits: object) -> Discovery:
+def discovery(rules: str = "", **limits: object) -> CandidateChecker:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(**limits), [parse("http://a.example/")])  # type: ignore[arg-type]
-    return Discovery(space)
+    return CandidateChecker(space)
 
 
-def found(looking: Discovery, base: str, *hrefs: str, depth: int = 1, written: str | None = None) -> list[str]:
+def found(looking: CandidateChecker, base: str, *hrefs: str, depth: int = 1, written: str | None = None) -> list[str]:
     return [new.url for new in looking.links(hrefs, base=base, base_host_as_written=written, depth=depth).new]
 
 
