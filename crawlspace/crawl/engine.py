@@ -178,7 +178,7 @@ class Engine:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is RobotsVerdict.UNKNOWN:
-                    fetch = self.site_failures.robots_to_ask(state)
+                    fetch = self.site_failures.robots_to_fetch(state)
                     if fetch is None:
                         self.frontier.skip(state)
                         self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
@@ -203,7 +203,7 @@ class Engine:
         self._take(outcome)
         return True
 
-    def not_asked(self, id: int) -> None:
+    def not_sent(self, id: int) -> None:
         """Release a FetchPage that was not sent; its site's delay still counts from now."""
         state = self._leased.pop(id, None)
         if state is not None:

@@ -191,7 +191,7 @@ class Session:
         """Have a connection that is begun within the block checked against this crawl's rules, and no other's in the process."""
         if self._of_process is None or self._own is None:
             return nullcontext()
-        return self._of_process.asked_by(self._own)
+        return self._of_process.answers_of(self._own)
 
     @property
     def owned_sites(self) -> OwnedSites | None:

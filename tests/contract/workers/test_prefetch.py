@@ -144,7 +144,7 @@ def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside
         clock.advance(2)
         one.tick()
     assert [state.id for state in one.in_flight] == before
-    one.answered(*"abcd") if is_asked else one.not_asked()
+    one.answered(*"abcd") if is_asked else one.not_sent()
     begun: Counter[int] = Counter()
     for _ in range(4 * PAGES):
         clock.advance(2)

@@ -59,8 +59,8 @@ def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
     for _ in range(crawled.collection.giving_up.failures + 1):
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchPage)
-        crawled.not_asked(fetch.state.id)
-        crawled.not_asked(fetch.state.id)  # the second word is no word
+        crawled.not_sent(fetch.state.id)
+        crawled.not_sent(fetch.state.id)  # the second word is no word
         assert not crawled.is_done()
     assert crawled.uncommitted == 0
     assert crawled.progress.fetched == 0

@@ -78,7 +78,7 @@ class TwoCrawls:
         return receiver.found
 
     def ask_for(self, number: int) -> list[str]:
-        with self.of_process.asked_by(self.crawls[number]):
+        with self.of_process.answers_of(self.crawls[number]):
             return self.ask()
 
 
@@ -120,8 +120,8 @@ def test_only_the_one_question_is_asked_for_a_crawl(monkeypatch: pytest.MonkeyPa
         def resolutionComplete(self) -> None:
             later.append(two.ask())
 
-    with two.of_process.asked_by(two.crawls[0]):
+    with two.of_process.answers_of(two.crawls[0]):
         two.of_process.resolveHostName(Leads(), HOST, 80)
-    with two.of_process.asked_by(two.crawls[0]):
+    with two.of_process.answers_of(two.crawls[0]):
         pass  # a client that has asked nothing
     assert (later, two.ask()) == ([[]], [])

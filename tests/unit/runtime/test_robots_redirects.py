@@ -137,13 +137,13 @@ def test_a_site_that_another_process_asks_is_waited_for() -> None:
     world.frontier.arrived("shared.example:80", [], asked_ago_s=0.1, wait_s=0.0)
     ours.add("shared.example:80")
     world.turns.begin("shared.example:80")
-    assert not world.turns.has_asked("shared.example:80")
+    assert not world.turns.has_requested("shared.example:80")
     asked = world.crawl(5)
     assert len(asked) == 3
     assert asked[0][0] >= 5.9 - 1e-6, "when it was asked by the other one counts"
     assert asked[0][0] > 5.95, "and its pages come first"
     assert min(gaps(asked)) >= 1.0 - 1e-6
-    assert world.turns.has_asked("shared.example:80")
+    assert world.turns.has_requested("shared.example:80")
 
 
 def test_a_site_is_needed_until_it_has_answered() -> None:
@@ -153,10 +153,10 @@ def test_a_site_is_needed_until_it_has_answered() -> None:
     world.redirect(1, "shared.example")
     assert len(world.crawl(1)) == 1
     assert world.turns.waiting() == {"shared.example:80"}
-    assert world.turns.is_asking("shared.example:80")
+    assert world.turns.is_requesting("shared.example:80")
     world.frontier.unblock("0.example:80")
     assert world.turns.waiting() == set()
-    assert not world.turns.is_asking("shared.example:80")
+    assert not world.turns.is_requesting("shared.example:80")
     assert world.frontier.next_turn_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"
 
 
