@@ -109,7 +109,7 @@ class CrawlSpaceRules(HasRules):
         try:
             return cls(read_rules(spider, crawler))
         except CrawlspaceError as error:
-            lines = "\n" if isinstance(error, RuleFileError) else " "  # carets stand below what they point at
+            lines = "\n" if isinstance(error, RuleFileError) else " "  # carets are below what they point at
             _report(f"{spider.name} is not crawled:{lines}{error}", crawler.settings)
             if _ends_task():
                 raise

@@ -51,7 +51,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
-            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that stands. Nobody may crawl the collection "
+            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that is written. Nobody may crawl the collection "
             "meanwhile. What was stopped or killed goes on where it was, when the same is run again. The first store stays as it is. "
             "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
         )

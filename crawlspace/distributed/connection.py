@@ -105,7 +105,7 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     """Return a client for the server that Sentinels call the master of a service. Raises ValueError.
 
     The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's, all but hosts and service may be
-    left out. Those of the Sentinels stand in REDIS_PARAMS, under `sentinel_kwargs`.
+    left out. Those of the Sentinels are in REDIS_PARAMS, under `sentinel_kwargs`.
     """
     from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
     from scrapy_redis.defaults import REDIS_PARAMS  # noqa: PLC0415

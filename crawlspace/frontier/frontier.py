@@ -192,14 +192,12 @@ class Frontier:
         """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""
         if (site_queue := self._sites.get(site)) is None:
             return None, 0.0
-        now = self._clock.monotonic()
+        last, now = site_queue.last_request_at, self._clock.monotonic()
         self._leases.give_back(site_queue)
         site_queue.more = 0
         site_queue.due.clear()
         self._settle(site_queue)
-        return (None if site_queue.last_request_at == -inf else now - site_queue.last_request_at), max(
-            0.0, site_queue.next_turn - now
-        )
+        return (None if last == -inf else now - last), max(0.0, site_queue.next_turn - now)
 
     def look_again(self) -> None:
         """Update the sites from the store, after another process has written to it."""

@@ -238,7 +238,9 @@ class Session:
         except Exception as error:
             logger.exception("what was fetched could not be recorded")
             fault = f"what was fetched could not be recorded, through a fault of ours ({type(error).__name__}: {error})"
-            self.fail(StoreError(f"{fault}: the log tells more, please report it; nothing that was recorded is lost"), crawler)
+            self.fail(
+                StoreError(f"{fault}: the log has the details, please report it; nothing that was recorded is lost"), crawler
+            )
 
     def _keep_addresses(self, *, most: int = 100) -> None:
         """Store the addresses that were looked up, for address rules at the next start."""

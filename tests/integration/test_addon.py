@@ -22,7 +22,7 @@ RULES_XML = """\
 """
 
 
-NOTHING_SAID = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
+NO_RULE_MATCHES = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
 
 
 SHIFTED = ["/plain", "/leaf/1", "/hub/1", "/soon/1", "/late/1"]
@@ -53,10 +53,10 @@ def test_rules_xml_is_told_to_the_spider_and_links_of_a_nofollow_page_are_not_ta
         assert_same(fetched(server), ["/", "/leaf/1", "/hub/1", "/found"])
         told = plain.rules_of(server)
     assert told == {
-        "/": NOTHING_SAID,
-        "/found": NOTHING_SAID,
-        "/hub/1": {**NOTHING_SAID, "index": False, "source": "follow"},
-        "/leaf/1": {**NOTHING_SAID, "follow": False, "source": "index", "label": "leaves", "fields": {"kind": "leaf"}},
+        "/": NO_RULE_MATCHES,
+        "/found": NO_RULE_MATCHES,
+        "/hub/1": {**NO_RULE_MATCHES, "index": False, "source": "follow"},
+        "/leaf/1": {**NO_RULE_MATCHES, "follow": False, "source": "index", "label": "leaves", "fields": {"kind": "leaf"}},
     }
     assert plain.stats() == {"refused/rules_xml": 1, "nofollow": 2, "items_of_noindex_pages": 1}
 

@@ -14,7 +14,7 @@ from crawlspace.runtime.rule_middleware import RULES
 from tests.command_line import ROOT
 from tests.conftest import assert_same
 from tests.integration.plain_project import SETTINGS, PlainProject, fetched
-from tests.integration.test_addon import NOTHING_SAID
+from tests.integration.test_addon import NO_RULE_MATCHES
 from tests.sites import Site, page, serve
 
 # --- which rules ----------------------------------------------------------------------------------------------------
@@ -114,6 +114,6 @@ def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_is
     assert [name for name in names if name not in documented] == []
     assert f'ADDONS = {{"{CrawlSpaceRules.__module__}.{CrawlSpaceRules.__qualname__}": 500}}' in documented
     assert (
-        f'["crawlspace_rules"]` holds what the rules say of the page:\n\n```python\n{NOTHING_SAID}'.replace("'", '"')
+        f'["crawlspace_rules"]` holds the rule actions that apply to the page:\n\n```python\n{NO_RULE_MATCHES}'.replace("'", '"')
         in documented
     )

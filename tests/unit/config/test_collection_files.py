@@ -37,8 +37,11 @@ def test_the_file_of_the_global_crawl_space_is_no_collection(collections: Path) 
 
 # what stands in the way of a global.rules -> what the sentence says; it is never taken for one that isn't there
 NO_GLOBAL = [
-    ({"global.rules": "allow prefix http://a/\n"}, ["global.rules:1:7: a prefix rule cannot stand in global.rules"]),
-    ({"demo/global.rules": "allow domain a\nforbid address 10.0.0.0/8\n"}, ["global.rules:2:8: an address rule cannot stand in"]),
+    ({"global.rules": "allow prefix http://a/\n"}, ["global.rules:1:7: a prefix rule is not allowed in global.rules"]),
+    (
+        {"demo/global.rules": "allow domain a\nforbid address 10.0.0.0/8\n"},
+        ["global.rules:2:8: an address rule is not allowed in"],
+    ),
     (
         {"global.rules": "allow http://a/\nalow domain b\n", "demo/crawl.rules": "forbid domain\n"},
         ["crawl.rules:1:14: ", "global.rules:1:7: ", "global.rules:2:1: expected 'allow' or 'forbid', not 'alow'"],

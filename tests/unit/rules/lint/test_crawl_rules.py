@@ -88,7 +88,7 @@ def test_both_lines_are_named() -> None:
     [finding] = _lint("allow domain *.a\n# between\nforbid domain b.a\n" + END)
     assert str(finding) == (
         "crawl.rules:3:15: warning: 'forbid domain b.a' never applies, because 'allow domain *.a' in line 1 covers it; "
-        "to have an effect it must stand before line 1 [never-applies]"
+        "to have an effect it must come before line 1 [never-applies]"
     )
 
 
