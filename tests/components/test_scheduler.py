@@ -144,6 +144,6 @@ def test_other_spiders_have_scrapys_scheduler() -> None:
     assert type(FrontierScheduler.from_crawler(crawler_of_another())) is Scheduler
 
 
-def test_a_scheduler_that_asks_no_rules_is_refused() -> None:
+def test_a_scheduler_that_applies_no_rules_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which knows nothing of rules"):
         open_session("demo", {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})

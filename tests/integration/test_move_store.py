@@ -76,7 +76,7 @@ def test_never_crawled(demo: Project, run: Run) -> None:
     assert not (demo.data / "demo" / "state.db").exists()
 
 
-def test_a_password_is_asked_for(demo: Project, run: Run) -> None:
+def test_a_missing_password_is_reported(demo: Project, run: Run) -> None:
     with closing(another_client()) as client:
         client.config_set("requirepass", "sesame")
         try:

@@ -104,7 +104,7 @@ def test_what_is_fetched_at_this_moment_is_left_alone_but_for_forgetting() -> No
     assert keeper(store, crawled=True).forget([1]).changed == 1
 
 
-def test_what_is_left_alone_is_told() -> None:
+def test_urls_that_are_not_changed_are_reported() -> None:
     store = known((URL, PENDING), (f"{URL}/b", RULES), (f"{URL}/c", (State.EXCLUDED, 760, False, None, NEVER)))
     assert keeper(store).recrawl([1]).changed == 1, "it waits in source user from now on"
     assert store.get(URL).source is Source.USER  # type: ignore[union-attr]
@@ -131,7 +131,7 @@ def test_the_next_start_judges_anew_what_the_rules_exclude_and_a_person_keeps() 
     assert store.get_meta(RULES_HASH) == "applied"
 
 
-def test_a_duplicate_that_is_held_too_goes_with_the_page_it_stands_in_for() -> None:
+def test_a_duplicate_that_is_held_too_goes_with_the_page_that_it_represents() -> None:
     store = known(*((f"{URL}{number}", FAILING) for number in range(3)), checksum=bytes(16))
     assert store.counts().held == 1
     assert keeper(store).approve().changed == 3
@@ -242,7 +242,7 @@ class Contested(MemoryStore):
         return super().revise(wanted, change, now=now)
 
 
-def test_what_is_asked_twice_counts_once_as_it_was_last() -> None:
+def test_a_url_named_twice_counts_once_with_its_last_result() -> None:
     store = Contested(sinks=(SINK,))
     fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
     store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)

@@ -177,7 +177,7 @@ def test_an_encoding_is_a_mistake_beside_the_others(collections: Path, file: str
     assert [one[: len(begin)] for one, begin in zip(told, sentences, strict=True)] == sentences
 
 
-def test_all_start_url_mistakes_are_told_at_once(collections: Path) -> None:
+def test_all_start_url_mistakes_are_reported_at_once(collections: Path) -> None:
     (collections / "demo" / "start_urls.txt").write_text("a\nb\nhttp://c/\n")
     with pytest.raises(ConfigError) as caught:
         load_collection("demo", settings(collections))

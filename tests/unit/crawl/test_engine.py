@@ -52,7 +52,7 @@ def crawl(engine: Engine, titles: dict[str, str]) -> int:
     return fetched
 
 
-def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
+def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(SINK,)), FakeClock()
     first, second = "http://a.example/1", "http://a.example/2"
     crawled = engine(tmp_path, store, clock)
@@ -68,7 +68,7 @@ def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
     assert crawled.is_done()
 
 
-def test_robots_txt_that_was_not_asked_for_comes_again(tmp_path: Path) -> None:
+def test_a_robots_txt_that_was_not_requested_is_returned_again(tmp_path: Path) -> None:
     crawled = engine(tmp_path, MemoryStore(sinks=(SINK,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
     for _ in range(3):
         fetch = crawled.next_fetch()

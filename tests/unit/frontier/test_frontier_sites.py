@@ -24,7 +24,7 @@ class CountingWorld(World):
         return super().of(site)
 
 
-def test_a_pace_is_asked_for_when_a_site_has_its_turn_and_not_before() -> None:
+def test_a_pace_is_looked_up_when_a_site_has_its_turn_and_not_before() -> None:
     world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(100)))
     assert world.asked == 0
     assert world.fetch_at_once() == "http://s0/0"
@@ -33,7 +33,7 @@ def test_a_pace_is_asked_for_when_a_site_has_its_turn_and_not_before() -> None:
     assert world.asked == 100
 
 
-def test_paces_are_asked_for_anew_only_when_the_phase_is_another() -> None:
+def test_paces_are_looked_up_again_only_in_another_phase() -> None:
     world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(10)), delay=60.0)
     world.changes = world.clock.now() + 10
     world.frontier = world.open()

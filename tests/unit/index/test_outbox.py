@@ -147,7 +147,7 @@ def test_a_kill_between_delivery_and_settlement_sends_again() -> None:
     assert list(scene.sink.documents) == ["a"]
 
 
-def test_an_order_replaced_while_its_batch_was_away_is_sent_too() -> None:
+def test_an_order_replaced_while_its_batch_was_in_flight_is_sent_too() -> None:
     scene = Scene("+a")
     delivery = scene.drain.deliver(scene.drain.take())
     scene.outbox.give("-a")

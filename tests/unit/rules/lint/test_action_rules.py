@@ -207,7 +207,7 @@ def test_an_action_is_shown_at_its_place() -> None:
     ]
 
 
-def test_rules_that_look_alike_in_one_line_are_told_apart_by_their_order() -> None:
+def test_equal_rules_in_one_line_are_distinguished_by_their_order() -> None:
     ref = RuleRef("rules.xml", 1, "Host a: NoIndex")
     rules = ActionRuleSet((ActionRule(ref, A, (NO_INDEX,)), ActionRule(ref, A, (NO_INDEX,))))
     usage = Usage(rules)

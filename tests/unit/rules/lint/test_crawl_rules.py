@@ -196,7 +196,7 @@ URLS = [
 
 
 @pytest.mark.parametrize("text", URLS)
-def test_nothing_is_said_of_what_stands_in_a_url(text: str) -> None:
+def test_parts_of_a_url_give_no_warning(text: str) -> None:
     url = parse(text)
     atoms: set[Atom] = set()
     for norm, field in product(Norm, Field):

@@ -284,7 +284,7 @@ def test_the_deepest_file_is_read() -> None:
     assert len(read(f"<Rules><Rule>{deep}<Index/></Rule></Rules>").rules) == 1
 
 
-def test_mistakes_are_told_in_the_order_of_the_file_and_a_hundred_of_them() -> None:
+def test_mistakes_are_reported_in_the_order_of_the_file_up_to_a_hundred() -> None:
     wrong = "<Rule><Index/>\n<Priority shift='3'/></Rule>\n" * 2
     assert [mistake.line for mistake in mistakes(f"<Rules>{wrong}</Rules>")] == [1, 2, 3, 4]
     *listed, last = mistakes("<Rules>\n" + "<Rule a='b'/>\n<x/>\n" * 500 + "</Rules>")
