@@ -288,7 +288,7 @@ class Engine:
         self.site_failures.end()
         self._time.end()
         self.frontier.close()
-        if self._leased:  # an end by force: they are asked for again
+        if self._leased:  # an end by force: they are fetched again
             self._leases.release(list(self._leased))
             self._leased.clear()
 

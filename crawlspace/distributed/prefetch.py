@@ -26,7 +26,7 @@ NEW_SITE_URLS = 16
 MAX_BUFFERED = 8_000
 """Buffered URLs of all sites; beyond that no new sites are acquired."""
 HEARTBEAT_S, FIRST_IDLE_HEARTBEAT_S = 1.5, 0.2
-"""Seconds between heartbeats; a worker that has just run out of work asks sooner whether that was all, then less and less often."""
+"""Seconds between heartbeats; a worker that has just run out of work sends them sooner, to learn whether more is left, then less often."""
 MARGIN_S = 1.0
 """Seconds before the server may expire this worker in which it sends nothing more."""
 LEAVING_S, STAYING_S = 15.0, 60.0
@@ -293,7 +293,7 @@ class Prefetch:
         if self._is_closed or self._is_joining:
             return
         self._is_joining = True
-        logger.warning("this worker did not report for too long: its sites were given to others; it goes on with others")
+        logger.warning("this worker did not report for too long: its sites were given to others; it continues with other sites")
         for site in self._sites:
             self._crawl.frontier.part(site)
         self._sites.lose_all()

@@ -140,9 +140,9 @@ class AddonRules(RequestRules):
             self._requested_hosts.update(as_in_urls(host) or host for host in hosts)
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
-        """Return whether a connection may be made; one that no request of this crawl asked for may.
+        """Return whether a connection may be made; one to a host that no request of this crawl has may.
 
-        What has no normal form, or one in letters that were asked for as others, may be a host that was asked for all the same.
+        A host without a normal form, or with one in other letters than those of the request, may have been requested all the same.
         """
         if host not in self._requested_hosts and as_in_urls(host) == host and "xn--" not in host:
             return _NOT_OURS

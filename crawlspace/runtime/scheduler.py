@@ -199,7 +199,7 @@ def open_session(name: str, settings: Mapping[str, object]) -> Session:
     # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
     if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
         raise ConfigError(
-            f"SCHEDULER is {quoted(written)}, which knows nothing of rules and states: remove that setting;"
+            f"SCHEDULER is {quoted(written)}, which applies no rules and records no states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
     return Session.open(name, settings)

@@ -118,7 +118,7 @@ def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedInde
     mark = opened.joined.shared.mark
     if mark.is_new and index.count(of=collection.name):
         raise StoreError(
-            f"Redis knows nothing of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
+            f"Redis has no data of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
             f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
         )
     mark.save()

@@ -145,5 +145,5 @@ def test_other_spiders_have_scrapys_scheduler() -> None:
 
 
 def test_a_scheduler_that_applies_no_rules_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which knows nothing of rules"):
+    with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which applies no rules"):
         open_session("demo", {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})

@@ -184,7 +184,7 @@ def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
     shared = team("http://localhost/", settings="SCHEDULER = 'scrapy_redis.scheduler.Scheduler'\n")
     assert shared.start().wait(timeout=30) == 1
     assert shared.output() == (
-        "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which knows nothing of rules and states: remove that setting;"
+        "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which applies no rules and records no states: remove that setting;"
         " for a crawl by several machines CRAWLSPACE_STORE_URL is enough\n"
     )
 

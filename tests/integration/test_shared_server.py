@@ -45,7 +45,7 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
     assert len(shared.indexed()) > 20, "nothing is deleted"
     again = shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
     assert again.wait(timeout=30) == 1
-    assert "Redis knows nothing of demo" in shared.output(1)
+    assert "Redis has no data of demo" in shared.output(1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Plain texts that must occur wherever a regular expression matches, so that most texts need not be matched at all.
 
 Finding plain texts is far cheaper than matching expressions, and thousands of them can be found at once. Only what is certain is read
-from an expression; where in doubt, nothing.
+from an expression; where that is uncertain, nothing.
 """
 
 from __future__ import annotations

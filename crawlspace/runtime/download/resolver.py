@@ -1,6 +1,6 @@
 """Looks hosts up, and lets a connection be made only to an address that the crawl space allows.
 
-The check is made on the very addresses that are then connected to, so a second look-up cannot slip past it. A process has one
+The check is made on the very addresses that are then connected to, so a second look-up cannot circumvent it. A process has one
 resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not reach it because
 another crawl may, and must not lose its pages because another crawl may not. So a crawl marks its own look-ups.
 """

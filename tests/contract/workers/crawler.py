@@ -135,7 +135,7 @@ class Crawler:
         return began
 
     def not_sent(self) -> None:
-        """Nothing that is under way was asked for after all, as Engine.not_sent has it."""
+        """None of the URLs in flight was requested after all, as for Engine.not_sent."""
         began, self.in_flight = self.in_flight, []
         for state in began:
             self.sites.release([state.id])

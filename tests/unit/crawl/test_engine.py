@@ -60,7 +60,7 @@ def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchPage)
         crawled.not_sent(fetch.state.id)
-        crawled.not_sent(fetch.state.id)  # the second word is no word
+        crawled.not_sent(fetch.state.id)  # the second call has no effect
         assert not crawled.is_done()
     assert crawled.uncommitted == 0
     assert crawled.progress.fetched == 0

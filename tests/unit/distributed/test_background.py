@@ -66,7 +66,7 @@ def test_calls_to_an_unreachable_server_are_repeated_until_it_answers(server: Se
     assert crawl.done == ["a", "b"]
     assert [record.message.partition(";")[0] for record in caplog.records] == [
         "Redis cannot be reached",
-        "Redis answers again, the crawl goes on",
+        "Redis answers again, the crawl continues",
     ]
     crawl.thread.finish()
 
