@@ -75,7 +75,7 @@ SITE_LIMITS = {"max_path_depth", "max_urls_per_host", "follow_query_strings"}
 LONGEST_URL = 65_536
 """Characters; also where URLLENGTH_LIMIT is 0, which for Scrapy is no limit."""
 COMPONENTS: tuple[tuple[str, type, int], ...] = (
-    ("DOWNLOADER_MIDDLEWARES", OutsideRefused, 60),  # before robots.txt, which need not be asked for what is refused
+    ("DOWNLOADER_MIDDLEWARES", OutsideRefused, 60),  # before robots.txt, which need not be requested for what is refused
     ("DOWNLOADER_MIDDLEWARES", ForbiddenAddresses, 800),  # behind all that would try again
     ("SPIDER_MIDDLEWARES", LinksWithinRules, 100),  # sees what the project's own middlewares have made of a request
 )
@@ -109,7 +109,7 @@ class CrawlSpaceRules(HasRules):
         try:
             return cls(read_rules(spider, crawler))
         except CrawlspaceError as error:
-            lines = "\n" if isinstance(error, RuleFileError) else " "  # carets stand below what they point at
+            lines = "\n" if isinstance(error, RuleFileError) else " "  # carets are below what they point at
             _report(f"{spider.name} is not crawled:{lines}{error}", crawler.settings)
             if _ends_task():
                 raise
@@ -138,7 +138,7 @@ class NothingCrawled:
         raise CloseSpider("rules_error")
 
     def spider_closed(self) -> None:
-        self._crawler.spider = None  # by this Scrapy's commands tell a crawl that could not begin
+        self._crawler.spider = None  # by this Scrapy's commands recognise a crawl that could not begin
 
 
 def rules_folder(settings: BaseSettings) -> Path:

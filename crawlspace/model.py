@@ -151,7 +151,7 @@ UNCOUNTED = OUT_OF_SPACE | {404, 410}
 
 _STATUS_SENTENCES = {
     Status.READ_ERROR: "the answer could not be read",
-    Status.CONNECT_ERROR: "no connection: refused or reset",
+    Status.CONNECT_ERROR: "connection refused or lost",
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",

@@ -46,7 +46,7 @@ class Explanation:
     `fields` is the metadata that action rules add to its document, inherited metadata included.
     """
 
-    asked: str
+    url_text: str
     url: Url | None
     decision: Decision
     depth: int | None
@@ -63,7 +63,7 @@ class Explanation:
     def as_json(self) -> dict[str, object]:
         decision = self.decision
         return {
-            "url": self.asked,
+            "url": self.url_text,
             "normalized": None if self.url is None else printable(self.url.text, most=MESSAGE),
             "admitted": decision.admitted,
             "reason": decision.reason.value,
@@ -95,9 +95,9 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     """
     page = _page(question.page, store)
     url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
-    asked = printable(question.url, most=MESSAGE)
+    url_text = printable(question.url, most=MESSAGE)
     if url is None:
-        return Explanation(asked, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
+        return Explanation(url_text, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
     state = None if store is None else store.get(url.text)
     if state is not None and state.host_as_written and question.url == url.text:
         # the crawl checks a known URL with the host as written in the link
@@ -114,7 +114,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
             decision = _then(decision, check(_Case(question, collection, space, store, clock, url, state, unchecked.append)))
     source, shift = _queue(url, decision, collection, state=state, page=page)
     return Explanation(
-        asked,
+        url_text,
         url,
         decision,
         depth,

@@ -146,7 +146,7 @@ def _too_long_to_inherit(rules: ActionRuleSet) -> Iterator[Finding]:
                     f"the field {quoted(action.name)} is not inherited along links: it has {len(action.value):,} characters, and all that a page "
                     f"passes on has {MAX_INHERITED:,} at most"
                 )
-                yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-too-long-to-hand", message)
+                yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-metadata-too-long", message)
 
 
 def _global_warnings(collection: Collection, rules: CrawlRules) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from crawlspace.plural import counted
 from crawlspace.state.unreachable import UnreachableSite, cause_of
 
 
-class SiteStore(Protocol):
+class UnreachableSiteStore(Protocol):
     def unreachable(self) -> list[UnreachableSite]: ...
     def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
 
@@ -60,7 +60,7 @@ class SiteReport:
         }
 
 
-def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
+def unreachable_sites(store: UnreachableSiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
     """Return the unreachable sites, those with the most documents first; `only` selects one."""
     rows = [row for row in store.unreachable() if only in (None, row.site)]
     documents = store.documents([row.site for row in rows])

@@ -65,11 +65,11 @@ class Command(CollectionCommand):
 
 def _lines(answer: Explanation) -> Iterator[str]:
     decision = answer.decision
-    yield answer.asked if answer.url is None else printable(answer.url.text, most=MESSAGE)
+    yield answer.url_text if answer.url is None else printable(answer.url.text, most=MESSAGE)
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
-    if decision.reason is Reason.MALFORMED and "//" not in answer.asked:
+    if decision.reason is Reason.MALFORMED and "//" not in answer.url_text:
         yield _row("hint", "write it with http:// or https://, or give the page with the link with --from")
     if decision.admitted:
         yield _row("then", _follows(answer))

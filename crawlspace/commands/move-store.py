@@ -51,8 +51,8 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
-            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that stands. Nobody may crawl the collection "
-            "meanwhile. What was stopped or killed goes on where it was, when the same is run again. The first store stays as it is. "
+            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that is written. Nobody may crawl the collection "
+            "meanwhile. A copy that was stopped or killed continues when the same command is run again. The first store stays as it is. "
             "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
         )
 
@@ -73,12 +73,12 @@ class Command(CollectionCommand):
                     if not isinstance(target, SqliteSide):
                         target.keep_index_places(places)
         except KeyboardInterrupt:
-            raise Stopped("stopped: what was copied stays, and the same command goes on where it was") from None
+            raise Stopped("stopped: what was copied stays, and the same command continues there") from None
         print(
             f"{place.name}: {counted(moved.urls, 'URL')} and {counted(moved.orders, 'index order')} are in {names[1]} now, compared with {names[0]}"
         )
         setting = "" if there == FILE else there if there == "redis" or is_elsewhere(there) else names[1]
-        print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl goes on there.')
+        print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl uses it.')
         own, index = index_place(place.index_file), places.get(SINK)
         if there != FILE:
             place_ = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"

@@ -10,7 +10,7 @@ from crawlspace.admin.url_changes import Selection, UrlChanges, is_outside, read
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
@@ -89,7 +89,7 @@ class _Named:
         collection = load_collection(place.name, place.settings)
         self._store = store
         self._url_changes = url_changes
-        self._discovery = Discovery(build_space(collection))
+        self._discovery = CandidateChecker(build_space(collection))
         self._admission = Admission(collection, self._discovery, store)
         self.ids: list[int] = []
         self.entered = 0

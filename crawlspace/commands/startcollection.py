@@ -73,7 +73,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
 
 
 def _starts(urls: Sequence[Url]) -> str:
-    return "# Where the crawl begins: one URL a line. `shift=-2` behind it puts it first, `shift=2` last.\n" + "".join(
+    return "# Where the crawl begins: one URL a line. `shift=-2` after it puts it first, `shift=2` last.\n" + "".join(
         f"{url.text}\n" for url in urls
     )
 
@@ -151,7 +151,7 @@ _SETTINGS = """\
 # Seconds between two requests to a site.
 DOWNLOAD_DELAY = 1
 
-# Tells the owners of the sites who crawls, and whom to ask.
+# Shows the owners of the sites who crawls, and whom to contact.
 #USER_AGENT = "crawlspace (+https://www.example.com/about-our-crawler; crawler@example.com)"
 
 # Limits.

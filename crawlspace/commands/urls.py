@@ -54,8 +54,8 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
-            asked = {"label": opts.state, "statuses": opts.status, "host": opts.host, "held": opts.held}
-            for known in known_urls(opened.store, **asked, sites=place.unreachable(opened.store)):
+            filters = {"label": opts.state, "statuses": opts.status, "host": opts.host, "held": opts.held}
+            for known in known_urls(opened.store, **filters, sites=place.unreachable(opened.store)):
                 print(line(known))
         return 0
 

@@ -1,7 +1,7 @@
 """Bytes to text, as browsers decide it: byte order mark, header, what the page declares, then what fits.
 
 Names of encodings are the labels of the WHATWG Encoding standard and nothing else: Python would also know `utf-7`, `hex` and
-`unicode_escape`, which let a page smuggle markup past whoever looked at its bytes. A label that is none is passed over.
+`unicode_escape`, which let a page smuggle markup past whoever looked at its bytes. A label that is none is ignored.
 """
 
 from __future__ import annotations

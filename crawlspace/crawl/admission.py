@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crawlspace.config.collection import Collection, StartUrl
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.host_limit import HostCounts, HostRoom
 from crawlspace.crawl.inherited_metadata import added_by, packed
 from crawlspace.crawl.run import Refused, describe_refusal
@@ -30,7 +30,7 @@ class KnownHosts(HostCounts, Protocol):
 class Admission:
     """Checks candidates and returns what the store must insert."""
 
-    def __init__(self, collection: Collection, discovery: Discovery, store: KnownHosts) -> None:
+    def __init__(self, collection: Collection, discovery: CandidateChecker, store: KnownHosts) -> None:
         self._collection = collection
         self._discovery = discovery
         self._store = store

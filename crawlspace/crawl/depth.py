@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.model import OUT_OF_SPACE, Held, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
@@ -22,7 +22,7 @@ class States(Protocol):
 
 
 def fetch_again(
-    lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: Discovery, limits: Limits, now: int
+    lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: CandidateChecker, limits: Limits, now: int
 ) -> tuple[list[Change], Effects]:
     """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
 

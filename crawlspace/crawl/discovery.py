@@ -60,7 +60,7 @@ class Found:
     """Those links, if the page passes on metadata, which applies to the known ones among them."""
 
 
-class Discovery:
+class CandidateChecker:
     """Checks candidates; `refused` counts each refused link once, by reason, until the caller clears it."""
 
     def __init__(self, space: CrawlSpace, *, memory: int = 25_000) -> None:

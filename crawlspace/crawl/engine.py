@@ -16,7 +16,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
 from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depth import fetch_again
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.generation import generation
@@ -72,7 +72,7 @@ class Engine:
         self.global_space = global_space
         self.store = store
         self.clock = clock
-        self.discovery = Discovery(space)
+        self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
         self.drain = Drain(store, sink, clock)
         self.backlog = self.drain.backlog()
@@ -178,7 +178,7 @@ class Engine:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is RobotsVerdict.UNKNOWN:
-                    fetch = self.site_failures.robots_to_ask(state)
+                    fetch = self.site_failures.robots_to_fetch(state)
                     if fetch is None:
                         self.frontier.skip(state)
                         self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
@@ -203,7 +203,7 @@ class Engine:
         self._take(outcome)
         return True
 
-    def not_asked(self, id: int) -> None:
+    def not_sent(self, id: int) -> None:
         """Release a FetchPage that was not sent; its site's delay still counts from now."""
         state = self._leased.pop(id, None)
         if state is not None:
@@ -290,7 +290,7 @@ class Engine:
         self.site_failures.end()
         self._time.end()
         self.frontier.close()
-        if self._leased:  # an end by force: they are asked for again
+        if self._leased:  # an end by force: they are fetched again
             self._leases.release(list(self._leased))
             self._leased.clear()
 

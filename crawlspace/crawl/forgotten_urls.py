@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from crawlspace.cache import Recent
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.model import Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.lifecycle import remembered
@@ -25,7 +25,7 @@ _MOST = 100_000
 class EndedUrls:
     """The forgotten URLs of one run; without `run_ends`, the run is continuous and forgets none. `starts` are the start URLs."""
 
-    def __init__(self, discovery: Discovery, *, run_ends: bool, starts: Iterable[Url]) -> None:
+    def __init__(self, discovery: CandidateChecker, *, run_ends: bool, starts: Iterable[Url]) -> None:
         self._discovery = discovery
         self._starts = frozenset[str]() if run_ends else frozenset(url.text for url in starts)
         self._keys: Recent[int, int] | None = Recent(_MOST) if run_ends else None

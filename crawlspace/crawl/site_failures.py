@@ -109,7 +109,7 @@ class SiteFailures:
             del self._tries[site, scheme]
             self._block(fetch, status, cause_of(status, detail))
 
-    def robots_to_ask(self, state: UrlState) -> FetchRobots | None:
+    def robots_to_fetch(self, state: UrlState) -> FetchRobots | None:
         """Return the robots.txt to request before a URL; None if the URL must wait, because that of its scheme cannot be read.
 
         In place of an unreadable one, it is that of the site's other scheme, if unknown: so an unreachable host is recognised at

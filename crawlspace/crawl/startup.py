@@ -10,7 +10,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
-from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.generation import begin_generation
 from crawlspace.crawl.known_addresses import Entries, KnownAddresses
 from crawlspace.crawl.plan import Plan
@@ -18,7 +18,9 @@ from crawlspace.crawl.ports import WorkerView
 from crawlspace.crawl.rule_change import reconcile, rules_hash
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
+from crawlspace.errors import ConfigError
 from crawlspace.index.sink import Sink
+from crawlspace.printable import quoted
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
@@ -87,8 +89,9 @@ def rules_of(collection: Collection, space: CrawlSpace) -> str:
 def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered.
 
-    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill, the next start continues.
+    Raises ConfigError, before any change, if the rules refuse all start URLs or the sink has another name than SINK. After a kill, the next start continues.
     """
+    check_sink(sink)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     global_space = build_global_space(collection)
@@ -107,6 +110,15 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         engine.progress.deletes += plan.deletions - plan.held
         engine.progress.pushes += plan.pushed
     return Startup(engine, engine.seed(), plan, engine.hastened)
+
+
+def check_sink(sink: Sink) -> None:
+    """Raise ConfigError for a sink that would get no orders, because the store keeps them under another name."""
+    if sink.name != SINK:
+        raise ConfigError(
+            f"the sink {quoted(sink.name)} would get no orders, because the store keeps them for {quoted(SINK)}: name it {quoted(SINK)}, "
+            "or change SINK in crawlspace/crawl/engine.py"
+        )
 
 
 def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:

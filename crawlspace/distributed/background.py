@@ -82,7 +82,7 @@ class ServerThread:
                 if self._is_patience_over:
                     raise
                 if before is None:
-                    logger.warning("%s; the crawl waits and goes on by itself, nothing is lost", error)
+                    logger.warning("%s; the crawl waits and continues by itself, nothing is lost", error)
                 if self._ends.is_set():
                     threading.Event().wait(PAUSE_S / 4)
                 else:
@@ -90,7 +90,7 @@ class ServerThread:
             else:
                 if self._failure is not None:
                     self._failure = None
-                    logger.warning("Redis answers again, the crawl goes on")
+                    logger.warning("Redis answers again, the crawl continues")
                 return result
 
     @property

@@ -79,10 +79,10 @@ def _without_parts_of_the_url(error: Exception) -> str:
 
 def _impatience(settings: Settings) -> dict[str, object]:
     """Return the client options of a worker where REDIS_PARAMS has no others: the client does not repeat calls without an answer."""
-    asked: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
+    options: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
     if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
-        asked["retry"] = _once_more()
-    return asked
+        options["retry"] = _once_more()
+    return options
 
 
 def _once_more() -> Retry:
@@ -105,7 +105,7 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     """Return a client for the server that Sentinels call the master of a service. Raises ValueError.
 
     The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's, all but hosts and service may be
-    left out. Those of the Sentinels stand in REDIS_PARAMS, under `sentinel_kwargs`.
+    left out. Those of the Sentinels are in REDIS_PARAMS, under `sentinel_kwargs`.
     """
     from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
     from scrapy_redis.defaults import REDIS_PARAMS  # noqa: PLC0415
@@ -121,8 +121,8 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     if who:
         user, _, password = map(unquote, who.partition(":"))
         params |= {"username": user or None, "password": password}
-    asked = {name: value for name, value in params.items() if name.startswith("socket_")}
-    of_sentinels = {**asked, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
+    options = {name: value for name, value in params.items() if name.startswith("socket_")}
+    of_sentinels = {**options, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
     client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
     return client
 

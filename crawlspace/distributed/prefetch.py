@@ -26,7 +26,7 @@ NEW_SITE_URLS = 16
 MAX_BUFFERED = 8_000
 """Buffered URLs of all sites; beyond that no new sites are acquired."""
 HEARTBEAT_S, FIRST_IDLE_HEARTBEAT_S = 1.5, 0.2
-"""Seconds between heartbeats; a worker that has just run out of work asks sooner whether that was all, then less and less often."""
+"""Seconds between heartbeats; a worker that has just run out of work sends them sooner, to learn whether more is left, then less often."""
 MARGIN_S = 1.0
 """Seconds before the server may expire this worker in which it sends nothing more."""
 LEAVING_S, STAYING_S = 15.0, 60.0
@@ -72,13 +72,13 @@ class OtherRequests(Protocol):
     def waiting(self) -> Collection[str]:
         """Return the sites that such requests wait for, or are in flight to."""
 
-    def is_asking(self, site: str) -> bool:
+    def is_requesting(self, site: str) -> bool:
         """Whether such a request to the site is in flight."""
 
     def begin(self, site: str) -> None:
         """Note that the site was acquired."""
 
-    def has_asked(self, site: str) -> bool:
+    def has_requested(self, site: str) -> bool:
         """Whether such a request was sent since the site was acquired."""
 
 
@@ -276,7 +276,7 @@ class Prefetch:
             )
         now = self._clock.monotonic()
         for site in cluster.claimed:
-            if self._may_leave(site, now) and (site not in self._needed or self._others.has_asked(site)):
+            if self._may_leave(site, now) and (site not in self._needed or self._others.has_requested(site)):
                 self._leave(site, now)
         is_nothing_left = cluster.is_nothing_left and not self._sites and self._crawl.is_idle()
         self.is_over = is_nothing_left and self._was_nothing_left
@@ -293,7 +293,7 @@ class Prefetch:
         if self._is_closed or self._is_joining:
             return
         self._is_joining = True
-        logger.warning("this worker did not report for too long: its sites were given to others; it goes on with others")
+        logger.warning("this worker did not report for too long: its sites were given to others; it continues with other sites")
         for site in self._sites:
             self._crawl.frontier.part(site)
         self._sites.lose_all()
@@ -314,7 +314,7 @@ class Prefetch:
             return
         now = self._clock.monotonic()
         may_leave = [site for site in reversed(self._sites) if self._may_leave(site, now) and site not in self._needed]
-        for site in sorted(may_leave, key=self._crawl.frontier.asking)[:surplus]:
+        for site in sorted(may_leave, key=self._crawl.frontier.open_requests)[:surplus]:
             self._leave(site, now)
 
     def _may_leave(self, site: str, now: float) -> bool:
@@ -329,7 +329,9 @@ class Prefetch:
         leaving = self._sites.leaving
         if self._is_leasing or self._is_claiming or not leaving or self._is_closed:
             return  # an answer may bring more of them
-        self._release([site for site in leaving if not (self._crawl.frontier.asking(site) or self._others.is_asking(site))])
+        self._release(
+            [site for site in leaving if not (self._crawl.frontier.open_requests(site) or self._others.is_requesting(site))]
+        )
         for site in [site for site, since in leaving.items() if now - since > LEAVING_S]:
             self._sites.stay(site, NEW_SITE_URLS)
             self._staying[site] = now + STAYING_S
@@ -343,7 +345,7 @@ class Prefetch:
             [
                 site
                 for site in sites
-                if not (site in sites.wanted or site in sites.leaving or site in self._needed or frontier.asking(site))
+                if not (site in sites.wanted or site in sites.leaving or site in self._needed or frontier.open_requests(site))
                 and (not sites.has_buffered(site) or site in frontier.given_up_sites or frontier.next_turn_in(site) > FAR_S)
             ]
         )

@@ -35,7 +35,7 @@ class AddressGroups:
                 del self._by_address[address_group.address]
                 self._left.put(address_group.address, address_group)
 
-    def may_ask_at(self, site_queue: SiteQueue) -> float | None:
+    def next_request_at(self, site_queue: SiteQueue) -> float | None:
         """Return when a site that is ready by itself may be requested; None if it must wait in line for its group's turn."""
         address_group = site_queue.address_group
         if address_group is None or not site_queue.pace.delay_s:
@@ -61,8 +61,8 @@ class AddressGroups:
         address_group = site_queue.address_group
         if address_group is None or address_group.turn is not site_queue or site_queue.in_flight:
             return None
-        if site_queue.asked_at > address_group.asked_at:
-            address_group.asked_at, address_group.delay_s = site_queue.asked_at, site_queue.pace.delay_s
+        if site_queue.last_request_at > address_group.last_request_at:
+            address_group.last_request_at, address_group.delay_s = site_queue.last_request_at, site_queue.pace.delay_s
         address_group.turn = address_group.line.popleft() if address_group.line else None
         if address_group.turn is not None:
             address_group.turn.waits_for_group = False

@@ -76,9 +76,9 @@ def read_timetable(name: str, value: object, *, zone: tzinfo | None) -> Timetabl
     """
     pieces: list[_Piece] = []
     slots = table(name, value, example=_EXAMPLE)
-    for key, asked in slots.items():
+    for key, text in slots.items():
         where = f"{name}[{quoted(key)}]"
-        delay_s = _delay(where, asked)
+        delay_s = _delay(where, text)
         for start, end in _spans(where, key):
             pieces += _pieces(start, end, delay_s=delay_s, slot=str(key))
     if not pieces:
@@ -193,11 +193,11 @@ def _pieces(start: int, end: int, *, delay_s: float | None, slot: str) -> list[_
     return [_Piece(start, WEEK, delay_s, slot), _Piece(0, end - WEEK, delay_s, slot)]
 
 
-def _delay(where: str, asked: object) -> float | None:
-    if isinstance(asked, str) and asked.strip().lower() == SUSPEND:
+def _delay(where: str, value: object) -> float | None:
+    if isinstance(value, str) and value.strip().lower() == SUSPEND:
         return None
     try:
-        return duration(where, asked, low=0)
+        return duration(where, value, low=0)
     except SettingError as error:
         raise SettingError(f'{error}; or "{SUSPEND}" for no requests at all') from None
 

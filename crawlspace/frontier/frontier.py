@@ -91,7 +91,7 @@ class Frontier:
         self, state: UrlState, *, sent_ago_s: float = 0.0, failed: bool | None = None, answered: bool | None = None
     ) -> Failures:
         """Record the end of a request sent `sent_ago_s` ago. `failed`: the site failed; `answered`: it responded; None if not sent."""
-        return self._asked(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
+        return self._request_ended(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
 
     def recorded(self, ids: Iterable[int]) -> None:
         """End the leases of URLs whose outcome is stored."""
@@ -106,7 +106,7 @@ class Frontier:
     def skip(self, state: UrlState) -> None:
         """End the turn of a URL that needed no request; the site gets it back, but not the source, which could block all others."""
         site_queue = self._sites[state.site]
-        site_queue.asked_at = site_queue.asked_before
+        site_queue.last_request_at = site_queue.previous_request_at
         self._over(site_queue)
 
     def block(self, site: str) -> None:
@@ -121,7 +121,7 @@ class Frontier:
         site_queue = self._sites[site]
         site_queue.blocked = False
         self._set_pace(site_queue)
-        return self._asked(site_queue, 0.0, answered=answered)
+        return self._request_ended(site_queue, 0.0, answered=answered)
 
     def is_blocked(self, site: str) -> bool:
         """Return whether the site is blocked until `unblock` or `locate`."""
@@ -150,11 +150,11 @@ class Frontier:
         """Return the seconds until the site's own delay is over; 0.0 if it is."""
         return 0.0 if (site_queue := self._sites.get(site)) is None else max(0.0, site_queue.next_turn - self._clock.monotonic())
 
-    def asked_beside(self, site: str) -> None:
+    def record_other_request(self, site: str) -> None:
         """Record a request to the site outside its turns: its delay counts from now."""
         site_queue = self._queue_of(site)
         self._set_pace(site_queue)
-        site_queue.asked_at = self._clock.monotonic()
+        site_queue.last_request_at = self._clock.monotonic()
         self._settle(site_queue)
 
     def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:
@@ -176,14 +176,14 @@ class Frontier:
         """Add a site that this process now owns, with URLs in these queues; the last request to it was `asked_ago_s` ago."""
         site_queue, now = self._queue_of(site), self._clock.monotonic()
         if asked_ago_s is not None:
-            site_queue.asked_at = max(site_queue.asked_at, now - asked_ago_s)
-            self._set_pace(site_queue)  # `asked_beside` may come before its first turn
+            site_queue.last_request_at = max(site_queue.last_request_at, now - asked_ago_s)
+            self._set_pace(site_queue)  # `record_other_request` may come before its first turn
         if wait_s > 0:
             site_queue.not_before = max(site_queue.not_before, now + wait_s)
         if site not in self.given_up_sites:
             self._learn(site_queue, queues, ())
 
-    def asking(self, site: str) -> int:
+    def open_requests(self, site: str) -> int:
         """Return the number of URLs of the site in flight or buffered."""
         found = self._sites.get(site)
         return found.in_flight + sum(map(len, found.buffered.values())) if found is not None else 0
@@ -192,12 +192,12 @@ class Frontier:
         """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""
         if (site_queue := self._sites.get(site)) is None:
             return None, 0.0
-        now = self._clock.monotonic()
+        last, now = site_queue.last_request_at, self._clock.monotonic()
         self._leases.give_back(site_queue)
         site_queue.more = 0
         site_queue.due.clear()
         self._settle(site_queue)
-        return (None if site_queue.asked_at == -inf else now - site_queue.asked_at), max(0.0, site_queue.next_turn - now)
+        return (None if last == -inf else now - last), max(0.0, site_queue.next_turn - now)
 
     def look_again(self) -> None:
         """Update the sites from the store, after another process has written to it."""
@@ -252,9 +252,9 @@ class Frontier:
         """Return unused leases, and store the rest of long delays for the next run."""
         for site_queue in self._sites.values():
             self._leases.give_back(site_queue)
-            may_ask_at = max(site_queue.asked_at + site_queue.pace.delay_s, site_queue.not_before)
-            if may_ask_at > self._clock.monotonic() + 1:
-                self._remember(site_queue, may_ask_at)
+            next_request_at = max(site_queue.last_request_at + site_queue.pace.delay_s, site_queue.not_before)
+            if next_request_at > self._clock.monotonic() + 1:
+                self._remember(site_queue, next_request_at)
 
     # --- state of a site ------------------------------------------------------------------------------------------
 
@@ -275,9 +275,9 @@ class Frontier:
 
     def _settle(self, site_queue: SiteQueue) -> None:
         """Update the position of a site after a change; a turn of its address group that it can't use goes to another site."""
-        stands: SiteQueue | None = site_queue
-        while stands is not None and not self._place(stands):
-            stands = self._address_groups.pass_on(stands)
+        candidate: SiteQueue | None = site_queue
+        while candidate is not None and not self._place(candidate):
+            candidate = self._address_groups.pass_on(candidate)
 
     def _place(self, site_queue: SiteQueue) -> bool:
         """Update the position of a site. Returns whether it can use a turn."""
@@ -303,7 +303,7 @@ class Frontier:
                 self._leave(site_queue)
             self._waiting.put(site_queue, next_turn)
         elif site_queue.has_room and self._site_limit.take(site_queue):
-            at = self._address_groups.may_ask_at(site_queue)
+            at = self._address_groups.next_request_at(site_queue)
             if at is not None and at <= now:
                 self._line_up(site_queue)
             elif at is not None:
@@ -378,11 +378,11 @@ class Frontier:
         self._settle(site_queue)
         return state
 
-    def _asked(
+    def _request_ended(
         self, site_queue: SiteQueue, ago_s: float, *, failed: bool | None = None, answered: bool | None = None
     ) -> Failures:
         now = self._clock.monotonic()
-        site_queue.asked_at = max(site_queue.asked_at, now - ago_s)
+        site_queue.last_request_at = max(site_queue.last_request_at, now - ago_s)
         counted = site_queue.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
         self._over(site_queue)
         return counted

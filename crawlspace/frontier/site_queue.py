@@ -90,12 +90,12 @@ class AddressGroup:
     line: deque[SiteQueue] = field(default_factory=deque)
     """Sites that are ready but for the group, in order of arrival."""
     sites: int = 0
-    asked_at: float = -inf
+    last_request_at: float = -inf
     delay_s: float = 0.0
     """Delay of the site requested last, without its pauses after failures."""
 
     def next_turn(self, site_queue: SiteQueue) -> float:
-        return self.asked_at + max(self.delay_s, site_queue.pace.delay_s)
+        return self.last_request_at + max(self.delay_s, site_queue.pace.delay_s)
 
 
 @dataclass(slots=True, eq=False)
@@ -115,8 +115,8 @@ class SiteQueue:
     due: dict[int, int] = field(default_factory=dict)
     """By queue index, when the first known URL is due, in seconds since 1970."""
     in_flight: int = 0
-    asked_at: float = -inf
-    asked_before: float = -inf
+    last_request_at: float = -inf
+    previous_request_at: float = -inf
     not_before: float = -inf
     failures: int = 0
     """In a row."""
@@ -124,7 +124,7 @@ class SiteQueue:
     """The pause that they cause, in place of its delay."""
     unanswered: int = 0
     """Requests in a row without any response."""
-    asked_since: float = inf
+    unanswered_since: float = inf
     """When the first request since the last response was sent."""
     blocked: bool = False
     """Blocked until robots.txt or the address is known."""
@@ -153,23 +153,23 @@ class SiteQueue:
 
     def begin(self, now: float) -> None:
         """Record the start of a request to the site."""
-        self.asked_before, self.asked_at = self.asked_at, now
-        self.asked_since = min(self.asked_since, now)
+        self.previous_request_at, self.last_request_at = self.last_request_at, now
+        self.unanswered_since = min(self.unanswered_since, now)
         self.in_flight += 1
 
     def end(self) -> None:
         """Record the end of a request, whatever its result."""
         self.in_flight -= 1
         if not (self.in_flight or self.unanswered):
-            self.asked_since = inf
+            self.unanswered_since = inf
 
     def count(self, *, failed: bool | None, answered: bool | None, now: float, backoff: Backoff) -> Failures:
         """Count the result of a request, before `end`; None if it shows nothing of the site."""
         if answered:
-            self.unanswered, self.asked_since = 0, inf
+            self.unanswered, self.unanswered_since = 0, inf
         elif answered is not None:
             self.unanswered += 1
-        without_answer_s = now - self.asked_since if self.unanswered else 0.0
+        without_answer_s = now - self.unanswered_since if self.unanswered else 0.0
         if failed is not None:
             self.failures = self.failures + 1 if failed else 0
             self.rest_s = backoff.rest_s(self.failures, without_answer_s=without_answer_s)
@@ -185,7 +185,7 @@ class SiteQueue:
 
     @property
     def next_turn(self) -> float:
-        return max(self.asked_at + self.delay_s, self.not_before)
+        return max(self.last_request_at + self.delay_s, self.not_before)
 
 
 _LONG_S = 60.0

@@ -27,7 +27,7 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
-from crawlspace.index.marks import Mark, read_mark
+from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
@@ -100,17 +100,17 @@ class EmbeddedIndex:
             raise
 
     # the sink
-    def mark(self) -> Mark | None:
+    def mark(self) -> BatchMark | None:
         """Return the mark of the last batch of this owner; None if there is none."""
         with self._sentences():
             return read_mark(self._db.execute("SELECT mark FROM mark WHERE owner = ?", (self._owner,)).get)
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: BatchMark) -> None:
         """Replace the mark: index and store agree again."""
         with self._sentences():
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (self._owner, mark.written()))
 
-    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         """Commit the orders in one transaction; return those that are refused.
 
         Raises IndexUnavailable if the disk is full or the file is locked or not writable: nothing has changed then.

@@ -19,7 +19,7 @@ from crawlspace.model import IndexOrder
 _LOOKED_AT = 1_000
 
 
-class Mark(msgspec.Struct, frozen=True):
+class BatchMark(msgspec.Struct, frozen=True):
     """The last batch of a collection that a sink has committed."""
 
     generation: str
@@ -32,7 +32,7 @@ class Mark(msgspec.Struct, frozen=True):
     def written(self) -> str:
         return msgspec.json.encode(self).decode()
 
-    def may_follow(self, before: Mark | None) -> bool:
+    def may_follow(self, before: BatchMark | None) -> bool:
         """Return whether an index with mark `before` misses no earlier batch; the same batch may be sent twice."""
         if before is None:
             return self.batch == 1
@@ -57,33 +57,33 @@ class MarkedStore(Protocol):
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]: ...
 
 
-def stored_mark(store: MarkedStore, sink: str) -> Mark | None:
+def stored_mark(store: MarkedStore, sink: str) -> BatchMark | None:
     """Return the mark recorded in the store; None if nothing was ever sent to the sink."""
     return read_mark(store.get_meta(_name(sink)))
 
 
-def note_mark(store: MarkedStore, sink: str, mark: Mark) -> None:
+def note_mark(store: MarkedStore, sink: str, mark: BatchMark) -> None:
     """Record that a batch is durable. Called before its orders are acknowledged, so that none is lost."""
     store.set_meta(_name(sink), mark.written())
 
 
-def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> Mark:
+def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> BatchMark:
     """Return the mark of the batch that is sent next."""
     last = stored_mark(store, sink)
     if last is None:
-        last = Mark(token_hex(8), 0)
+        last = BatchMark(token_hex(8), 0)
         note_mark(store, sink, last)  # first: a kill may follow when the index has this batch
-    return Mark(last.generation, last.batch + 1, max(last.sequence, *(order.sequence for order in batch)))
+    return BatchMark(last.generation, last.batch + 1, max(last.sequence, *(order.sequence for order in batch)))
 
 
-def read_mark(written: str | None) -> Mark | None:
+def read_mark(written: str | None) -> BatchMark | None:
     try:
-        return msgspec.json.decode(written, type=Mark) if written else None
+        return msgspec.json.decode(written, type=BatchMark) if written else None
     except msgspec.MsgspecError:
         return None  # as without a mark: everything is sent again
 
 
-def agreement(store: MarkedStore, sink: str, found: Mark | None, *, now: int) -> Agreement:
+def agreement(store: MarkedStore, sink: str, found: BatchMark | None, *, now: int) -> Agreement:
     """Compare the mark found in an index with the one in the store."""
     stored = stored_mark(store, sink)
     if found is None:
@@ -99,7 +99,7 @@ def agreement(store: MarkedStore, sink: str, found: Mark | None, *, now: int) ->
     return Agreement.STORE_BEHIND
 
 
-def _waits(store: MarkedStore, sink: str, found: Mark, now: int) -> bool:
+def _waits(store: MarkedStore, sink: str, found: BatchMark, now: int) -> bool:
     """Return whether the outbox still has a batch that the index has, or orders that replaced it."""
     if store.backlog(sink) > _LOOKED_AT:
         return True

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
-from crawlspace.index.marks import Mark, next_mark, note_mark
+from crawlspace.index.marks import BatchMark, next_mark, note_mark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder
 
@@ -54,7 +54,7 @@ class Delivery:
     refused: tuple[Refusal, ...] = ()
     unavailable: str = ""
     """Why the index was unavailable; empty if it was not."""
-    mark: Mark | None = None
+    mark: BatchMark | None = None
     """Mark of the batch, if the index has committed at least a part of it."""
 
 
@@ -88,7 +88,7 @@ class Drain:
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
         self._wait_until = 0.0
-        self._mark: Mark | None = None
+        self._mark: BatchMark | None = None
         """Mark of the batch taken last."""
 
     @property

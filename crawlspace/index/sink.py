@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.model import IndexOrder
 
 
@@ -24,10 +24,10 @@ class Sink(Protocol):
     name: str
     """The sink's name in the outbox."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> BatchMark | None:
         """Return the mark of the last batch; None without one."""
 
-    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         """Commit the orders, in their order; return those that are refused.
 
         The mark of their batch is stored in the same transaction, if it `may_follow` the present one. A batch may come in parts.

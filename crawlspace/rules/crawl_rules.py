@@ -153,7 +153,7 @@ def parse_global_rules(text: str, *, file: str) -> tuple[DomainRule, ...]:
             rules.append(rule)
         elif rule is not None:
             kind = "a prefix" if isinstance(rule, PrefixRule) else "an address"
-            message = f"{kind} rule cannot stand in {file}, which divides the crawl by host name; use a domain rule"
+            message = f"{kind} rule is not allowed in {file}, which divides the crawl by host name; use a domain rule"
             mistakes.append(line.mistake(line.words[1], message))
     if mistakes:
         raise RuleFileError(mistakes)
@@ -319,7 +319,7 @@ def _address_rule(action: RuleAction, version: int, value: int, mask: int | None
 
 def _unexpected(word: str, kind: RuleType) -> str:
     if word.startswith("#"):
-        return "a comment stands on a line of its own"
+        return "a comment needs a line of its own"
     netmasks = ", and only address rules have a netmask" if kind is not RuleType.ADDRESS else ""
     return f"unexpected {quoted(word)}: a rule ends with its target{netmasks}"
 

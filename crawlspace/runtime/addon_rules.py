@@ -56,7 +56,7 @@ class AddonRules(RequestRules):
         super().__init__(space, crawler)
         self._sites = sites
         self._requests: Counter[str] = Counter()
-        self._asked: set[str] = set()
+        self._requested_hosts: set[str] = set()
         self._resolver: SharedResolver | None = None
 
     def count(self, reason: Reason) -> None:
@@ -68,10 +68,10 @@ class AddonRules(RequestRules):
     def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:
         """Count and log a refusal; that of a start URL is a warning each time, because it may be why nothing is crawled."""
         if request.meta.get(START):
-            asked_first = (request.meta.get("redirect_urls") or [request.url])[0]
-            leads = f" leads to {printable(request.url)}, which" if asked_first != request.url else ""
+            first_url = (request.meta.get("redirect_urls") or [request.url])[0]
+            leads = f" leads to {printable(request.url)}, which" if first_url != request.url else ""
             by = f" ({decision.rule}: {printable(decision.rule.text)})" if decision.rule is not None else ""
-            logger.warning("the start URL %s%s is refused: %s%s", printable(asked_first), leads, decision.reason.sentence, by)
+            logger.warning("the start URL %s%s is refused: %s%s", printable(first_url), leads, decision.reason.sentence, by)
         return super().refuse(request, decision, checked=checked)
 
     def is_robots_txt(self, request: Request) -> bool:
@@ -137,14 +137,14 @@ class AddonRules(RequestRules):
         """
         if self._resolver is not None:
             hosts = {urlparse_cached(request).hostname or "", checked.url.host.strip("[]") if checked.url is not None else ""}
-            self._asked.update(as_in_urls(host) or host for host in hosts)
+            self._requested_hosts.update(as_in_urls(host) or host for host in hosts)
 
     def at_connect(self, host: str, port: int, address: str) -> Decision:
-        """Return whether a connection may be made; one that no request of this crawl asked for may.
+        """Return whether a connection may be made; one to a host that no request of this crawl has may.
 
-        What has no normal form, or one in letters that were asked for as others, may be a host that was asked for all the same.
+        A host without a normal form, or with one in other letters than those of the request, may have been requested all the same.
         """
-        if host not in self._asked and as_in_urls(host) == host and "xn--" not in host:
+        if host not in self._requested_hosts and as_in_urls(host) == host and "xn--" not in host:
             return _NOT_OURS
         return self.space.at_connect(host, port, address)
 

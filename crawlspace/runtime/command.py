@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.log import configure_logging
 
-from crawlspace.admin.site_report import SiteReport, SiteStore, unreachable_sites
+from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
 from crawlspace.config.collection import collection_folder
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.parsing import integer
@@ -51,7 +51,7 @@ class Place:
     """Where the store is if it is a file."""
     index_file: Path
 
-    def unreachable(self, store: SiteStore) -> list[SiteReport]:
+    def unreachable(self, store: UnreachableSiteStore) -> list[SiteReport]:
         """Return the sites of the collection that cannot be reached. Raises SettingError."""
         name = "CRAWLSPACE_MAX_TEMPORARY_ERRORS"
         return unreachable_sites(store, max_temporary_errors=integer(name, self.settings[name], low=1))

@@ -54,7 +54,7 @@ class Exports(ExportHook, FeedExporter):
             super().__init__(crawler)
         except NotConfigured:
             if crawler.settings["FEEDS"]:
-                raise ConfigError("the exports in FEEDS cannot be made; the log says why") from None
+                raise ConfigError("the exports in FEEDS cannot be made; the log has the reason") from None
             raise
         self._has_failed = False
         logging.getLogger(_SCRAPYS_LOGGER).addFilter(self._one_sentence)

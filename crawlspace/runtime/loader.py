@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scrapy.settings import SETTINGS_PRIORITIES, Settings
 from scrapy.spiderloader import SpiderLoader
+from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
 from crawlspace.config.collection import collection_folder, collection_names, read_settings_file
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
+from crawlspace.printable import printable_message, quoted
 from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
+BASE_SPIDER = "crawlspace.runtime.spiders.collection.BaseCollectionSpider"
 
 
 class CollectionLoader(SpiderLoader):
@@ -30,10 +35,8 @@ class CollectionLoader(SpiderLoader):
     def __init__(self, settings: BaseSettings) -> None:
         try:
             super().__init__(settings)
-        except SyntaxError as error:
-            raise SystemExit(
-                f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled until the spider is corrected"
-            ) from None
+        except Exception as error:  # noqa: BLE001 - whatever the code of a project raises when it is imported
+            raise SystemExit(_import_failure(error, settings)) from None
         self._settings = settings
 
     def load(self, spider_name: str) -> type[Spider]:
@@ -44,7 +47,7 @@ class CollectionLoader(SpiderLoader):
             raise KeyError(str(error)) from None
         except ConfigError as error:
             raise SystemExit(str(error)) from None
-        generic = load_object(GENERIC_SPIDER)  # by name, because spiders stand above this package
+        generic = _generic_spider(self._settings)
         found = self._spiders.get(spider_name)
         if found is not None:
             if not issubclass(found, generic):
@@ -60,6 +63,51 @@ class CollectionLoader(SpiderLoader):
             return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
         except ConfigError as error:
             raise SystemExit(str(error)) from None
+
+
+def _generic_spider(settings: BaseSettings) -> type[Spider]:
+    """Return the project's CollectionSpider. Raises SystemExit with a sentence where its file is missing or has no such class."""
+    module, _, name = GENERIC_SPIDER.rpartition(".")
+    try:
+        generic = getattr(import_module(module), name, None)  # by name, because spiders are above this package
+    except Exception as error:  # noqa: BLE001 - whatever the code of a project raises when it is imported
+        raise SystemExit(_import_failure(error, settings)) from None
+    base = load_object(BASE_SPIDER)  # by name, because its module imports this one
+    if isinstance(generic, type) and issubclass(generic, base):
+        return generic
+    raise SystemExit(
+        f"spiders/collection.py in {_project_folder()} has no class CollectionSpider derived from {BASE_SPIDER}, so no collection can be crawled: "
+        f"{RESTORE}"
+    )
+
+
+RESTORE = "restore the file, for instance from the folder project_files in the installed package crawlspace"
+
+
+def _import_failure(error: Exception, settings: BaseSettings) -> str:
+    """Return the sentence for an error that importing the project's spiders has raised."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: {error.msg}; nothing can be crawled until the spider is corrected"
+    package, _, _ = GENERIC_SPIDER.partition(".")
+    if isinstance(error, ModuleNotFoundError) and error.name in (package, GENERIC_SPIDER.rpartition(".")[0]):
+        return f"spiders/collection.py is missing in {_project_folder()}, so no collection can be crawled: {RESTORE}"
+    modules = settings.getlist("SPIDER_MODULES")
+    packages = tuple(f"{name}." for name in (package, *modules))
+    own = [
+        f"{frame.f_code.co_filename}:{line}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if f"{frame.f_globals.get('__name__')}.".startswith(packages)
+    ]
+    sentence = printable_message(" ".join(f"{type(error).__name__}: {error}".split()))
+    if own:
+        return f"{own[-1]}: {sentence}; nothing can be crawled until the spider is corrected"
+    return (
+        f"SPIDER_MODULES is {modules}, which cannot be imported ({sentence}): name the packages with the spiders of the project"
+    )
+
+
+def _project_folder() -> Path:
+    return Path(closest_scrapy_cfg() or "scrapy.cfg").absolute().parent
 
 
 @contextmanager

@@ -103,7 +103,7 @@ class Progress:
         self._display.show(self.line())
 
     def _log(self) -> None:
-        """Log how it goes, unless it rests: a crawl that goes on for ever would fill the disk with one and the same line."""
+        """Log the progress, unless nothing happens: a continuous crawl would fill the disk with the same line."""
         line = self.line()
         if line != self._logged:
             self._logged = line

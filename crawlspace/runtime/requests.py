@@ -49,7 +49,7 @@ def request_id(request: Request) -> int | str:
 
 
 def is_conditional(request: Request | None) -> bool:
-    """Whether a request asked only for what has changed, whoever made it do so."""
+    """Return whether a request was conditional, whoever added its validators."""
     return request is not None and (b"If-None-Match" in request.headers or b"If-Modified-Since" in request.headers)
 
 

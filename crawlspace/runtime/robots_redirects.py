@@ -30,18 +30,18 @@ fetched in between."""
 
 class Turns(Protocol):
     def next_turn_in(self, site: str) -> float: ...
-    def asked_beside(self, site: str) -> None: ...
+    def record_other_request(self, site: str) -> None: ...
     def is_blocked(self, site: str) -> bool: ...
 
 
-class DelaySource(Protocol):
+class SuspensionSource(Protocol):
     def is_suspended(self) -> bool: ...
 
 
 class RobotsTurns:
     """The waiting requests, by target site. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, site_delays: DelaySource, *, holds: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, turns: Turns, site_delays: SuspensionSource, *, holds: Callable[[str], bool] | None = None) -> None:
         """`holds`: whether this worker owns a site, where several share the crawl."""
         self._holds = holds
         self._turns = turns
@@ -50,9 +50,9 @@ class RobotsTurns:
         self._next: list[tuple[float, int, str]] = []
         """When the next request to each target site is due, soonest first."""
         self._order = count()
-        self._asking: dict[str, str] = {}
+        self._in_flight: dict[str, str] = {}
         """The requests in flight, in a shared crawl: by redirecting site the target site."""
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         """Target sites to which a request was sent since they were acquired."""
         self._patient_until: dict[str, float] = {}
         """Until when claimed sites are waited for."""
@@ -66,7 +66,7 @@ class RobotsTurns:
             self._waiting[site].append(fetch)
         else:
             self._waiting[site] = deque([fetch])
-            self._ask_in(self._free_in(site, now), site, now)
+            self._schedule(self._free_in(site, now), site, now)
 
     def take(self, now: float) -> FetchRobots | None:
         """Return a request that may be sent now; the delay of its target site counts from now."""
@@ -78,15 +78,15 @@ class RobotsTurns:
                 self._given_up += self._waiting.pop(site)
                 continue
             if wait > 0:  # a page of it was fetched meanwhile
-                self._ask_in(wait, site, now)
+                self._schedule(wait, site, now)
                 continue
             fetch = self._waiting[site].popleft()
-            self._turns.asked_beside(site)
+            self._turns.record_other_request(site)
             if self._holds is not None:
-                self._asking[fetch.site] = site
-                self._asked.add(site)
+                self._in_flight[fetch.site] = site
+                self._requested.add(site)
             if self._waiting[site]:
-                self._ask_in(self._turns.next_turn_in(site) * _BEHIND_A_PAGE, site, now)
+                self._schedule(self._turns.next_turn_in(site) * _BEHIND_A_PAGE, site, now)
             else:
                 del self._waiting[site]
             return fetch
@@ -103,24 +103,24 @@ class RobotsTurns:
 
     # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
     def waiting(self) -> Collection[str]:
-        for site in [site for site in self._asking if not self._turns.is_blocked(site)]:
+        for site in [site for site in self._in_flight if not self._turns.is_blocked(site)]:
             self._end(site)
-        return {*(() if self._site_delays.is_suspended() else self._waiting), *self._asking.values()}
+        return {*(() if self._site_delays.is_suspended() else self._waiting), *self._in_flight.values()}
 
-    def is_asking(self, site: str) -> bool:
-        return site in self._asking.values()
+    def is_requesting(self, site: str) -> bool:
+        return site in self._in_flight.values()
 
     def begin(self, site: str) -> None:
-        self._asked.discard(site)
+        self._requested.discard(site)
 
-    def has_asked(self, site: str) -> bool:
-        return site in self._asked
+    def has_requested(self, site: str) -> bool:
+        return site in self._requested
 
     def _end(self, site: str) -> None:
         """End the request for a redirecting site. It may have been sent later than it was taken: the delay of its target counts from now."""
-        asked = self._asking.pop(site, None)
-        if asked is not None and self._is_ours(asked):
-            self._turns.asked_beside(asked)
+        target = self._in_flight.pop(site, None)
+        if target is not None and self._is_ours(target):
+            self._turns.record_other_request(target)
 
     def _free_in(self, site: str, now: float) -> float:
         if self._site_delays.is_suspended():
@@ -135,5 +135,5 @@ class RobotsTurns:
     def _is_ours(self, site: str) -> bool:
         return self._holds is None or self._holds(site) or self._turns.is_blocked(site)
 
-    def _ask_in(self, wait: float, site: str, now: float) -> None:
+    def _schedule(self, wait: float, site: str, now: float) -> None:
         heappush(self._next, (now + wait, next(self._order), site))

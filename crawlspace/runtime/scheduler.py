@@ -79,7 +79,7 @@ class FrontierScheduler(BaseScheduler):
         self._session.share(self._crawler, self._redirected)
 
     def close(self, reason: str) -> None:
-        self._silence()
+        self._cancel_alarm()
         self._session.finish_reason = reason
         self._session.close()
 
@@ -99,7 +99,7 @@ class FrontierScheduler(BaseScheduler):
             self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
             self._engine.frontier.unblock(given_up.site)
         if redirected is not None:
-            return self._handed_out(self._robots_request(redirected))
+            return self._counted(self._robots_request(redirected))
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:
@@ -111,9 +111,9 @@ class FrontierScheduler(BaseScheduler):
             shared.refill()
         if isinstance(fetch, FetchPage):
             parse, failed = self._callbacks.parse, self._callbacks.failed
-            return self._handed_out(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
+            return self._counted(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
-            return self._handed_out(self._robots_request(fetch))
+            return self._counted(self._robots_request(fetch))
         if self._engine.waits_for_index:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
@@ -156,7 +156,7 @@ class FrontierScheduler(BaseScheduler):
     def _robots_request(self, fetch: FetchRobots) -> Request:
         return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)
 
-    def _handed_out(self, request: Request) -> Request:
+    def _counted(self, request: Request) -> Request:
         if not self._in_this_turn:
             call_later(0, self._next_turn)
         self._in_this_turn += 1
@@ -169,15 +169,15 @@ class FrontierScheduler(BaseScheduler):
             wake(self._crawler)
 
     def _set_alarm(self, wait: float | None) -> None:
-        self._silence()
+        self._cancel_alarm()
         if wait is not None:
-            self._alarm = call_later(min(wait, LONGEST_SLEEP_S), self._ring)
+            self._alarm = call_later(min(wait, LONGEST_SLEEP_S), self._on_alarm)
 
-    def _ring(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm = None
         wake(self._crawler)
 
-    def _silence(self) -> None:
+    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
@@ -199,7 +199,7 @@ def open_session(name: str, settings: Mapping[str, object]) -> Session:
     # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.
     if FrontierScheduler not in getattr(load_object(written), "__mro__", ()):
         raise ConfigError(
-            f"SCHEDULER is {quoted(written)}, which knows nothing of rules and states: remove that setting;"
+            f"SCHEDULER is {quoted(written)}, which applies no rules and records no states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
     return Session.open(name, settings)

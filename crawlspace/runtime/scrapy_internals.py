@@ -226,7 +226,7 @@ def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
     def put_and_bound(key: Any, connection: Any) -> None:
         put(key, connection)
         while len(pool._timeouts) > most:
-            ending = next(iter(pool._timeouts.values()))  # they stand in the order in which they became idle
+            ending = next(iter(pool._timeouts.values()))  # they are in the order in which they became idle
             site, idle = ending.args
             ending.cancel()
             pool._removeConnection(site, idle)

@@ -18,7 +18,7 @@ from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.startup import Startup, open_engine
+from crawlspace.crawl.startup import Startup, check_sink, open_engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Candidate, Source
@@ -191,7 +191,7 @@ class Session:
         """Have a connection that is begun within the block checked against this crawl's rules, and no other's in the process."""
         if self._of_process is None or self._own is None:
             return nullcontext()
-        return self._of_process.asked_by(self._own)
+        return self._of_process.answers_of(self._own)
 
     @property
     def owned_sites(self) -> OwnedSites | None:
@@ -238,7 +238,9 @@ class Session:
         except Exception as error:
             logger.exception("what was fetched could not be recorded")
             fault = f"what was fetched could not be recorded, through a fault of ours ({type(error).__name__}: {error})"
-            self.fail(StoreError(f"{fault}: the log tells more, please report it; nothing that was recorded is lost"), crawler)
+            self.fail(
+                StoreError(f"{fault}: the log has the details, please report it; nothing that was recorded is lost"), crawler
+            )
 
     def _keep_addresses(self, *, most: int = 100) -> None:
         """Store the addresses that were looked up, for address rules at the next start."""
@@ -327,6 +329,7 @@ def make_folder(collection: Collection) -> None:
 
 def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
+    check_sink(index)  # before anything is sent again
     clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, opened) else None

@@ -239,7 +239,7 @@ class Sharing:
             return
         logger.error("the store failed", exc_info=error)
         fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
-        self._session.fail(StoreError(f"{fault}: the log tells more, please report it"), self._crawler)
+        self._session.fail(StoreError(f"{fault}: the log has the details, please report it"), self._crawler)
 
     def _write_singly(self, singly: Singly, before: Effects | Exception | None, done: Callable[[Effects], None]) -> None:
         """Write change by change, each on the background thread: calls of a worker are made one after the other."""

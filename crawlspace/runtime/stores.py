@@ -14,7 +14,7 @@ from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreError
-from crawlspace.state.move.move import refuse_unfinished
+from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import process_exists
 
@@ -56,7 +56,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlS
     if not collection.store_url:
         file = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
         try:
-            refuse_unfinished(file, collection.name)
+            refuse_unfinished_copy(file, collection.name)
         except BaseException:
             file.close()
             raise
@@ -75,7 +75,7 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlS
             timeout_s=collection.worker_timeout_s,
             sources=[source for source, weight in collection.weights.items() if weight],
         )
-        refuse_unfinished(shared.store, collection.name)
+        refuse_unfinished_copy(shared.store, collection.name)
         _join(shared, rules, index_place(collection.index_file))
     except BaseException:
         client.close()
@@ -118,7 +118,7 @@ def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedInde
     mark = opened.joined.shared.mark
     if mark.is_new and index.count(of=collection.name):
         raise StoreError(
-            f"Redis knows nothing of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
+            f"Redis has no data of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
             f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
         )
     mark.save()

@@ -26,11 +26,11 @@ class Hastened(NamedTuple):
     """The sites and queues of those that are due sooner, each once, and the time."""
 
 
-class DueTimes(Protocol):
+class HasteningStore(Protocol):
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened: ...
 
 
-def hasten_all(store: DueTimes, latest: int) -> int:
+def hasten_all(store: HasteningStore, latest: int) -> int:
     """Make every known URL that is due later than `latest` due then, in many transactions; return their number."""
     total, after, has_more = 0, 0, True
     while has_more:

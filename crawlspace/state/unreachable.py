@@ -53,8 +53,6 @@ def cause_of(status: int, detail: str = "") -> str:
     """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
     if status == Status.CONNECT_ERROR and "refused" in detail.lower():
         return "connection refused"
-    if status in _CAUSES:
-        return _CAUSES[status]
     if status in list(Status):
         return Status(status).sentence
     return f"HTTP status {status}"
@@ -69,13 +67,3 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     if state.state is State.PENDING:
         state = structs.replace(state, state=State.FAILED, status=int(Status.ROBOTS_UNAVAILABLE))
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
-
-
-_CAUSES: dict[int, str] = {
-    Status.READ_ERROR: "the answer could not be read",
-    Status.CONNECT_ERROR: "connection refused or lost",
-    Status.TIMEOUT: "no answer in time",
-    Status.TLS_FAILED: "the TLS handshake failed",
-    Status.NO_SUCH_HOST: "the host name does not exist",
-    Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
-}

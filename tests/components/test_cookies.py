@@ -45,7 +45,7 @@ print(another.headers.get("Cookie"), bool(asked))
 
 
 @pytest.mark.parametrize(("suffixes", "asks"), [("bundled", False), ("fetched", True)])
-def test_nothing_is_asked_of_the_network_for_a_cookie(tmp_path: Path, suffixes: str, *, asks: bool) -> None:
+def test_cookies_need_no_network_request(tmp_path: Path, suffixes: str, *, asks: bool) -> None:
     """Scrapy alone asks: that this test notices a request is shown too."""
     env = {**os.environ, "TLDEXTRACT_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", ONE_COOKIE, suffixes]

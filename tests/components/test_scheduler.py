@@ -98,6 +98,18 @@ def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(turns:
     assert 2.5 < wait_s <= 3 < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"
 
 
+def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_urls(turns: MakeTurns) -> None:
+    """The frontier knows of no URL to wait for, so that the redirected request alone sets the alarm."""
+    asked = turns(START, CRAWLSPACE_SITES={"shop.example": {"delay": 3}})
+    assert len(asked.turn()) == 1, "the page"
+    assert [seconds for seconds, _ in asked.later if seconds] == [], "nothing else is to be sent"
+    fetch = FetchRobots("other.example:80", "http", f"{START}robots.txt", 1)
+    assert asked.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
+    assert asked.turn() == []
+    (wait_s,) = [seconds for seconds, _ in asked.later if seconds]
+    assert 2.5 < wait_s <= 3
+
+
 YIELDED = [
     # a request that a spider yields,           admitted,  warned of
     (Request(f"{START}new"),                    True,      False),
@@ -132,6 +144,6 @@ def test_other_spiders_have_scrapys_scheduler() -> None:
     assert type(FrontierScheduler.from_crawler(crawler_of_another())) is Scheduler
 
 
-def test_a_scheduler_that_asks_no_rules_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which knows nothing of rules"):
+def test_a_scheduler_that_applies_no_rules_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which applies no rules"):
         open_session("demo", {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})

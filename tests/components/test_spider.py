@@ -145,7 +145,7 @@ def test_a_failed_download_is_one_outcome(open_crawl: MakeCrawl) -> None:
 
 
 @pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
-def test_a_page_that_was_not_asked_for_has_no_outcome_and_another_turn(open_crawl: MakeCrawl, error: Exception) -> None:
+def test_a_page_that_was_not_requested_has_no_outcome_and_is_fetched_later(open_crawl: MakeCrawl, error: Exception) -> None:
     crawl = open_crawl(START)
     request = crawl.request()
     assert crawl.engine.next_fetch() is None
@@ -154,7 +154,7 @@ def test_a_page_that_was_not_asked_for_has_no_outcome_and_another_turn(open_craw
 
 
 @pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
-def test_a_robots_txt_that_was_not_asked_for_has_another_turn(open_crawl: MakeCrawl, error: Exception) -> None:
+def test_a_robots_txt_that_was_not_requested_is_fetched_later(open_crawl: MakeCrawl, error: Exception) -> None:
     crawl = open_crawl(START, ROBOTSTXT_OBEY=True)
     assert crawl.engine.next_fetch() == ROBOTS_OF_SHOP
     assert crawl.engine.next_fetch() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import Document, IndexOrder, Op
 
@@ -23,21 +23,21 @@ class MemorySink:
         self.documents: dict[str, Document] = {}
         self.log: list[str] = []
         self.failures: list[Exception] = []
-        self.marked: Mark | None = None
+        self.marked: BatchMark | None = None
         self.poison: set[str] = set()
         """URLs on which a whole batch fails, without saying which."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> BatchMark | None:
         return self.marked
 
-    def set_mark(self, mark: Mark) -> None:
+    def set_mark(self, mark: BatchMark) -> None:
         self.marked = mark
 
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
         """All are one owner's."""
         return [url for url in sorted(self.documents) if url > after][:limit]
 
-    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         if self.failures:
             raise self.failures.pop(0)
         for order in orders:

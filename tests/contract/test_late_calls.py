@@ -119,7 +119,7 @@ def everything(store: RedisStore) -> dict[bytes, bytes | None]:
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("is_dead", [False, True])
-def test_a_call_that_arrives_after_the_worker_was_buried_does_nothing(
+def test_a_call_that_arrives_after_the_worker_was_evicted_does_nothing(
     store: RedisStore, known: Known, worker: Worker, call: str, *, is_dead: bool
 ) -> None:
     """Whether by the others or by itself at its end: it is not alive again."""
@@ -133,7 +133,7 @@ def test_a_call_that_arrives_after_the_worker_was_buried_does_nothing(
     assert workers(store) == []
 
 
-def test_what_is_kept_of_a_buried_worker_goes_after_an_hour(store: RedisStore, worker: Worker) -> None:
+def test_the_record_of_an_evicted_worker_is_removed_after_an_hour(store: RedisStore, worker: Worker) -> None:
     def left_s() -> int:
         return int(store.scripts.command("TTL", f"worker:{worker.name}"))
 

@@ -45,7 +45,7 @@ STANDINGS = [
 
 @pytest.mark.parametrize("order", ["at once", "one by one", "backwards"])
 @pytest.mark.parametrize(("title", "pages", "standing"), STANDINGS, ids=[row[0] for row in STANDINGS])
-def test_who_stands_for_a_page(
+def test_which_page_represents_a_page(
     known: Known, store: Store, title: str, pages: list[tuple[str, str | None, str | None]], standing: dict[str, str], order: str
 ) -> None:
     known.discover(*(url for url, _, _ in pages))
@@ -113,7 +113,7 @@ def test_who_comes_back_has_its_text(known: Known, store: Store) -> None:
     assert push.document == Document(full(A), title=f"title of {A}", text="the text of A")
 
 
-def test_a_text_is_kept_for_one_that_stands_aside_elsewhere(known: Known, store: Store) -> None:
+def test_a_text_is_kept_for_a_page_in_another_group(known: Known, store: Store) -> None:
     known.discover(A, B, C)
     known.record(known.page(A, "one", canonical=key(C)), known.page(B, "one"), known.page(C, "two"))
     known.acknowledge_all()

@@ -93,14 +93,14 @@ WORDS = [
 
 @pytest.mark.parametrize("known_before", [True, False], ids=["to a known URL", "to a new URL"])
 @pytest.mark.parametrize(("title", "history", "inherited"), WORDS, ids=[row[0] for row in WORDS])
-def test_whose_word_holds(known: Known, title: str, history: list, inherited: str | None, known_before: bool) -> None:  # type: ignore[type-arg]
+def test_which_source_page_counts(known: Known, title: str, history: list, inherited: str | None, known_before: bool) -> None:  # type: ignore[type-arg]
     known.discover(ONE, TWO, *([X] if known_before or history[0][0] == X else []))
     for page, outcome in history:
         known.record(outcome(known, page))
     assert known.get(X).inherited == inherited
 
 
-def test_in_one_batch_words_are_taken_back_before_others_are_heard(known: Known) -> None:
+def test_in_one_batch_metadata_is_removed_before_other_metadata_is_inherited(known: Known) -> None:
     known.discover(ONE, TWO, X)
     known.record(red(known, ONE), blue(known, TWO))
     assert known.get(X).inherited == RED
@@ -108,13 +108,13 @@ def test_in_one_batch_words_are_taken_back_before_others_are_heard(known: Known)
     assert known.get(X).inherited == BLUE
 
 
-def test_in_one_batch_the_first_word_holds(known: Known) -> None:
+def test_in_one_batch_the_first_source_page_counts(known: Known) -> None:
     known.discover(ONE, TWO, X)
     known.record(blue(known, TWO), red(known, ONE))
     assert known.get(X).inherited == BLUE
 
 
-def test_a_change_of_the_rules_hands_nothing(known: Known, store: Store) -> None:
+def test_a_change_of_the_rules_passes_no_metadata_on(known: Known, store: Store) -> None:
     known.discover(ONE, TWO, Y, X)
     known.record(red(known, ONE), blue(known, TWO), known.page(Y, TWO))
     known.record(given_up_sites(known, ONE))
@@ -122,7 +122,7 @@ def test_a_change_of_the_rules_hands_nothing(known: Known, store: Store) -> None
     assert known.get(X).inherited is None
 
 
-def test_a_url_that_is_found_again_after_it_was_forgotten_is_handed_what_pages_say_now(known: Known) -> None:
+def test_a_forgotten_url_that_is_found_again_inherits_the_present_metadata(known: Known) -> None:
     known.discover(ONE, X)
     known.record(red(known, ONE))
     known.record(known.change(X, forget=True), blue(known, ONE))
@@ -195,7 +195,7 @@ def test_only_documents_and_redirects_are_due(known: Known, title: str, given: d
     assert known.get(X).inherited == RED
 
 
-def test_a_redirect_that_hands_on_what_it_did_is_not_due(known: Known) -> None:
+def test_a_redirect_that_passes_on_the_same_metadata_is_not_due(known: Known) -> None:
     known.discover(ONE, X)
     known.record(red(known, ONE))
     known.record(moved(known, X, RED, Y))
@@ -203,7 +203,7 @@ def test_a_redirect_that_hands_on_what_it_did_is_not_due(known: Known) -> None:
     assert known.record(blue(known, ONE)).due == [("a.example:80", Queue(Source.REFRESH), NOW)]
 
 
-def test_what_is_asked_for_or_tried_again_is_due_where_it_waits(known: Known) -> None:
+def test_requested_urls_and_retries_are_due_in_their_queue(known: Known) -> None:
     known.discover(ONE, structs.replace(new(X), shift=-2))
     known.record(page_x(known, asked=True))
     assert known.record(red(known, ONE)).due == [("a.example:80", Queue(Source.USER, -2), NOW)]
@@ -252,7 +252,7 @@ def test_a_url_is_due_once_a_day_under_the_same_rules(known: Known) -> None:
 
 
 @pytest.mark.parametrize("kind", ["excluded", "given_up"])
-def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Known, store: Store, kind: str) -> None:
+def test_metadata_from_pages_outside_the_crawl_space_is_removed(known: Known, store: Store, kind: str) -> None:
     known.discover(ONE, TWO, X, Y)
     known.record(page_x(known, {"c": "red"}), red(known, ONE), leads(known, TWO, BLUE, Y))
     ids = [known.get(ONE).id]
@@ -266,7 +266,7 @@ def test_what_pages_outside_the_crawl_space_have_handed_is_taken_back(known: Kno
     assert known.get(X).inherited == BLUE
 
 
-def test_what_comes_from_nobody_holds_until_a_page_says_something(known: Known, store: Store) -> None:
+def test_metadata_without_a_source_page_is_kept_until_a_page_has_some(known: Known, store: Store) -> None:
     for inherited in (RED, BLUE):
         store.discover([structs.replace(new(url), inherited=inherited) for url in (X, Y)], now=NOW)
     known.discover(ONE)

@@ -113,7 +113,7 @@ def test_what_was_set_aside_is_due_no_later_than_a_clock_that_was_set_back_allow
     assert known.leased("a.example", now=NOW + 101) == ["a.example/soon", "a.example/"]
 
 
-def test_a_site_that_gave_no_answer_is_asked_at_once_in_the_next_run(known: Known) -> None:
+def test_an_unreachable_site_is_tried_at_once_in_the_next_run(known: Known) -> None:
     known.discover("dead.example/", "busy.example/")
     known.store.wait_site("dead.example:80", NOW + 3_600, wait_s=3_600)
     known.store.wait_site("busy.example:80", NOW + 3_600, wait_s=3_600)

@@ -54,7 +54,7 @@ def test_a_pending_url_that_waits_elsewhere_from_now_on_is_reported(known: Known
     assert known.store.discover([new("a.example/", source=Source.USER)], now=NOW).pending_sites == {}
 
 
-def test_a_new_url_is_pending_with_what_its_candidate_says(known: Known) -> None:
+def test_a_new_url_is_pending_with_the_values_of_its_candidate(known: Known) -> None:
     known.discover(new("a.example/x/y", source=INDEX, shift=-1, depth=3, redirects=2))
     state = known.get("a.example/x/y")
     assert (state.key, state.site, state.state, state.source) == (key("a.example/x/y"), "a.example:80", State.PENDING, INDEX)
@@ -142,7 +142,7 @@ def test_due_ones_wait_in_refresh_and_retries_in_their_own_source(known: Known, 
     assert store.due("nobody.example:80") == []
 
 
-def test_what_a_person_asks_for_waits_in_source_user(known: Known, store: Store) -> None:
+def test_a_url_requested_by_a_person_waits_in_source_user(known: Known, store: Store) -> None:
     known.discover("a.example/1", "a.example/2", new("a.example/3", shift=-1))
     known.record(
         known.change("a.example/1", next_fetch=NOW - 9),
@@ -189,7 +189,7 @@ def test_sites_that_have_something_to_do(known: Known, store: Store) -> None:
     assert "silent.example:80" not in {site.site for site in store.sites()}
 
 
-def test_a_url_made_pending_again_is_told_to_the_frontier(known: Known) -> None:
+def test_a_url_made_pending_again_is_reported_to_the_frontier(known: Known) -> None:
     known.discover("a.example/1", "a.example/2")
     known.record(known.change("a.example/1", state=State.EXCLUDED))
     effects = known.record(known.change("a.example/1", state=State.PENDING), known.change("a.example/2", state=State.PENDING))
@@ -243,7 +243,7 @@ def test_a_url_lowered_while_it_was_fetched(known: Known) -> None:
     assert effects.lowered == [(known.get("a.example/").id, 5, 1)]
 
 
-def test_a_change_that_says_a_smaller_depth(known: Known) -> None:
+def test_a_change_with_a_smaller_depth(known: Known) -> None:
     known.discover(new("a.example/", depth=5), new("a.example/x", depth=6))
     known.record(known.change("a.example/", links=[key("a.example/x")]))
     effects = known.record(known.change("a.example/", depth=3))

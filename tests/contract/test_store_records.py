@@ -51,7 +51,7 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
     assert known.get("a.example/x") == structs.replace(given, **born, lease_until=None, indexed=False, duplicate_of=None)
 
 
-def test_what_is_handed_out_is_a_copy(known: Known) -> None:
+def test_states_are_returned_as_copies(known: Known) -> None:
     known.discover("a.example/")
     known.get("a.example/").status = 999
     assert known.get("a.example/").status is None

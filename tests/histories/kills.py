@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder, Op
 from crawlspace.state.redis.store import RedisStore
@@ -46,10 +46,10 @@ class Failing:
         self.pushed: set[str] = set()
         """URLs whose documents it was asked to take."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> BatchMark | None:
         return self._sink.mark()
 
-    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
         self.pushed.update(order.url for order in orders if order.op is Op.PUSH)

@@ -123,12 +123,12 @@ class Member:
     def waiting(self) -> Collection[str]:
         return ()
 
-    def is_asking(self, site: str) -> bool:
+    def is_requesting(self, site: str) -> bool:
         return False
 
     def begin(self, site: str) -> None: ...
 
-    def has_asked(self, site: str) -> bool:
+    def has_requested(self, site: str) -> bool:
         return False
 
     def commit(self) -> None:

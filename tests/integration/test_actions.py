@@ -139,7 +139,7 @@ def test_lint_names_rules_that_no_known_url_needs(crawled: Project) -> None:
     assert (linted.returncode, findings) == (1, LINTED)
 
 
-def test_fields_are_handed_along_links_only_if_that_is_set(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_fields_are_inherited_along_links_only_if_that_is_set(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serve(SITE) as server:
         settings = FAST + "CRAWLSPACE_METADATA_ALONG_LINKS = False\n"
         project = Project(

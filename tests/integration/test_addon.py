@@ -22,7 +22,7 @@ RULES_XML = """\
 """
 
 
-NOTHING_SAID = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
+NO_RULE_MATCHES = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
 
 
 SHIFTED = ["/plain", "/leaf/1", "/hub/1", "/soon/1", "/late/1"]
@@ -38,7 +38,7 @@ def test_the_stock_scheduler_fetches_in_the_order_of_the_rules(plain: PlainProje
         assert fetched(server) == ["/", "/leaf/1", "/soon/1", "/plain", "/late/1", "/hub/1"]
 
 
-def test_rules_xml_is_told_to_the_spider_and_links_of_a_nofollow_page_are_not_taken(plain: PlainProject) -> None:
+def test_the_spider_gets_the_rule_actions_and_links_of_a_nofollow_page_are_dropped(plain: PlainProject) -> None:
     site = Site(
         {
             "/": page("Home", links=["/hub/1", "/leaf/1", "/ignored/1"]),
@@ -53,10 +53,10 @@ def test_rules_xml_is_told_to_the_spider_and_links_of_a_nofollow_page_are_not_ta
         assert_same(fetched(server), ["/", "/leaf/1", "/hub/1", "/found"])
         told = plain.rules_of(server)
     assert told == {
-        "/": NOTHING_SAID,
-        "/found": NOTHING_SAID,
-        "/hub/1": {**NOTHING_SAID, "index": False, "source": "follow"},
-        "/leaf/1": {**NOTHING_SAID, "follow": False, "source": "index", "label": "leaves", "fields": {"kind": "leaf"}},
+        "/": NO_RULE_MATCHES,
+        "/found": NO_RULE_MATCHES,
+        "/hub/1": {**NO_RULE_MATCHES, "index": False, "source": "follow"},
+        "/leaf/1": {**NO_RULE_MATCHES, "follow": False, "source": "index", "label": "leaves", "fields": {"kind": "leaf"}},
     }
     assert plain.stats() == {"refused/rules_xml": 1, "nofollow": 2, "items_of_noindex_pages": 1}
 
@@ -195,7 +195,7 @@ def test_robots_txt_passes_within_its_host_and_leads_nowhere_else(plain: PlainPr
 # --- start URLs ---------------------------------------------------------------------------------------------------
 
 
-def test_a_refused_start_url_is_told_with_its_rule(plain: PlainProject) -> None:
+def test_a_refused_start_url_is_reported_with_its_rule(plain: PlainProject) -> None:
     plain.write({"rules/crawl.rules": "allow domain 127.0.0.1\nforbid domain *\n"})
     with serve(Site({"/": page("Home")})) as server:
         run = plain.crawl(server.url("/"), "http://other.example/").succeeded()
@@ -232,7 +232,7 @@ REACTORS = [
 
 
 @pytest.mark.parametrize(("options", "hold"), REACTORS, ids=["usual", "crawler_process", "own_resolver"])
-def test_address_rules_hold_at_connect_time_or_it_is_said_that_they_do_not(
+def test_address_rules_apply_at_connect_time_or_a_warning_reports_that_they_do_not(
     plain: PlainProject, options: tuple[str, ...], hold: bool
 ) -> None:
     plain.write({"rules/crawl.rules": "forbid address 127.0.0.2\n"})

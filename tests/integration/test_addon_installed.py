@@ -22,6 +22,6 @@ def test_what_the_add_on_puts_into_a_project_is_in_the_package() -> None:
     assert {component.__module__.partition(".")[0] for component in components} == {"crawlspace"}
 
 
-def test_the_page_of_the_add_on_says_how_to_install_it_before_it_is_named_in_settings() -> None:
+def test_the_page_of_the_add_on_explains_how_to_install_it_before_it_is_named_in_settings() -> None:
     documented = (ROOT / "docs" / "addon.md").read_text(encoding="utf-8")
     assert "    pip install " in documented.partition("ADDONS = ")[0]

@@ -169,7 +169,7 @@ ASKS_AGAIN = f"""\
 """
 
 
-def test_a_page_that_the_spider_asks_for_again_counts_again_though_it_was_a_retry(plain: PlainProject) -> None:
+def test_a_page_that_the_spider_requests_again_counts_again_though_it_was_a_retry(plain: PlainProject) -> None:
     """Its request is a copy of the one that was tried again."""
     settings = f"{SETTINGS}CRAWLSPACE_MAX_URLS_PER_HOST = 3\n"
     plain.write({"rules/crawl.rules": "", "settings.py": settings, "spiders.py": ASKS_AGAIN})

@@ -14,7 +14,7 @@ from crawlspace.runtime.rule_middleware import RULES
 from tests.command_line import ROOT
 from tests.conftest import assert_same
 from tests.integration.plain_project import SETTINGS, PlainProject, fetched
-from tests.integration.test_addon import NOTHING_SAID
+from tests.integration.test_addon import NO_RULE_MATCHES
 from tests.sites import Site, page, serve
 
 # --- which rules ----------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_a_mistake_ends_the_crawl_before_it_begins(
 
 
 @pytest.mark.parametrize("options", PROCESSES, ids=["usual", "crawler_process", "no_reactor"])
-def test_a_mistake_leaves_the_last_export_and_asks_nothing(plain: PlainProject, options: tuple[str, ...]) -> None:
+def test_a_mistake_leaves_the_last_export_and_sends_no_request(plain: PlainProject, options: tuple[str, ...]) -> None:
     plain.write({"rules/crawl.rules": BAD_RULES, "items.jsonl": "the last crawl's\n"})
     with serve(Site({}, otherwise=page("Any"))) as server:
         run = plain.crawl(server.url("/"), options=(*options, "-O", "items.jsonl"))
@@ -94,7 +94,7 @@ def test_settings_without_effect_are_named(plain: PlainProject) -> None:
     assert "without effect in the add-on: delay of CRAWLSPACE_SITES" in run.stderr
 
 
-def test_what_a_person_asks_for_by_scrapy_fetch_is_not_held_by_the_rules(plain: PlainProject) -> None:
+def test_scrapy_fetch_is_exempt_from_the_rules(plain: PlainProject) -> None:
     plain.write({"rules/crawl.rules": BAD_RULES})
     with serve(Site({}, otherwise=page("Asked for"))) as server:
         run = plain.scrapy("fetch", "--nolog", server.url("/a.zip")).succeeded()
@@ -108,12 +108,12 @@ def test_nothing_of_this_project_is_imported_but_the_package() -> None:
     assert run.stdout == "[]\n"
 
 
-def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_is_told() -> None:
+def test_the_page_of_the_documentation_names_settings_stats_and_what_a_spider_gets() -> None:
     documented = (ROOT / "docs" / "addon.md").read_text(encoding="utf-8")
     names = [*SETTINGS_THAT_HOLD, RULES_DIR, START_URLS, RULES, NOFOLLOW, NOINDEX_ITEMS]
     assert [name for name in names if name not in documented] == []
     assert f'ADDONS = {{"{CrawlSpaceRules.__module__}.{CrawlSpaceRules.__qualname__}": 500}}' in documented
     assert (
-        f'["crawlspace_rules"]` holds what the rules say of the page:\n\n```python\n{NOTHING_SAID}'.replace("'", '"')
+        f'["crawlspace_rules"]` holds the rule actions that apply to the page:\n\n```python\n{NO_RULE_MATCHES}'.replace("'", '"')
         in documented
     )

@@ -155,7 +155,7 @@ def test_a_setting_with_a_mistake(demo: Project, run: Run, name: str, value: str
     assert [part for part in said if part not in finding] == []
 
 
-def test_lint_tells_of_all_files_at_once(demo: Project, run: Run) -> None:
+def test_lint_reports_all_files_at_once(demo: Project, run: Run) -> None:
     demo.write(
         {
             "demo/crawl.rules": "alow domain a\n",

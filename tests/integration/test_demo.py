@@ -71,7 +71,7 @@ def test_each_ended_with_its_status(crawl: tuple[Crawled, Expected]) -> None:
     assert not wrong, wrong
 
 
-def test_each_duplicate_has_its_stand_in(crawl: tuple[Crawled, Expected]) -> None:
+def test_each_duplicate_has_its_representative(crawl: tuple[Crawled, Expected]) -> None:
     crawled, expected = crawl
     found = {url: state["duplicate_of"] for url, state in crawled.urls.items() if state["duplicate_of"]}
     assert found == {crawled.there(url): crawled.there(winner) for url, winner in expected.duplicates.items()}

@@ -78,7 +78,7 @@ def test_only_the_user_may_read_what_a_crawl_keeps(project: MakeProject) -> None
     }
 
 
-def test_what_is_asked_to_be_quiet_is(project: MakeProject) -> None:
+def test_nothing_is_printed_with_nolog(project: MakeProject) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url(), settings=FAST))
         for option in (["--nolog"], ["-L", "ERROR"]):
@@ -86,7 +86,7 @@ def test_what_is_asked_to_be_quiet_is(project: MakeProject) -> None:
             assert (run.stdout, run.stderr) == ("", "")
 
 
-def test_a_search_without_its_index_says_so(project: MakeProject) -> None:
+def test_a_search_without_its_index_is_an_error(project: MakeProject) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url(), settings=FAST))
         demo.crawl("demo").succeeded()

@@ -57,7 +57,7 @@ def test_kill_9(project: MakeProject) -> None:
     assert database.pragma("quick_check") == "ok"
 
 
-def test_ctrl_c_once_ends_cleanly_and_says_what_is_left(project: MakeProject) -> None:
+def test_ctrl_c_once_ends_cleanly_and_reports_what_is_left(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=[f"/{n}" for n in range(200)])}, otherwise=page("Any"))
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.05\n"))

@@ -76,7 +76,7 @@ def test_never_crawled(demo: Project, run: Run) -> None:
     assert not (demo.data / "demo" / "state.db").exists()
 
 
-def test_a_password_is_asked_for(demo: Project, run: Run) -> None:
+def test_a_missing_password_is_reported(demo: Project, run: Run) -> None:
     with closing(another_client()) as client:
         client.config_set("requirepass", "sesame")
         try:
@@ -100,7 +100,7 @@ def test_a_crawl_goes_on_in_the_other_store(project: MakeProject) -> None:
         assert before < 9
         moved = demo.scrapy("move-store", "demo", "file", address()).succeeded()
         assert f"index orders are in {address()} now, compared with" in moved.stdout
-        assert f'Set CRAWLSPACE_STORE_URL = "{address()}", so that the next crawl goes on there.' in moved.stdout
+        assert f'Set CRAWLSPACE_STORE_URL = "{address()}", so that the next crawl uses it.' in moved.stdout
         assert f"{demo.data / 'demo' / 'state.db'} may be deleted" in moved.stdout
         (demo.data / "demo" / "state.db").unlink()
         demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}").succeeded()
@@ -125,11 +125,11 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
             copied = client.hlen("{demo}:url:0")
             if number == signal.SIGINT:
                 said = (demo.folder / "output.txt").read_text()
-                assert said == "stopped: what was copied stays, and the same command goes on where it was\n"
+                assert said == "stopped: what was copied stays, and the same command continues there\n"
     assert copied < 20_000
     refused = demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}")
     assert refused.returncode == 1
-    assert "demo is here only in part, because moving it from" in refused.stderr
+    assert "demo is here only in part, because copying it from" in refused.stderr
     assert "Traceback" not in refused.stderr
     moved = demo.scrapy("move-store", "demo", "file", address()).succeeded()
     assert "demo: 20,000 URLs and 0 index orders are in" in moved.stdout

@@ -108,12 +108,12 @@ def test_with_the_default_weights_a_few_urls_of_a_source_go_before_the_next_sour
     assert crawled.asked[2] == [path for _, start, order in QUEUES if start == 2 for path in order]
 
 
-def test_sources_side_by_side_are_asked_in_proportion_to_their_weights(crawled: Crawled) -> None:
+def test_sources_are_picked_in_proportion_to_their_weights(crawled: Crawled) -> None:
     first = [path.startswith("/index/") for path in crawled.asked[1][:16]]
     assert [sum(first[n : n + 4]) for n in range(0, 16, 4)] == [1, 1, 1, 1], "one of index, three of follow"
 
 
-def test_what_waits_in_a_paused_source_is_asked_for_when_a_later_start_gives_it_a_weight(crawled: Crawled) -> None:
+def test_urls_of_a_paused_source_are_fetched_when_a_later_start_gives_it_a_weight(crawled: Crawled) -> None:
     assert [sorted(set(asked)) for asked in crawled.asked[:2]] == [
         sorted(START_URLS_BY_SHIFT),
         sorted(path for path in LINKS if not path.startswith("/both/")),

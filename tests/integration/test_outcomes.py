@@ -127,13 +127,13 @@ def test_a_chain_of_redirects_ends_where_the_limit_is(crawled: tuple[Project, Se
     assert "/hop4" not in crawled[1].paths()
 
 
-def test_nothing_is_asked_that_must_not_be(crawled: tuple[Project, Server, str]) -> None:
+def test_forbidden_urls_get_no_request(crawled: tuple[Project, Server, str]) -> None:
     asked = set(crawled[1].paths())
     assert asked.isdisjoint({"/barred/x", "/never", "/a.zip"})
     assert crawled[1].counts()["/robots.txt"] == 1
 
 
-def test_a_page_is_asked_for_once_and_a_failure_three_times(crawled: tuple[Project, Server, str]) -> None:
+def test_a_page_is_requested_once_and_a_failure_three_times(crawled: tuple[Project, Server, str]) -> None:
     counts = crawled[1].counts()
     asked = {path: counts[path] for path in ("/", "/page", "/missing", "/moved", "/broken", "/busy", "/hang", "/twice")}
     assert asked == {"/": 1, "/page": 1, "/missing": 1, "/moved": 1, "/broken": 3, "/busy": 3, "/hang": 3, "/twice": 2}

@@ -79,7 +79,7 @@ def test_pipelines_of_a_spider_class_come_beside_ours(project: MakeProject) -> N
     assert states(made, "adding")["/"].status == 200
 
 
-def test_a_replaced_pipeline_is_told_at_the_start(project: MakeProject) -> None:
+def test_a_replaced_pipeline_is_reported_at_the_start(project: MakeProject) -> None:
     _, said = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", "ITEM_PIPELINES={}")
     assert "ITEM_PIPELINES has no" in said
     assert "Traceback" not in said

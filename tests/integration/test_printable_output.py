@@ -77,7 +77,7 @@ ASKING: list[tuple[str, ...]] = [
 ]  # fmt: skip
 
 
-def test_no_command_prints_what_is_asked_or_found_as_it_is(demo: Project, run: Run) -> None:
+def test_no_command_prints_arguments_or_results_unescaped(demo: Project, run: Run) -> None:
     fill(demo)
     assert_fit(run, [*LOOKING, *ASKING])
 

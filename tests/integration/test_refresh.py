@@ -94,7 +94,7 @@ def test_a_second_crawl(project: MakeProject, what: str, reply: Reply, then: int
         assert {"/", "/other", "/third", "/below"} <= set(indexed(demo)), "what else there is stays"
 
 
-def test_what_has_not_changed_is_asked_for_with_what_is_known_of_it(project: MakeProject) -> None:
+def test_a_page_with_validators_is_requested_conditionally(project: MakeProject) -> None:
     with serve(Site({**OTHERS, "/changes": BEFORE})) as server:
         demo = project(collection(server.url(), settings=SETTINGS))
         demo.crawl("demo")
@@ -174,7 +174,7 @@ def test_a_redirect_that_is_a_page_again_and_one_that_leads_on(project: MakeProj
         assert statuses(demo)["/changes"] == 302
 
 
-def test_the_canonical_page_stands_for_the_others_until_it_goes(project: MakeProject) -> None:
+def test_the_canonical_page_represents_the_others_until_it_is_gone(project: MakeProject) -> None:
     naming = page("Print", text="other words", head='<link rel="canonical" href="/other">')
     site = Site({**OTHERS, "/changes": naming})
     with serve(site) as server:

@@ -70,7 +70,7 @@ def test_a_wrong_rule_file_changes_nothing(crawled: Project) -> None:
     assert indexed(crawled) == ["/", "/a"]
 
 
-def test_a_damaged_store_is_told_and_left_as_it_is(crawled: Project) -> None:
+def test_a_damaged_store_is_reported_and_not_changed(crawled: Project) -> None:
     file = crawled.data / "demo" / "state.db"
     file.write_bytes(b"not a database at all, " * 1000)
     run = crawled.crawl("demo")
@@ -80,7 +80,7 @@ def test_a_damaged_store_is_told_and_left_as_it_is(crawled: Project) -> None:
     assert file.read_bytes().startswith(b"not a database")
 
 
-def test_a_damaged_index_is_told(crawled: Project) -> None:
+def test_a_damaged_index_is_reported(crawled: Project) -> None:
     (crawled.data / "demo" / "index.db").write_bytes(b"not a database at all, " * 1000)
     run = crawled.crawl("demo")
     assert (run.returncode, "index.db" in run.stderr, "Traceback" in run.stderr) == (1, True, False)

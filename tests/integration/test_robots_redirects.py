@@ -100,7 +100,7 @@ def _described(reply: Reply) -> str:
     return f"{getattr(reply, 'code', '')} {getattr(reply, 'headers', {}).get('Location')}"
 
 
-def test_a_host_that_keeps_it_for_many_others_is_asked_at_its_pace(project: MakeProject) -> None:
+def test_a_host_with_the_robots_txt_of_many_others_is_requested_at_its_delay(project: MakeProject) -> None:
     delay_s = 0.3
     with ExitStack() as stack:
         shared = stack.enter_context(serve(Site({"/robots.txt": BARRED, "/": page("Shared")}), host="127.0.1.1"))

@@ -16,7 +16,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH, place_of
@@ -107,7 +107,7 @@ def team(demo: Project, key: RedisStore, run: Run) -> tuple[Worker, Worker, Work
     return at_work, given_up_sites, dead
 
 
-def test_status_tells_of_all_workers(team: tuple[Worker, Worker, Worker], run: Run) -> None:
+def test_status_shows_all_workers(team: tuple[Worker, Worker, Worker], run: Run) -> None:
     shown = run("status", "demo").succeeded().stdout
     first, _, head, at_work, given_up_sites, silence, together, _, urls = shown.splitlines()[:9]
     who = f"{HOST}, process {PROCESS}"[:40].split()
@@ -121,7 +121,7 @@ def test_status_tells_of_all_workers(team: tuple[Worker, Worker, Worker], run: R
     assert max(map(len, shown.splitlines())) <= WIDTH
 
 
-def test_status_tells_programs_of_all_workers(team: tuple[Worker, Worker, Worker], run: Run) -> None:
+def test_status_shows_all_workers_as_json(team: tuple[Worker, Worker, Worker], run: Run) -> None:
     numbers = json_of(run("status", "demo", "--json"))
     first, second = numbers["workers"]
     assert (numbers["crawling"], numbers["since"]) == (PROCESS, first["since"])
@@ -223,7 +223,7 @@ def place_of_index(demo: Project) -> str:
     return f"{HOST}:{(demo.data / 'demo' / 'index.db').resolve()}"
 
 
-def test_what_a_dead_worker_held_is_not_fetched_now(demo: Project, key: RedisStore, run: Run) -> None:
+def test_urls_of_an_expired_worker_are_not_being_fetched(demo: Project, key: RedisStore, run: Run) -> None:
     worker = worker_of(demo)
     worker.take(refill={}, new=9, limit=9, now=NOW, until=NOW + 600)
     assert worker.drains(SINK, place_of_index(demo))[0]
@@ -235,11 +235,11 @@ def test_what_a_dead_worker_held_is_not_fetched_now(demo: Project, key: RedisSto
     assert json_of(run("status", "demo", "--json"))["urls"]["leased"] == 0
 
 
-def test_while_a_command_tells_the_index_nobody_else_does(demo: Project, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     here, send, seen = place_of_index(demo), EmbeddedIndex.send, []
     other, late = worker_of(demo), Worker(RedisStore(another_client(), "demo", crawls=True), timeout_s=30)
 
-    def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: Mark | None = None) -> object:
+    def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> object:
         with place_of("demo", demo.collections / "demo", settings_of(demo)).store.reading() as beside:
             assert beside is not None
             seen.append((other.drains(SINK, here), len(beside.crawlers())))
@@ -322,7 +322,7 @@ def test_the_right_password(demo: Project, guarded: None, run: Run) -> None:
     assert json_of(run("status", "demo", "--json", "-s", f"CRAWLSPACE_STORE_URL={demo.store_url}"))["hosts"] == 2
 
 
-def test_lint_tells_of_rules_whatever_the_server_does(demo: Project, run: Run) -> None:
+def test_lint_reports_rules_whatever_the_server_does(demo: Project, run: Run) -> None:
     away = run("lint", "demo", "-s", "CRAWLSPACE_STORE_URL=redis://127.0.0.1:1/0").succeeded()
     assert (away.stdout, away.stderr) == ("no findings\n", "")
     wrong = run("lint", "demo", "-s", "CRAWLSPACE_STORE_URL=http://127.0.0.1/")

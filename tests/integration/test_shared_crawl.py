@@ -49,7 +49,7 @@ def test_the_result_is_that_of_a_file(team: MakeTeam, project: MakeProject) -> N
         assert server.counts() == first, "nothing is due"
 
 
-def test_what_a_dead_worker_was_to_send_is_sent_before_the_end(team: MakeTeam) -> None:
+def test_orders_of_an_expired_worker_are_sent_before_the_end(team: MakeTeam) -> None:
     """One on another machine, of which nobody knows yet that it is dead when the last page has been recorded."""
     site = tree(20)
     site["/7"] = late = held(page("Late", text="late"))
@@ -184,7 +184,7 @@ def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
     shared = team("http://localhost/", settings="SCHEDULER = 'scrapy_redis.scheduler.Scheduler'\n")
     assert shared.start().wait(timeout=30) == 1
     assert shared.output() == (
-        "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which knows nothing of rules and states: remove that setting;"
+        "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which applies no rules and records no states: remove that setting;"
         " for a crawl by several machines CRAWLSPACE_STORE_URL is enough\n"
     )
 

@@ -58,7 +58,7 @@ def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> Non
         assert set(fetched([common, *others])) == all_of([common, *others]) - {common.url("/13")}
 
 
-def test_delays_hold_when_one_that_was_taken_for_dead_comes_back(team: MakeTeam) -> None:
+def test_delays_are_kept_when_an_expired_worker_comes_back(team: MakeTeam) -> None:
     """As a machine that was suspended, or cut off: others have its sites by then."""
     with ExitStack() as stack:
         servers = [stack.enter_context(serve(tree(18), host=f"127.0.0.{n}")) for n in range(1, 7)]

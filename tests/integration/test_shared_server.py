@@ -45,7 +45,7 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
     assert len(shared.indexed()) > 20, "nothing is deleted"
     again = shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
     assert again.wait(timeout=30) == 1
-    assert "Redis knows nothing of demo" in shared.output(1)
+    assert "Redis has no data of demo" in shared.output(1)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Serv
     assert len(fetched(four)) >= len([path for path in four[0].site if path != "/robots.txt"]) - 4 * 10
 
 
-def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
+def test_an_unreachable_server_is_waited_for(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
     kept = ("--appendonly", "yes", "--appendfsync", "always")
     first = RedisServer(tmp_path / "kept", *kept)
     port = first.port
@@ -109,7 +109,9 @@ def test_a_server_that_is_away_is_waited_for(team: MakeTeam, four: list[Server],
     assert "Redis answers again" in shared.output()
 
 
-def test_a_worker_that_is_stopped_while_the_server_is_away_ends(team: MakeTeam, four: list[Server], tmp_path: Path) -> None:
+def test_a_worker_that_is_stopped_while_the_server_is_unreachable_ends(
+    team: MakeTeam, four: list[Server], tmp_path: Path
+) -> None:
     kept = ("--appendonly", "yes", "--appendfsync", "always")
     first = RedisServer(tmp_path / "kept", *kept)
     port = first.port

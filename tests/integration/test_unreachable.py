@@ -85,7 +85,7 @@ FAULTS: list[tuple[str, Reply, str, str]] = [
 
 
 @pytest.mark.parametrize(("reply", "settings", "first"), [row[1:] for row in FAULTS], ids=[row[0] for row in FAULTS])
-def test_a_run_that_did_nothing_says_so(project: MakeProject, reply: Reply, settings: str, first: str) -> None:
+def test_a_run_that_did_nothing_reports_it(project: MakeProject, reply: Reply, settings: str, first: str) -> None:
     with serve(Site({"/": reply})) as server:
         made = project(collection(server.url("/"), settings=f"{FAST}RETRY_TIMES = 1\n{settings}"))
         run = made.scrapy("crawl", "demo")

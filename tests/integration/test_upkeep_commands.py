@@ -223,7 +223,7 @@ def test_held_deletions_are_listed(demo: Project, run: Run) -> None:
     assert [line.split()[-1] for line in held.splitlines()] == [f"{HOME}/down", f"{HOME}/many", f"{HOME}/slip"]
 
 
-def test_status_tells_of_held_deletions_and_of_other_rules(demo: Project, run: Run) -> None:
+def test_status_shows_held_deletions_and_other_rules(demo: Project, run: Run) -> None:
     numbers = json_of(run("status", "demo", "--json"))
     assert (numbers["index"]["held"], numbers["held"]) == (3, {"host": 1, "many": 1, "rules": 1})
     shown = run("status", "demo").succeeded().stdout
@@ -343,7 +343,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
 
 
 @IN_A_FILE  # four crawls
-def test_a_slip_in_the_rules_is_seen_and_mended(demo: Project, run: Run) -> None:
+def test_a_mistake_in_the_rules_is_seen_and_fixed(demo: Project, run: Run) -> None:
     site = Site({"/": page("Home", text="h", links=["/a", "/b"]), "/a": page("A", text="a"), "/b": page("B", text="b")})
     with serve(site) as server:
         demo.write({"slip/start_urls.txt": server.url("/"), "slip/settings.py": f"{FAST}CRAWLSPACE_MAX_DELETIONS = 1\n"})

@@ -286,6 +286,14 @@ def test_modules_are_named_for_what_they_do() -> None:
     assert not [name for name in modules(*ALL_CODE) if VAGUE_NAMES & set(name.split("."))]
 
 
+def test_no_two_classes_have_one_name() -> None:
+    """But for the commands, which Scrapy finds by their modules."""
+    names = Counter(
+        node.name for path in modules("crawlspace").values() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, times in names.items() if times > 1} == {"Command"}
+
+
 def test_nothing_is_unpickled() -> None:
     assert not [
         f"{path.relative_to(ROOT)}:{line}: {imported}"

@@ -24,7 +24,7 @@ def test_a_mistake_without_a_line_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(("text", "column", "shown", "at"), SHOWN)
-def test_a_mistake_is_shown_where_it_stands(text: str, column: int, shown: str, at: str) -> None:
+def test_a_mistake_is_shown_at_its_place(text: str, column: int, shown: str, at: str) -> None:
     first, second, third = str(Mistake("crawl.rules", 7, column, "wrong", text)).split("\n")
     assert first == f"crawl.rules:7:{column}: wrong"
     assert second == f"    {shown}"

@@ -142,7 +142,7 @@ def test_head_has_no_body_and_keeps_the_connection() -> None:
         client.close()
 
 
-def test_a_request_is_recorded_whole() -> None:
+def test_a_request_is_recorded_completely() -> None:
     with serve(Site({}, otherwise=status(200))) as server:
         client = http.client.HTTPConnection(server.host, server.port, timeout=10)
         client.request("POST", "/in?x=1", body=b"line\n", headers={"X-Thing": "a: b"})

@@ -34,7 +34,7 @@ hundredths. That is enough for about 2,000 rules, far more than sites have.
 """
 MAX_REDIRECTS = 5
 MOMENT_S = 5.0
-UNASKED_S = 3600.0
+NOT_REQUESTED_S = 3600.0
 """A robots.txt just read is used for its first decision for at least this long, whatever its time to live."""
 ABSURD_S = 366 * 86_400
 """A longer delay between two requests is a mistake, and ignored."""
@@ -101,7 +101,7 @@ class Robots:
         self._judge = Judge(_JUDGE_MEMORY)
         self._delays: Recent[tuple[str, str], float] = Recent(_DELAYS_KEPT)
         """In seconds; separate, because the delays of many more sites are needed than their rules."""
-        self._unasked: set[tuple[str, str]] = set()
+        self._not_requested: set[tuple[str, str]] = set()
         """Robots read since the last decision. Each is used for one decision, however long the site must wait: otherwise a site
         whose delay exceeds the time to live would get requests for its robots.txt only."""
 
@@ -112,9 +112,9 @@ class Robots:
         known = self._get(site, scheme)
         if known is not None and not known.is_fresh(now):
             known = self._read_elsewhere(site, scheme, now) or known
-        unasked = (site, scheme) in self._unasked
-        self._unasked.discard((site, scheme))
-        if known is None or not (known.is_fresh(now) or (unasked and -MOMENT_S <= now - known.read_at < UNASKED_S)):
+        not_requested = (site, scheme) in self._not_requested
+        self._not_requested.discard((site, scheme))
+        if known is None or not (known.is_fresh(now) or (not_requested and -MOMENT_S <= now - known.read_at < NOT_REQUESTED_S)):
             return RobotsVerdict.UNKNOWN
         if known.rules is None or self._judge.allows(known.rules, url):
             return RobotsVerdict.ALLOWED
@@ -146,13 +146,13 @@ class Robots:
         entry = RobotsEntry(site, scheme, status, text, round(self._clock.now()))
         self._store.save_robots(entry)
         self._keep(entry, warn=True)
-        self._unasked.add((site, scheme))
+        self._not_requested.add((site, scheme))
         return True
 
     def pass_over(self, site: str, scheme: str) -> None:
         """Allow everything for a moment, because the host does not exist. Not stored."""
         now = self._clock.now()
-        self._unasked.add((site, scheme))
+        self._not_requested.add((site, scheme))
         self._put((site, scheme), _CachedRobots(None, now, now + MOMENT_S))
 
     def _get(self, site: str, scheme: str) -> _CachedRobots | None:
@@ -197,7 +197,7 @@ class Robots:
             self._size -= self._known.popitem(last=False)[1].size
 
     def _keep_delay(self, site: str, scheme: str, lines: Iterable[str]) -> float:
-        delay_s = min(_delay_asked(lines), self._longest_delay_s)
+        delay_s = min(_requested_delay(lines), self._longest_delay_s)
         self._delays.put((site, scheme), delay_s)
         return delay_s
 
@@ -295,12 +295,12 @@ def _may_ask_for_delay(body: str) -> bool:
     return "delay" in small or "rate" in small
 
 
-def _delay_asked(lines: Iterable[str]) -> float:
+def _requested_delay(lines: Iterable[str]) -> float:
     """Return the larger of Crawl-delay and Request-rate among the lines of the group, in seconds."""
-    asked = [line for line in lines if _DELAY.match(line)]
-    if not asked:
+    delay_lines = [line for line in lines if _DELAY.match(line)]
+    if not delay_lines:
         return 0.0
-    rules = Protego.parse("\n".join(["User-agent: *", *asked]))
+    rules = Protego.parse("\n".join(["User-agent: *", *delay_lines]))
     delay = rules.crawl_delay("*") or 0.0
     rate = rules.request_rate("*")
     # The file may have integers too large for a float, which must not be divided.

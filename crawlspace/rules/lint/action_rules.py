@@ -140,18 +140,22 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
             return
         repeated = same.get((root, frozenset(last.values())))
         if repeated is not None:
-            message = f"{quoted(rule.ref.text)} stands once more in line {rules[repeated].ref.line}; this one changes nothing and can go"
+            message = (
+                f"{quoted(rule.ref.text)} is repeated in line {rules[repeated].ref.line}; this one changes nothing and can go"
+            )
             yield _of_rule(rule, "xml-rule-repeated", message)
         elif by and all(by):
             lines = sorted({rules[min(others)].ref.line for others in by})
-            message = f"{quoted(rule.ref.text)} has no effect, because wherever it matches {_what_stands_in(lines)} what it sets"
+            message = (
+                f"{quoted(rule.ref.text)} has no effect, because wherever it matches {_lines_that_override(lines)} what it sets"
+            )
             yield _of_rule(rule, "xml-rule-overridden", message)
         same[root, frozenset(last.values())] = place
         for aspect in last:
             sets.setdefault(aspect, {})[root] = place
 
 
-def _what_stands_in(lines: Sequence[int]) -> str:
+def _lines_that_override(lines: Sequence[int]) -> str:
     if len(lines) == 1:
         return f"the later rule in line {lines[0]} overrides"
     return f"the later rules in lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} override"

@@ -130,7 +130,7 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
         if covering.action is rule.action:
             advice = "it changes nothing and can go"
         else:
-            advice = f"to have an effect it must stand before line {covering.ref.line}"
+            advice = f"to have an effect it must come before line {covering.ref.line}"
         message = f"{quoted(rule.ref.text)} never applies, because {quoted(covering.ref.text)} in line {covering.ref.line} covers it; {advice}"
         yield _finding(rule, "never-applies", message)
 
@@ -175,7 +175,7 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
     for rule in rules.prefix:
         if "*" in rule.host:
             if rule.action is RuleAction.ALLOW and rule.host.strip("*"):
-                message = f"the * in {quoted(rule.host)} also stands for slashes, so the rule allows other hosts too; use domain rules for hosts"
+                message = f"the * in {quoted(rule.host)} also matches slashes, so the rule allows other hosts too; use domain rules for hosts"
                 yield _finding(rule, "open-host", message)
             continue
         authority = rule.pattern.partition("://")[2].partition("/")[0]
@@ -249,7 +249,7 @@ def _never_holding(atom: Atom) -> str | None:
         return reason
     kind, choices = (atom.kind, [frozenset({value})]) if isinstance(value, str) else (Kind.INSIDE, required_texts(value.source))
     for texts in choices:
-        if texts and not any(_may_stand(text, field, kind, norm=atom.norm) for text in texts):
+        if texts and not any(_may_match(text, field, kind, norm=atom.norm) for text in texts):
             text = min(texts)
             shown = text.removeprefix(".") if field is Field.HOST else text
             return f"{quoted(shown)} never matches: {_why_not(shown, field, kind)}"
@@ -261,13 +261,13 @@ def _no_host(value: str, kind: Kind) -> str:
     name = value.lstrip("*.")
     meant = f"; <Domain val={name!r}/> means {name} and every host below it" if name and "*" not in name else ""
     if "*" in value:
-        return f"{value.lstrip('.')!r} never matches: a * stands for itself, and no host has one{meant}"
+        return f"{value.lstrip('.')!r} never matches: a * is a plain character here, and no host has one{meant}"
     if value.startswith("." if kind in {Kind.EXACT, Kind.PREFIX} else ".."):
         return f"{'.' + name!r} never matches: no host begins with a dot{meant}"
     return ""
 
 
-def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
+def _may_match(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
     """Return whether a URL may have a text in a part. If one can, so can a URL made of the text."""
     if field is Field.FRAGMENT or (kind is not Kind.EXACT and _may_be_cut_out(text.lower(), field)):
         return True
@@ -277,9 +277,9 @@ def _may_stand(text: str, field: Field, kind: Kind, *, norm: Norm) -> bool:
     for before, after in _MADE.get((field, kind), ()):
         with suppress(MalformedUrl):
             url = parse(f"{before}{text}{after}")
-            if url.scheme in DEFAULT_PORTS and _stands(wanted, part(url), kind):
+            if url.scheme in DEFAULT_PORTS and _matches_part(wanted, part(url), kind):
                 return True
-    return field is Field.SCHEME and any(_stands(wanted, scheme, kind) for scheme in DEFAULT_PORTS)
+    return field is Field.SCHEME and any(_matches_part(wanted, scheme, kind) for scheme in DEFAULT_PORTS)
 
 
 def _may_be_cut_out(text: str, field: Field) -> bool:
@@ -293,7 +293,7 @@ def _may_be_cut_out(text: str, field: Field) -> bool:
     return any(start.startswith(text) or (unfinished and text.startswith(start)) for start in _STARTS)
 
 
-def _stands(text: str, part: str, kind: Kind) -> bool:
+def _matches_part(text: str, part: str, kind: Kind) -> bool:
     if kind is Kind.EXACT:
         return part == text
     if kind is Kind.PREFIX:

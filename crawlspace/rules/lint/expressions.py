@@ -44,4 +44,4 @@ def _expected_otherwise(atom: Atom) -> str:
     if not _USUAL.search(text):
         return ""
     meant = _SPECIAL.sub(r"\\\g<0>", text)
-    return f"'{text}' is plain text, and matches only where it stands so; if an expression is meant, write '{meant}'"
+    return f"'{text}' is plain text, and matches only this very text; if an expression is meant, write '{meant}'"

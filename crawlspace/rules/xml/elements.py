@@ -238,7 +238,7 @@ class RuleReader:
         opposite = others.get((_OPPOSITES[kind], "")) if kind in _OPPOSITES else None
         if (kind, name) in others:
             self._mistakes.at(
-                element, f"{kind} {quoted(name)} stands twice in this rule" if name else f"{kind} stands twice in this rule"
+                element, f"{kind} {quoted(name)} is twice in this rule" if name else f"{kind} is twice in this rule"
             )
         elif opposite is not None:
             self._mistakes.at(element, f"{kind} contradicts {opposite.name} of line {opposite.line}; a rule does one of them")

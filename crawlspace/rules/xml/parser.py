@@ -118,7 +118,7 @@ class _Reading:
             attributes = {key: value for key, value in attributes.items() if not key.startswith(_XML)}
         element = Element(local, namespace, attributes, self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1)
         if len(self._open) == MAX_DEPTH:
-            message = f"more than {MAX_DEPTH} elements stand inside each other here; write the conditions flatter"
+            message = f"more than {MAX_DEPTH} elements are inside each other here; write the conditions flatter"
             raise RuleFileError([self._text.mistake(element.line, element.column, message)])
         above = self._open[-1] if self._open else None
         if above is None or above.role is _Role.OUTSIDE:
@@ -148,7 +148,7 @@ class _Reading:
             return
         if not above.element.spoiled:
             column = self._parser.CurrentColumnNumber + 1 + len(text) - len(text.lstrip())
-            message = f"text cannot stand in {above.element.name}; values are attributes, and comments stand in <!-- -->"
+            message = f"text is not allowed in {above.element.name}; values are attributes, and comments are written <!-- -->"
             self._mistakes.at_place(self._parser.CurrentLineNumber, column, message)
             above.element.spoiled = True
 
@@ -206,7 +206,7 @@ class _Reading:
 _XML = "http://www.w3.org/XML/1998/namespace "
 _NAMESPACES = f"elements of rules are in {NAMESPACE} or another namespace of exa:, or in none"
 _OF_RULES = frozenset({"Rule", *CONDITIONS, *ACTIONS})
-_WITHOUT_RULES = "a Rule stands inside Rules, and its conditions and actions in it; put <Rules> around all rules"
+_WITHOUT_RULES = "a Rule belongs inside Rules, and its conditions and actions inside it; put <Rules> around all rules"
 _HELD = {_Role.RULES: ("Rule", "Rules"), _Role.RULE: (*CONDITIONS, *ACTIONS), _Role.COMBINED: CONDITIONS}
 
 
@@ -250,13 +250,13 @@ def _misplaced(name: str, above: _Open) -> str:
         return f"{holder} holds no elements; is it meant to end before {name}, as in <{holder} …/>?"
     if name in ACTIONS:
         where = (
-            "stands in a Rule, behind the condition"
+            "belongs in a Rule, after the condition"
             if above.role is _Role.RULES
-            else "is an action and stands behind the condition, not in it"
+            else "is an action and belongs after the condition, not in it"
         )
         return f"{name} {where}"
     if name in CONDITIONS:
-        return f"{name} is a condition and stands in a Rule"
+        return f"{name} is a condition and belongs in a Rule"
     if name in {"Rule", "Rules"}:
-        return f"{name} cannot stand in {holder}; is a </{holder}> missing before it?"
+        return f"{name} is not allowed in {holder}; is a </{holder}> missing before it?"
     return f"{name} is not known; {holder} holds {', '.join(held)}{meant(name, held)}"

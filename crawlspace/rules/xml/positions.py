@@ -104,16 +104,14 @@ def decode(data: bytes, *, file: str) -> str:
         elif declared := _DECLARED.match(data):
             encoding = declared["encoding"].decode("ascii")
             if not _is_readable(encoding):
-                message = (
-                    f"the file cannot be read as {quoted(encoding)}, which it says it is; save it as UTF-8, and name that here"
-                )
+                message = f"the file cannot be read as {quoted(encoding)}, the encoding that it names; save it as UTF-8, and name that here"
                 raise _at_end_of(data[: declared.start("encoding")].decode("latin-1"), data.decode("latin-1"), message, file=file)
     try:
         text = data[skip:].decode(encoding)
     except UnicodeDecodeError as error:
         before = data[skip:][: error.start].decode(encoding, "ignore")
         message = (
-            f"what stands here is not {encoding.upper()}; save the file as UTF-8, or name its encoding in the first line, "
+            f"the text here is not {encoding.upper()}; save the file as UTF-8, or name its encoding in the first line, "
             'as in <?xml version="1.0" encoding="windows-1252"?>'
         )
         raise _at_end_of(before, data[skip:].decode(encoding, "replace"), message, file=file) from error

@@ -1,7 +1,7 @@
-"""Plain texts that must stand wherever a regular expression matches, so that most texts need not be matched at all.
+"""Plain texts that must occur wherever a regular expression matches, so that most texts need not be matched at all.
 
 Finding plain texts is far cheaper than matching expressions, and thousands of them can be found at once. Only what is certain is read
-from an expression; where in doubt, nothing.
+from an expression; where that is uncertain, nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ANYTHING: frozenset[str] = frozenset()
 
 
 def required_texts(source: str) -> list[frozenset[str]]:
-    """Return sets of plain texts: wherever the expression matches, at least one text of each set stands.
+    """Return sets of plain texts: wherever the expression matches, at least one text of each set occurs.
 
     An expression with anything uncommon in it (flags, characters by number, `\\Q`, letters beyond ASCII) has none. Its syntax:
     https://github.com/google/re2/wiki/Syntax
@@ -77,7 +77,7 @@ class _Group:
     def __init__(self) -> None:
         self.alternatives: list[list[frozenset[str]]] = []
         self.pieces: list[str | frozenset[str]] = []
-        """Of the alternative being read: a character, or texts of which one stands there."""
+        """Of the alternative being read: a character, or texts of which one occurs there."""
 
     def next_alternative(self) -> None:
         runs = "".join(piece if isinstance(piece, str) else "\0" for piece in self.pieces).split("\0")

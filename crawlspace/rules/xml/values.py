@@ -146,7 +146,7 @@ class _Writer:
         elif self._before == "one":
             self._put(piece, text, before="repeated")
         else:
-            raise BadValue(rf"\{piece.mark} stands behind another repetition; put what it is to repeat in \( \)", piece.at)
+            raise BadValue(rf"\{piece.mark} comes after another repetition; put what it is to repeat in \( \)", piece.at)
 
     def _count(self, index: int) -> int:
         end = index + 1
@@ -155,7 +155,7 @@ class _Writer:
         text = joined(self._pieces[index + 1 : end])
         found = _COUNT.fullmatch(text)
         if found is None or self._pieces[end].mark != "}":
-            raise BadValue(r"behind \{ stand one or two numbers and \}, as in \{3\}, \{3,\} or \{3,9\}", self._pieces[index].at)
+            raise BadValue(r"after \{ come one or two numbers and \}, as in \{3\}, \{3,\} or \{3,9\}", self._pieces[index].at)
         low, high = int(found["low"]), int(found["high"] or found["low"])
         if low > high or high > MAX_COUNT:
             why = f"{low} is above {high}" if low > high else f"RE2 repeats nothing more than {MAX_COUNT:,} times"
@@ -198,8 +198,8 @@ _MISPLACED = {
     ")": r"there is no \( before this \)",
     "]": r"there is no \[ before this \]",
     "}": r"there is no \{ before this \}",
-    "^": r"\^ stands only at the beginning of a value, and behind \[",
-    "$": r"\$ stands only at the end of a value",
+    "^": r"\^ is allowed only at the beginning of a value, and after \[",
+    "$": r"\$ is allowed only at the end of a value",
 }
 _COUNT = re.compile(r"(?P<low>[0-9]{1,9})(?:,(?P<high>[0-9]{0,9}))?")
 _RANGE = re.compile(r"\s*\[\s*(?P<low>[0-9]{0,9})\s*(?::\s*(?P<high>[0-9]{0,9})\s*)?\]\s*")
@@ -233,7 +233,8 @@ def _check_mark(mark: str, at: int) -> None:
         raise BadValue("back references are not supported, because they can hold a crawl up", at)
     instead = r"; a digit is \[0-9\]" if mark == "d" else ""
     raise BadValue(
-        rf"a backslash stands before one of {SPECIAL} to give it its meaning; a plain backslash is written \\{instead}", at
+        rf"a backslash is allowed only before one of {SPECIAL} to give it its meaning; a plain backslash is written \\{instead}",
+        at,
     )
 
 
@@ -254,7 +255,7 @@ def _choice(text: str, start: int, field: Field) -> tuple[str, int]:
             if character == "^" and not characters and not negated:
                 raise BadValue(r"'none of these characters' is written \[\^ \]; a plain ^ is %5E in URLs", at)
             spelled = quote(character, safe="") if field is not Field.HOST else "xn--…"
-            raise BadValue(rf"{character!r} is {spelled} in URLs and so cannot stand between \[ and \]; use \( \| \)", at)
+            raise BadValue(rf"{character!r} is {spelled} in URLs and so cannot be between \[ and \]; use \( \| \)", at)
         characters.append((character, begin))
         at += 1
     if not characters:

@@ -9,7 +9,7 @@ from crawlspace.runtime.scrapy_internals import set_domain_splitter
 
 
 def use_bundled_suffixes() -> None:
-    """Have nothing be fetched, or read from another program's cache, to tell for which domains cookies may be set."""
+    """Let nothing be fetched, or read from another program's cache, to decide for which domains cookies may be set."""
     from tldextract import TLDExtract  # noqa: PLC0415 - commands that crawl nothing do not need it
 
     set_domain_splitter(TLDExtract(suffix_list_urls=(), cache_dir=None, include_psl_private_domains=True))

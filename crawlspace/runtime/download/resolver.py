@@ -1,6 +1,6 @@
 """Looks hosts up, and lets a connection be made only to an address that the crawl space allows.
 
-The check is made on the very addresses that are then connected to, so a second look-up cannot slip past it. A process has one
+The check is made on the very addresses that are then connected to, so a second look-up cannot circumvent it. A process has one
 resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not reach it because
 another crawl may, and must not lose its pages because another crawl may not. So a crawl marks its own look-ups.
 """
@@ -64,12 +64,12 @@ class HostNames:
         self._in_flight: dict[str, list[Deferred[Answer]]] = {}
         """The waiting questions by name that is being looked up."""
 
-    def ask(self, host: str, tell: Callable[[Answer], None]) -> None:
-        """Have `tell` called with the answer: at once if it is cached."""
+    def ask(self, host: str, callback: Callable[[Answer], None]) -> None:
+        """Have `callback` called with the answer: at once if it is cached."""
         now = self.reactor.seconds()
         known = self._answers.get(host) if self._answers is not None else None
         if known is not None and known[0] > now:
-            tell(known[1])
+            callback(known[1])
             return
         waiting = self._in_flight.get(host)
         begins = waiting is None
@@ -86,7 +86,7 @@ class HostNames:
             return NO_ANSWER
 
         question.addTimeout(self._timeout_s, self.reactor)
-        question.addErrback(timed_out).addCallback(tell)
+        question.addErrback(timed_out).addCallback(callback)
         if begins:
             looked_up = deferToThreadPool(self.reactor, self.reactor.getThreadPool(), _look_up, host)
             looked_up.addCallbacks(Answer, _why_nothing).addCallback(self._answered, host, waiting, now)
@@ -179,7 +179,7 @@ class GuardedResolver:
         return own
 
     @contextmanager
-    def asked_by(self, own: GuardedResolver) -> Iterator[None]:
+    def answers_of(self, own: GuardedResolver) -> Iterator[None]:
         """Have `own` answer the question asked within the block, by a client that knows only the reactor's resolver."""
         self._asker = own
         try:

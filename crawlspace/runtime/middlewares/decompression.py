@@ -21,7 +21,7 @@ MOST_ENCODINGS = 5
 
 
 class BaseDecompression(DecompressionHook, HttpCompressionMiddleware):
-    """Raises UndecodableBody where a body is not encoded as its headers say, so that it is an error of the answer (611)."""
+    """Raises UndecodableBody where a body is not encoded as its headers say, so that it is an error of the response (611)."""
 
     def decompress(self, body: bytes, encodings: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
         if sum(value.count(b",") + 1 for value in encodings) > MOST_ENCODINGS:

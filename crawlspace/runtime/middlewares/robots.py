@@ -27,7 +27,7 @@ class BaseRobotsTxt:
     """Up to five redirects of a robots.txt are followed: within its host, and to hosts that the crawl space may reach.
 
     More, or one to elsewhere, count as no limits (RFC 9309, 2.3.1.2). A 304 and a redirect that names no place on the web are no
-    answer to what was asked: they stay as they are, and the site waits.
+    answer to the request: they stay as they are, and the site waits.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,4 +1,4 @@
-"""Gives each document the checksum by which equal documents are known; the store then decides who stands for the group."""
+"""Gives each document the checksum by which equal documents are known; the store then decides which of them represents the group."""
 
 from __future__ import annotations
 

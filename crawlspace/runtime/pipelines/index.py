@@ -96,7 +96,7 @@ class BaseDrainIndex:
             self._is_idle.set()
 
     async def _see_rest_sent(self, shared: Sharing) -> None:
-        """Wait until the index has all orders, whoever sends them; where that worker is dead, do it in its place."""
+        """Wait until the index has all orders, whoever sends them; where that worker has expired, send them in its place."""
         began = monotonic()
         while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, monotonic() - began)):
             await maybe_deferred_to_future(deferToThread(Event().wait, PERIOD_S))

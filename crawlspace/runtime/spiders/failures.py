@@ -22,7 +22,7 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
     """Return the outcome of a page that could not be downloaded; None where its URL has another turn instead."""
     state: UrlState = failure.request.meta[STATE]  # type: ignore[attr-defined]
     if has_another_turn(failure, session):
-        session.engine.not_asked(state.id)
+        session.engine.not_sent(state.id)
         return None
     meaning = meaning_of_failure(failure, session, url=state.url)
     detail = printable(str(failure.value))

@@ -29,7 +29,7 @@ from crawlspace.state.views import Counts, KnownUrl, Site
 
 
 @dataclass(slots=True)
-class _Batch:
+class _TransactionEffects:
     """The effects of one transaction so far."""
 
     before: Before = field(default_factory=Before)
@@ -56,7 +56,7 @@ class MemoryStore(MemorySites):
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
-        batch = _Batch()
+        batch = _TransactionEffects()
         self._discover(urls, batch, now)
         self._carry(batch)
         for new in urls:
@@ -109,7 +109,7 @@ class MemoryStore(MemorySites):
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
-        batch = _Batch(self._groups.before(self._stored(change.state.id for change in changes)))
+        batch = _TransactionEffects(self._groups.before(self._stored(change.state.id for change in changes)))
         discovered: list[NewUrl] = []
         keys = {row.id: row.key for row in self._stored(change.state.id for change in changes)}
         for change in changes:
@@ -129,7 +129,7 @@ class MemoryStore(MemorySites):
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.held, *found.held_unindexed)
-        batch = _Batch(self._groups.before(self._stored(leaving)))
+        batch = _TransactionEffects(self._groups.before(self._stored(leaving)))
         for row in self._stored(found.excluded):
             self._apply(Change(excluded(row, Status.EXCLUDED)), batch)
         for row in self._stored(found.given_up):
@@ -297,7 +297,7 @@ class MemoryStore(MemorySites):
         winner = self._groups.standing_of(row).winner
         return structs.replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
 
-    def _discover(self, urls: Iterable[NewUrl], batch: _Batch, now: int) -> None:
+    def _discover(self, urls: Iterable[NewUrl], batch: _TransactionEffects, now: int) -> None:
         effects = batch.effects
         for new in urls:
             row = self._urls.get(self._ids.get(new.url, 0))
@@ -332,7 +332,7 @@ class MemoryStore(MemorySites):
         self._keys[new.key].add(self._last_id)
         self._sites[new.site].add(self._last_id)
 
-    def _apply(self, change: Change, batch: _Batch) -> None:
+    def _apply(self, change: Change, batch: _TransactionEffects) -> None:
         old = self._urls[change.state.id]
         checksum, canonical, held = self._groups.change(old, change, batch.before)
         if change.forget:
@@ -371,7 +371,7 @@ class MemoryStore(MemorySites):
         self._sites[row.site].discard(row.id)
         self._links.pop(row.id, None)
 
-    def _carry(self, batch: _Batch) -> None:
+    def _carry(self, batch: _TransactionEffects) -> None:
         """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
         nearer = batch.nearer
         queue = list(nearer)

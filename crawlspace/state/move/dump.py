@@ -13,7 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from crawlspace.errors import StoreDamaged, StoreVersionError
-from crawlspace.state.move.move import Mark, Moved, Source, changed, check_source
+from crawlspace.state.move.move import CopyMark, CopySource, Moved, changed, check_source
 from crawlspace.state.move.records import FORMAT, OrderRecord, Record, Summary, UrlRecord
 
 _FIRST_LINE = b"crawlspace dump\n"
@@ -42,7 +42,7 @@ _Part = Header | Record | Trailer
 _decode: Callable[[bytes], _Part] = msgspec.msgpack.Decoder(_Part).decode
 
 
-def dump(source: Source, file: BinaryIO, collection: str) -> Moved:
+def dump(source: CopySource, file: BinaryIO, collection: str) -> Moved:
     """Write all that a store holds to a file. Raises as `move`, and OSError for the file, of which nothing is of use then."""
     check_source(source, collection)
     header = Header(FORMAT, collection, source.name, source.version(), source.count())
@@ -80,7 +80,7 @@ class DumpReader:
     def version(self) -> str:
         return self.header.version
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> CopyMark | None:
         return None
 
     def count(self) -> int:

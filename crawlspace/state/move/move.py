@@ -22,7 +22,7 @@ BYTES = 4_000_000
 """At most so much is written at once."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class CopyMark(msgspec.Struct, frozen=True):
     """How far a move has come; stands in the unfinished copy."""
 
     source: str
@@ -35,7 +35,7 @@ class Mark(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-class Source(Protocol):
+class CopySource(Protocol):
     """What a collection is copied from. All that is read and written may raise StoreError and its kinds."""
 
     name: str
@@ -44,7 +44,7 @@ class Source(Protocol):
     def version(self) -> str:
         """Another text whenever anybody has written since."""
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> CopyMark | None:
         """Where this is an unfinished copy: how far it has come."""
 
     def count(self) -> int:
@@ -54,10 +54,10 @@ class Source(Protocol):
         """All records, in an order that is the same in every store."""
 
 
-class Target(Source, Protocol):
+class CopyTarget(CopySource, Protocol):
     """A store to which a collection is moved."""
 
-    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
         """Add records and set the mark, as a whole or not at all; None: the copy is done."""
 
     def clear(self) -> None:
@@ -80,25 +80,25 @@ class Moved(NamedTuple):
     """Index orders that wait or are parked."""
 
 
-def read_mark(encoded: str | None) -> Mark | None:
+def read_mark(encoded: str | None) -> CopyMark | None:
     """Return a mark as it is stored; where that cannot be read, it is a mark all the same."""
     try:
-        return msgspec.json.decode(encoded, type=Mark) if encoded else None
+        return msgspec.json.decode(encoded, type=CopyMark) if encoded else None
     except msgspec.MsgspecError:
-        return Mark("a store that is not known", "")
+        return CopyMark("a store that is not known", "")
 
 
-def refuse_unfinished(store: HasMeta, collection: str) -> None:
+def refuse_unfinished_copy(store: HasMeta, collection: str) -> None:
     """Raise StoreError where a store is an unfinished copy of another one."""
     mark = read_mark(store.get_meta(MOVING))
     if mark is not None:
         raise StoreError(
-            f"{collection} is here only in part, because moving it from {mark.source} has not ended:"
-            f" wait for it, or run that `scrapy move-store {collection} …` again, which goes on where it was"
+            f"{collection} is here only in part, because copying it from {mark.source} has not ended: wait for it, or run the command"
+            f" that copies it again (`scrapy move-store {collection} …` for another store), which continues where it stopped"
         )
 
 
-def check_source(source: Source, collection: str) -> None:
+def check_source(source: CopySource, collection: str) -> None:
     """Raise StoreError where there is nothing to be copied, or only a part of it."""
     if source.mark() is not None:
         raise StoreError(f"{source.name} is itself an unfinished copy of {collection}: name the store that it is copied from")
@@ -106,7 +106,9 @@ def check_source(source: Source, collection: str) -> None:
         raise StoreError(f"{source.name} knows nothing of {collection}: it has never been crawled there")
 
 
-def move(source: Source, target: Target, collection: str, *, report: Report = lambda *_: None, records: int = RECORDS) -> Moved:
+def move(
+    source: CopySource, target: CopyTarget, collection: str, *, report: Report = lambda *_: None, records: int = RECORDS
+) -> Moved:
     """Copy all that the source holds and compare the copy with it; a move of the same source that was stopped goes on where it was.
 
     Raises StoreError where the source holds nothing, the target holds anything else, one of them is changed meanwhile, or the copy is
@@ -126,7 +128,7 @@ def move(source: Source, target: Target, collection: str, *, report: Report = la
         raise changed(source, collection)
     wrong = wanted.differences(found) + (["numbers"] if target.counts() != wanted.counts else [])
     if wrong:
-        target.write([], Mark(mark.source, ""))  # the next one begins anew
+        target.write([], CopyMark(mark.source, ""))  # the next one begins anew
         raise StoreError(
             f"the copy of {collection} is not like {source.name}: {', '.join(f'its {kind} differ' for kind in wrong)};"
             " nothing was changed there, please report it; the same command copies it anew"
@@ -135,7 +137,7 @@ def move(source: Source, target: Target, collection: str, *, report: Report = la
     return Moved(wanted[UrlRecord], wanted[OrderRecord])
 
 
-def changed(source: Source, collection: str) -> StoreLocked:
+def changed(source: CopySource, collection: str) -> StoreLocked:
     """Return the error for a source that somebody has written to meanwhile."""
     return StoreLocked(
         f"{source.name} was changed while {collection} was copied, so the copy is of no use:"
@@ -143,12 +145,12 @@ def changed(source: Source, collection: str) -> StoreLocked:
     )
 
 
-def _begun(source: Source, target: Target, collection: str) -> Mark:
+def _begun(source: CopySource, target: CopyTarget, collection: str) -> CopyMark:
     """Return the mark to go on from; a copy that is of no use any more is removed."""
     if source.name == target.name:
         raise StoreError(f"{collection} is to be moved from {source.name} to the same: name two stores")
     check_source(source, collection)
-    new = Mark(source.name, source.version())
+    new = CopyMark(source.name, source.version())
     mark = target.mark()
     if mark is None:
         if _holds_anything(target):
@@ -167,7 +169,7 @@ def _begun(source: Source, target: Target, collection: str) -> Mark:
     return mark
 
 
-def _holds_anything(source: Source) -> bool:
+def _holds_anything(source: CopySource) -> bool:
     """Return whether there is anything but metadata."""
     return any(not isinstance(one, ValueRecord) or one.table != "meta" for one in source.records())
 

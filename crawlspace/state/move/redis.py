@@ -20,7 +20,7 @@ from redis.sentinel import SentinelConnectionPool
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.changes import Effects
-from crawlspace.state.move.move import MOVING, Mark, read_mark
+from crawlspace.state.move.move import MOVING, CopyMark, read_mark
 from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
 from crawlspace.state.redis.encoding import (
     FORMAT,
@@ -81,7 +81,7 @@ class RedisSide:
     def version(self) -> str:
         return " ".join((value or b"0").decode() for value in self._command("HMGET", "n", "writes", "edits"))
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> CopyMark | None:
         self._mark = self._store.get_meta(MOVING)
         return read_mark(self._mark)
 
@@ -197,7 +197,7 @@ class RedisSide:
         return {field: value for field, value in zip(fields, found, strict=True) if value is not None}
 
     # writing
-    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
         urls = [one for one in batch if isinstance(one, UrlRecord)]
         sites = [one for one in batch if isinstance(one, SiteRecord) and one.wait_until is not None]
         now = None if mark is None else mark.encoded()

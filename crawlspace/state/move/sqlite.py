@@ -12,7 +12,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Op, UrlState
-from crawlspace.state.move.move import MOVING, Mark, read_mark
+from crawlspace.state.move.move import MOVING, CopyMark, read_mark
 from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite import reading
@@ -83,7 +83,7 @@ class SqliteSide:
                 found.append(f"{status.st_mtime_ns}:{status.st_size}")
         return " ".join(found)
 
-    def mark(self) -> Mark | None:
+    def mark(self) -> CopyMark | None:
         with self._file.reading() as db:
             return read_mark(db.execute("SELECT value FROM meta WHERE name = ?", (MOVING,)).get)
 
@@ -123,7 +123,7 @@ class SqliteSide:
                 yield UrlRecord(*(*structs.astuple(state), *kept))
             after = ids[-1]
 
-    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
         tally = Tally()
         with self._file.writing() as db:
             for one in batch:

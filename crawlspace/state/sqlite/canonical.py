@@ -14,7 +14,7 @@ import apsw
 from crawlspace.state.sqlite.rows import integers
 
 
-class Page(Protocol):
+class ChangedPage(Protocol):
     """A URL of the transaction: as it was stored, and as it will be."""
 
     id: int
@@ -41,7 +41,7 @@ class Bystander:
     aside: int = 0
 
 
-def place(db: apsw.Connection, pages: Mapping[int, Page]) -> list[Bystander]:
+def place(db: apsw.Connection, pages: Mapping[int, ChangedPage]) -> list[Bystander]:
     """Set group and aside of the pages; return the URLs whose group changes with them. Before any row is written."""
     changed = {
         page.key
@@ -73,7 +73,7 @@ def _naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]:
     return [Bystander(*row) for row in rows]
 
 
-def _groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, Page]) -> dict[int, bytes]:
+def _groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, ChangedPage]) -> dict[int, bytes]:
     """The groups of the canonical pages with these keys, as far as there are such pages after the transaction."""
     wanted = set(keys)
     found = [

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from crawlspace.model import Document, Held, State
 from crawlspace.state.changes import Change
-from crawlspace.state.move.move import Mark, Target, move
+from crawlspace.state.move.move import CopyMark, CopyTarget, move
 from crawlspace.state.move.records import Record, UrlRecord
 from crawlspace.state.move.redis import RedisSide
 from crawlspace.state.move.sqlite import SqliteSide
@@ -49,7 +49,9 @@ class Stores:
             return RedisSide(another_client(), NAME, timeout_s=30)
         return SqliteSide(self.file, writes=writes)
 
-    def move(self, here: str, there: str, *, records: int = 3, watch: Callable[[Target], Target] = lambda target: target) -> int:
+    def move(
+        self, here: str, there: str, *, records: int = 3, watch: Callable[[CopyTarget], CopyTarget] = lambda target: target
+    ) -> int:
         with closing(self.side(here)) as source, closing(self.side(there, writes=True)) as target:
             return move(source, watch(target), NAME, records=records).urls
 
@@ -57,7 +59,7 @@ class Stores:
         """Move until it is killed; return the URLs that were written, None where it came to its end."""
         targets: list[Stopping] = []
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             targets.append(Stopping(target, stop, late=late))
             return targets[0]
 
@@ -80,7 +82,7 @@ class Stores:
 class Stopping:
     """A target of a move that is killed at the n-th time that it is written to, before that or after it; counts the URLs written."""
 
-    def __init__(self, target: Target, stop: int = -1, *, late: bool = False) -> None:
+    def __init__(self, target: CopyTarget, stop: int = -1, *, late: bool = False) -> None:
         self._target = target
         self._left = stop
         self._late = late
@@ -89,7 +91,7 @@ class Stopping:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._target, name)
 
-    def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+    def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
         if self._left == 0 and not self._late:
             raise KeyboardInterrupt
         self._target.write(batch, mark)
@@ -172,11 +174,11 @@ def all_of(stores: Stores, kind: str) -> dict[str, object]:
         return seen(store)
 
 
-def changing(change: Callable[[Target], Target]) -> Callable[[Target], Target]:
+def changing(change: Callable[[CopyTarget], CopyTarget]) -> Callable[[CopyTarget], CopyTarget]:
     """Have the change made when the target is written to for the first time."""
 
     class Changing(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             if not self.urls:
                 change(self._target)
             super().write(batch, mark)

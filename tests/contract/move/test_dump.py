@@ -15,7 +15,7 @@ import pytest
 
 from crawlspace.errors import StoreDamaged, StoreError, StoreLocked, StoreVersionError
 from crawlspace.state.move.dump import DumpReader, Header, Trailer, dump
-from crawlspace.state.move.move import Target, move, refuse_unfinished
+from crawlspace.state.move.move import CopyTarget, move, refuse_unfinished_copy
 from crawlspace.state.move.records import OrderRecord, Record, RobotsRecord, SiteRecord, Summary, UrlRecord, ValueRecord
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import KINDS, NAME, Stopping, Stores, all_of, fill, looking
@@ -44,7 +44,7 @@ def restore(
     packed: bytes,
     *,
     name: str = "backup.dump",
-    watch: Callable[[Target], Target] = lambda target: target,
+    watch: Callable[[CopyTarget], CopyTarget] = lambda target: target,
 ) -> int:
     reader = DumpReader(io.BytesIO(packed), name)
     with closing(stores.side(kind, writes=True)) as target:
@@ -95,7 +95,7 @@ def test_a_restore_that_was_killed_goes_on_where_it_was(stores: Stores, filled: 
         stores.remove("redis")
         targets: list[Stopping] = []
 
-        def watch(target: Target, stop: int = stop, targets: list[Stopping] = targets) -> Target:
+        def watch(target: CopyTarget, stop: int = stop, targets: list[Stopping] = targets) -> CopyTarget:
             targets.append(Stopping(target, stop))
             return targets[-1]
 
@@ -105,9 +105,9 @@ def test_a_restore_that_was_killed_goes_on_where_it_was(stores: Stores, filled: 
         except KeyboardInterrupt:
             with (
                 looking(stores, "redis") as copy,
-                pytest.raises(StoreError, match=r"only in part, because moving it from backup\.dump"),
+                pytest.raises(StoreError, match=r"only in part, because copying it from backup\.dump"),
             ):
-                refuse_unfinished(copy, NAME)
+                refuse_unfinished_copy(copy, NAME)
         restore(stores, "redis", filled, watch=lambda target, targets=targets: targets.append(Stopping(target)) or targets[-1])  # type: ignore[misc]
         assert sum(target.urls for target in targets) == 14, "nothing is copied twice"
         assert all_of(stores, "redis") == all_of(stores, "sqlite")
@@ -179,7 +179,7 @@ def broken(stores: Stores, packed: bytes, *sentences: str) -> None:
     with looking(stores, "redis") as copy:
         if list(copy.urls()):
             with pytest.raises(StoreError, match="only in part"):
-                refuse_unfinished(copy, NAME)
+                refuse_unfinished_copy(copy, NAME)
 
 
 def test_one_that_is_cut_off(stores: Stores, filled: bytes) -> None:

@@ -10,7 +10,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
-from crawlspace.state.move.move import Target
+from crawlspace.state.move.move import CopyTarget
 from crawlspace.state.move.redis import RedisSide, address_of
 from crawlspace.state.move.sqlite import SqliteSide
 from tests.contract.conftest import Known
@@ -42,7 +42,7 @@ def test_a_full_disk(stores: Stores) -> None:
         fill(store)
         Known(store).record(Known(store).page("a.example/", "large", text="x" * 100_000))
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         assert isinstance(target, SqliteSide)
         db = target._file.db
         db.pragma("max_page_count", db.pragma("page_count"))
@@ -59,7 +59,7 @@ def test_a_full_server(stores: Stores) -> None:
         fill(store)
     with closing(another_client()) as client:
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             client.config_set("maxmemory", 1)
             return target
 

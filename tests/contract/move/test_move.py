@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.errors import StoreError
-from crawlspace.state.move.move import BYTES, Mark, refuse_unfinished
+from crawlspace.state.move.move import BYTES, CopyMark, refuse_unfinished_copy
 from crawlspace.state.move.records import Record, encode
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import NAME, PLACES, WAYS, Stopping, Stores, all_of, fill, looking, seen
@@ -60,8 +60,8 @@ def test_a_move_that_was_killed_goes_on_where_it_was(stores: Stores, here: str, 
         with looking(stores, there) as copy:
             is_marked = copy.get_meta("moving") is not None
             if is_marked:
-                with pytest.raises(StoreError, match=r"here only in part, because moving it from .* has not ended"):
-                    refuse_unfinished(copy, NAME)
+                with pytest.raises(StoreError, match=r"here only in part, because copying it from .* has not ended"):
+                    refuse_unfinished_copy(copy, NAME)
         if is_marked or not (late or first):
             rest = stores.stopped(here, there, stop=-1)
             assert rest is None
@@ -80,7 +80,7 @@ def test_large_texts_are_moved_few_at_a_time(stores: Stores, filled: tuple[str, 
     sizes: list[int] = []
 
     class Sizes(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             sizes.append(sum(len(encode(one)) for one in batch))
             super().write(batch, mark)
 

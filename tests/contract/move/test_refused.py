@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from crawlspace.errors import StoreError, StoreLocked
-from crawlspace.state.move.move import Mark, Target, move, refuse_unfinished
+from crawlspace.state.move.move import CopyMark, CopyTarget, move, refuse_unfinished_copy
 from crawlspace.state.move.records import Record, UrlRecord
 from crawlspace.state.move.redis import RedisSide
 from crawlspace.state.redis.workers import Worker
@@ -50,7 +50,7 @@ def test_an_unfinished_copy_is_no_source_and_takes_nothing_else(stores: Stores, 
     refused(stores, there, here, "is itself an unfinished copy of walk")
     with looking(stores, there) as copy:
         written = copy.get_meta("moving") or ""
-        copy.set_meta("moving", msgspec.structs.replace(Mark("", ""), source="redis://elsewhere:6379/0").encoded())
+        copy.set_meta("moving", msgspec.structs.replace(CopyMark("", ""), source="redis://elsewhere:6379/0").encoded())
         refused(stores, here, there, "holds an unfinished copy of walk from redis://elsewhere:6379/0: move that to its end")
         copy.set_meta("moving", written)
     assert stores.stopped(here, there, stop=-1) is None
@@ -93,7 +93,7 @@ def test_somebody_begins_to_crawl_an_unfinished_copy(stores: Stores) -> None:
         fill(store)
     with looking(stores, "redis") as copy:
 
-        def watch(target: Target) -> Target:
+        def watch(target: CopyTarget) -> CopyTarget:
             Worker(copy, timeout_s=30).begin("rules")  # type: ignore[arg-type]
             return target
 
@@ -106,9 +106,9 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
     with looking(stores, "sqlite") as store:
         fill(store)
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         client = another_client()
-        client.hset("{walk}:meta", "moving", Mark("another", "").encoded())
+        client.hset("{walk}:meta", "moving", CopyMark("another", "").encoded())
         client.close()
         return target
 
@@ -129,7 +129,7 @@ def test_a_source_that_was_crawled_since_is_copied_anew(stores: Stores, filled: 
 def test_a_source_that_changes_while_it_is_copied(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
 
-    def watch(target: Target) -> Target:
+    def watch(target: CopyTarget) -> CopyTarget:
         with looking(stores, here) as store:
             store.discover([new("c.example/")], now=NOW)
         return target
@@ -137,7 +137,7 @@ def test_a_source_that_changes_while_it_is_copied(stores: Stores, filled: tuple[
     with pytest.raises(StoreLocked, match="was changed while walk was copied"):
         stores.move(here, there, watch=changing(watch))
     with looking(stores, there) as copy, pytest.raises(StoreError, match="here only in part"):
-        refuse_unfinished(copy, NAME)
+        refuse_unfinished_copy(copy, NAME)
     stores.move(here, there)
     assert all_of(stores, there) == all_of(stores, here)
 
@@ -146,7 +146,7 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
     here, there = filled
 
     class Wrong(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             for one in batch:
                 if isinstance(one, UrlRecord):
                     one.links = one.links[8:]
@@ -155,7 +155,7 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
     with pytest.raises(StoreError, match=r"the copy of walk is not like .*: its URLs differ; .* copies it anew"):
         stores.move(here, there, watch=Wrong)
     with looking(stores, there) as copy, pytest.raises(StoreError, match="here only in part"):
-        refuse_unfinished(copy, NAME)
+        refuse_unfinished_copy(copy, NAME)
     stores.move(here, there)
     assert all_of(stores, there) == all_of(stores, here)
 
@@ -165,7 +165,7 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
         fill(store)
 
     class Wrong(Stopping):
-        def write(self, batch: Sequence[Record], mark: Mark | None) -> None:
+        def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             super().write(batch, mark)
             with closing(another_client()) as client:
                 client.hincrby("{walk}:n", "retrying", 1)

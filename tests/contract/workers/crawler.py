@@ -52,15 +52,15 @@ class NoOtherRequests:
     def waiting(self) -> Collection[str]:
         return self.requests.waiting() if self.requests else ()
 
-    def is_asking(self, site: str) -> bool:
+    def is_requesting(self, site: str) -> bool:
         return False
 
     def begin(self, site: str) -> None:
         if self.requests:
             self.requests.begin(site)
 
-    def has_asked(self, site: str) -> bool:
-        return self.requests is not None and self.requests.has_asked(site)
+    def has_requested(self, site: str) -> bool:
+        return self.requests is not None and self.requests.has_requested(site)
 
 
 class Crawler:
@@ -134,8 +134,8 @@ class Crawler:
             began.append(state.site.partition(".")[0])
         return began
 
-    def not_asked(self) -> None:
-        """Nothing that is under way was asked for after all, as Engine.not_asked has it."""
+    def not_sent(self) -> None:
+        """None of the URLs in flight was requested after all, as for Engine.not_sent."""
         began, self.in_flight = self.in_flight, []
         for state in began:
             self.sites.release([state.id])

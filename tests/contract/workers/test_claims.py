@@ -36,7 +36,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     assert known_of.asked_ago_s == pytest.approx(2.5, abs=0.5)
 
 
-def test_who_holds_a_site_that_is_claimed_is_told_and_the_claim_comes_before_others(store: RedisStore, known: Known) -> None:
+def test_the_owner_of_a_claimed_site_learns_of_it_and_the_claim_comes_before_others(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     now = 10**12
     store.scripts.now_ms = lambda: now
@@ -99,7 +99,7 @@ def test_who_claims_a_site_first_gets_it_first(store: RedisStore, known: Known) 
     assert claimed(second, "a") == ["a"]
 
 
-def test_the_claim_of_a_dead_worker_is_forgotten(store: RedisStore, known: Known) -> None:
+def test_the_claim_of_an_expired_worker_is_removed(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     holder, dead = joined(store), joined(store)
     take(holder)

@@ -15,25 +15,25 @@ class RobotsOfOthers:
         self.needed = {"a.example:80"}
         self.made = 0
         self._crawler = crawler
-        self._has_asked = False
+        self._has_requested = False
         crawler.others.requests = self
 
     def waiting(self) -> set[str]:
         return self.needed
 
-    def is_asking(self, site: str) -> bool:
+    def is_requesting(self, site: str) -> bool:
         return False
 
     def begin(self, site: str) -> None:
-        self._has_asked = False
+        self._has_requested = False
 
-    def has_asked(self, site: str) -> bool:
-        return self._has_asked
+    def has_requested(self, site: str) -> bool:
+        return self._has_requested
 
     def tick(self) -> None:
         if self.needed and self._crawler.sites.holds("a.example:80"):
             self.made += 1
-            self._has_asked = True
+            self._has_requested = True
 
 
 def on_one_clock(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:

@@ -64,7 +64,7 @@ def test_a_site_that_is_to_go_and_answers_late_stays_and_others_go(crawlers: tup
     assert len(set(one.ask() + two.ask())) == 0, "each is asked by one"
 
 
-def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+def test_urls_that_were_not_requested_are_left_for_the_other_worker(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     one, two = crawlers
     done: set[int] = set()
     clock.advance(2)
@@ -78,7 +78,7 @@ def test_what_was_not_asked_for_is_there_for_the_other_one(crawlers: tuple[Crawl
     assert len(done) == 4 * PAGES
 
 
-def test_who_was_taken_for_dead_forgets_what_it_had_found(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
+def test_an_expired_worker_drops_what_it_had_found(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     """It was passed over with the pages on which it was found, and these may be fetched by the same worker again."""
     one, two = crawlers
     two.shared.mark.save()
@@ -131,7 +131,7 @@ def test_how_long_a_site_is_held_for_certain(crawlers: tuple[Crawler, Crawler], 
 
 
 @pytest.mark.parametrize("is_asked", [True, False])
-def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside_it(
+def test_requests_in_flight_of_an_expired_worker_are_not_repeated_beside_them(
     crawlers: tuple[Crawler, Crawler], clock: FakeClock, *, is_asked: bool
 ) -> None:
     """The worker has the URLs again, and the requests of before are not over yet. They may be answered, or not have been sent."""
@@ -144,7 +144,7 @@ def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside
         clock.advance(2)
         one.tick()
     assert [state.id for state in one.in_flight] == before
-    one.answered(*"abcd") if is_asked else one.not_asked()
+    one.answered(*"abcd") if is_asked else one.not_sent()
     begun: Counter[int] = Counter()
     for _ in range(4 * PAGES):
         clock.advance(2)
@@ -156,7 +156,7 @@ def test_what_was_under_way_when_a_worker_was_taken_for_dead_is_not_begun_beside
     assert len(begun) == 4 * PAGES - (len(before) if is_asked else 0)
 
 
-def test_who_was_taken_for_dead_asks_again_what_it_gave_up_afterwards(
+def test_an_expired_worker_tries_again_the_sites_that_it_gave_up_afterwards(
     crawlers: tuple[Crawler, Crawler], clock: FakeClock
 ) -> None:
     """Its word was not taken. It would take such a site and let it go again without end."""

@@ -113,7 +113,7 @@ def test_a_retry_of_this_run_is_waited_for(store: RedisStore, known: Known) -> N
     assert not worker.heartbeat().is_nothing_left
 
 
-def test_a_site_given_up_is_asked_by_nobody_until_the_next_run(store: RedisStore, known: Known) -> None:
+def test_a_site_given_up_gets_no_request_until_the_next_run(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0", "a.example/1")
     one, two = joined(store), joined(store)
     take(one, 1, 1)
@@ -158,7 +158,7 @@ WORD_OF_THE_DEAD = [
 
 @pytest.mark.parametrize("is_held", [True, False])
 @pytest.mark.parametrize(("of_the_holder", "of_the_dead", "waits"), WORD_OF_THE_DEAD)
-def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
+def test_the_report_of_an_expired_worker_makes_no_site_wait_less(
     store: RedisStore, known: Known, of_the_holder: int | None, of_the_dead: int | None, waits: int, *, is_held: bool
 ) -> None:
     """Also where the other one has let it go meanwhile, as it does with a site that is to rest for long."""
@@ -170,7 +170,7 @@ def test_the_word_of_a_worker_taken_for_dead_makes_no_site_wait_less(
     assert [site.wait_until for site in store.sites()] == [waits]
 
 
-def test_the_word_of_a_worker_that_holds_a_site_counts_for_its_wait(store: RedisStore, known: Known) -> None:
+def test_the_report_of_the_owner_counts_for_the_wait_of_a_site(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     worker = joined(store)
     take(worker)
@@ -190,7 +190,7 @@ def test_the_row_of_a_site_is_written_unless_it_is_another_workers(store: RedisS
     assert store.unreachable() == ([row] if is_held else [])
 
 
-def test_a_site_that_was_given_up_and_is_resumed_is_handed_out_again(store: RedisStore, known: Known) -> None:
+def test_a_site_that_was_given_up_and_is_resumed_can_be_acquired_again(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0", "a.example/1")
     worker = joined(store)
     take(worker, limit=1)

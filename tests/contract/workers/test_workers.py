@@ -56,7 +56,7 @@ def test_what_a_repeated_call_returns(store: RedisStore, known: Known) -> None:
     assert take(worker, 2, 1, number=8) != first
 
 
-def test_what_a_dead_worker_held_is_anothers(store: RedisStore, known: Known) -> None:
+def test_the_sites_of_an_expired_worker_go_to_another_one(store: RedisStore, known: Known) -> None:
     known.discover(*SITES)
     dead, other = joined(store), joined(store)
     held = take(dead)
@@ -70,7 +70,7 @@ def test_what_a_dead_worker_held_is_anothers(store: RedisStore, known: Known) ->
         dead.heartbeat()
 
 
-def test_a_worker_taken_for_dead_records_nothing(store: RedisStore, known: Known) -> None:
+def test_an_expired_worker_records_nothing(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     dead, other = joined(store), joined(store)
     take(dead)
@@ -237,7 +237,7 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
 
 
-def test_the_first_worker_of_a_run_asks_a_site_at_once_that_gave_no_answer(store: RedisStore, known: Known) -> None:
+def test_the_first_worker_of_a_run_tries_an_unreachable_site_at_once(store: RedisStore, known: Known) -> None:
     known.discover("dead.example/")
     store.wait_site("dead.example:80", NOW + 3_600, wait_s=3_600)
     store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 613, since=NOW, runs=1, counted_at=NOW))

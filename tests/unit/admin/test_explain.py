@@ -254,7 +254,7 @@ def test_a_known_url_is_judged_by_its_host_as_it_was_written(tmp_path: Path, sto
     assert ask(tmp_path, Question(f"{HOME}/c"), store=None).decision.admitted
 
 
-def test_without_a_store_what_cannot_be_checked_is_said(tmp_path: Path) -> None:
+def test_without_a_store_the_checks_left_out_are_named(tmp_path: Path) -> None:
     answer = ask(tmp_path, Question(f"{HOME}/a"), store=None)
     assert answer.decision.admitted
     assert answer.known is None

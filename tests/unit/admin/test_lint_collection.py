@@ -93,7 +93,7 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
     (
         "fields too long to be handed along links",
         {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": LONG},
-        ["rules.xml:3:27 warning xml-too-long-to-hand"],
+        ["rules.xml:3:27 warning xml-metadata-too-long"],
     ),
     (
         "fields that are not handed along links",
@@ -148,7 +148,7 @@ def test_an_encoding_hides_no_other_mistake(tmp_path: Path, file: str, content: 
     assert found_in(tmp_path, {}) == [f"{place} error syntax" for place in places]
 
 
-def test_a_file_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     found_in(tmp_path, {"start_urls.txt": START, "crawl.rules": RULES})
     for file, what in (("rules.xml", "not a regular file but a pipe"), ("start_urls.txt", "cannot be read: No such file")):
         (tmp_path / "demo" / file).unlink(missing_ok=True)

@@ -211,7 +211,7 @@ def test_across(tmp_path: Path, files: dict[str, str], findings: list[tuple[str,
     assert [one.message for one, (_, sentence) in zip(said, findings, strict=True) if not one.message.startswith(sentence)] == []
 
 
-def test_hosts_that_no_collection_crawls_are_not_told_of_where_one_cannot_be_read(tmp_path: Path) -> None:
+def test_hosts_that_no_collection_crawls_are_not_reported_where_one_cannot_be_read(tmp_path: Path) -> None:
     (one,) = collections_of(tmp_path, {**ONE, **BOTH_HOSTS})
     assert list(across([Crawled(one)], complete=False)) == []
 

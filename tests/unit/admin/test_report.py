@@ -93,7 +93,7 @@ SELECTIONS: list[tuple[str | None, range | None, str | None, list[int]]] = [
 
 
 @pytest.mark.parametrize(("label", "statuses", "host", "places"), SELECTIONS)
-def test_the_urls_asked_for(
+def test_the_selected_urls(
     store: MemoryStore, label: str | None, statuses: range | None, host: str | None, places: list[int]
 ) -> None:
     found = [one.state.url for one in known_urls(store, label=label, statuses=statuses, host=host)]

@@ -13,7 +13,7 @@ from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_change import RULES_HASH
 from crawlspace.crawl.startup import build_space
@@ -104,7 +104,7 @@ def test_what_is_fetched_at_this_moment_is_left_alone_but_for_forgetting() -> No
     assert keeper(store, crawled=True).forget([1]).changed == 1
 
 
-def test_what_is_left_alone_is_told() -> None:
+def test_urls_that_are_not_changed_are_reported() -> None:
     store = known((URL, PENDING), (f"{URL}/b", RULES), (f"{URL}/c", (State.EXCLUDED, 760, False, None, NEVER)))
     assert keeper(store).recrawl([1]).changed == 1, "it waits in source user from now on"
     assert store.get(URL).source is Source.USER  # type: ignore[union-attr]
@@ -131,7 +131,7 @@ def test_the_next_start_judges_anew_what_the_rules_exclude_and_a_person_keeps() 
     assert store.get_meta(RULES_HASH) == "applied"
 
 
-def test_a_duplicate_that_is_held_too_goes_with_the_page_it_stands_in_for() -> None:
+def test_a_duplicate_that_is_held_too_goes_with_the_page_that_it_represents() -> None:
     store = known(*((f"{URL}{number}", FAILING) for number in range(3)), checksum=bytes(16))
     assert store.counts().held == 1
     assert keeper(store).approve().changed == 3
@@ -223,7 +223,7 @@ def test_a_url_that_a_person_submits(tmp_path: Path, url: str, why: str | None) 
     }
     collection = load_collection("demo", settings)
     store = known(("http://full.example.com/a", DOCUMENT))
-    admission = Admission(collection, Discovery(build_space(collection)), store)
+    admission = Admission(collection, CandidateChecker(build_space(collection)), store)
     assert keeper(store).enter(parse(url), admission) == (None if why is None else f"{url} is refused: {why}")
     state = store.get(url)
     assert (state and (state.state, state.source, state.depth)) == (None if why else (State.PENDING, Source.USER, 0))
@@ -242,7 +242,7 @@ class Contested(MemoryStore):
         return super().revise(wanted, change, now=now)
 
 
-def test_what_is_asked_twice_counts_once_as_it_was_last() -> None:
+def test_a_url_named_twice_counts_once_with_its_last_result() -> None:
     store = Contested(sinks=(SINK,))
     fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
     store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)

@@ -37,8 +37,11 @@ def test_the_file_of_the_global_crawl_space_is_no_collection(collections: Path) 
 
 # what stands in the way of a global.rules -> what the sentence says; it is never taken for one that isn't there
 NO_GLOBAL = [
-    ({"global.rules": "allow prefix http://a/\n"}, ["global.rules:1:7: a prefix rule cannot stand in global.rules"]),
-    ({"demo/global.rules": "allow domain a\nforbid address 10.0.0.0/8\n"}, ["global.rules:2:8: an address rule cannot stand in"]),
+    ({"global.rules": "allow prefix http://a/\n"}, ["global.rules:1:7: a prefix rule is not allowed in global.rules"]),
+    (
+        {"demo/global.rules": "allow domain a\nforbid address 10.0.0.0/8\n"},
+        ["global.rules:2:8: an address rule is not allowed in"],
+    ),
     (
         {"global.rules": "allow http://a/\nalow domain b\n", "demo/crawl.rules": "forbid domain\n"},
         ["crawl.rules:1:14: ", "global.rules:1:7: ", "global.rules:2:1: expected 'allow' or 'forbid', not 'alow'"],
@@ -174,7 +177,7 @@ def test_an_encoding_is_a_mistake_beside_the_others(collections: Path, file: str
     assert [one[: len(begin)] for one, begin in zip(told, sentences, strict=True)] == sentences
 
 
-def test_all_start_url_mistakes_are_told_at_once(collections: Path) -> None:
+def test_all_start_url_mistakes_are_reported_at_once(collections: Path) -> None:
     (collections / "demo" / "start_urls.txt").write_text("a\nb\nhttp://c/\n")
     with pytest.raises(ConfigError) as caught:
         load_collection("demo", settings(collections))

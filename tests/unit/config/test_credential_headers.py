@@ -69,7 +69,7 @@ WARNINGS = [
 
 
 @pytest.mark.parametrize(("patterns", "headers", "words"), WARNINGS)
-def test_what_lint_says_of_them(patterns: list[str], headers: list[str], words: str | None) -> None:
+def test_the_findings_of_lint(patterns: list[str], headers: list[str], words: str | None) -> None:
     warning = CredentialHosts(patterns, [parse(start) for start in STARTS]).warning(headers)
     assert (warning is None) is (words is None)
     assert words is None or words in str(warning)

@@ -64,7 +64,7 @@ def test_a_url_that_cannot_be_used(folder: Path, value: str, sentence: str) -> N
 
 
 @pytest.mark.parametrize("url", ["redis://:SEC/RET@h:6379/0", "redis://u:SEC?RET@h", 'redis://:SEC"/RET@h', "redis://h:SECRET/0"])
-def test_what_a_client_says_of_a_url_holds_no_password(url: str) -> None:
+def test_the_error_of_a_client_for_a_url_has_no_password(url: str) -> None:
     settings = {"CRAWLSPACE_STORE_URL": url}
     with pytest.raises(ConfigError, match="Redis cannot be") as told:
         connected(settings)

@@ -122,7 +122,7 @@ HEAD = (
 
 
 @pytest.mark.parametrize(("html", "field", "expected"), HEAD)
-def test_what_a_page_says_of_itself(html: str, field: str, expected: object) -> None:
+def test_the_metadata_of_a_page(html: str, field: str, expected: object) -> None:
     assert getattr(page(html), field) == expected
 
 
@@ -153,12 +153,12 @@ def test_which_tags_count_can_be_chosen() -> None:
     assert found.meta_refresh == (0.0, "e")
 
 
-def test_links_not_to_follow_are_told_apart() -> None:
+def test_nofollow_links_are_marked() -> None:
     found = page("<a href=a><a href=b rel=nofollow><a href=c>")
     assert (found.hrefs, found.followed) == (("a", "b", "c"), ["a", "c"])
 
 
-def test_links_and_text_are_bounded_and_the_page_says_so() -> None:
+def test_links_and_text_are_bounded_and_the_page_has_the_numbers_left_out() -> None:
     body = b"".join(b"<a href=/%d>word</a> " % number for number in range(100_000))
     found = extract(body, url=URL, max_links=10_000, max_text=50)
     assert (len(found.links), found.links_left_out, len(found.text), found.text_left_out > 0) == (10_000, 90_000, 50, True)

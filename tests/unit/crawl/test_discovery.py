@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.cache import Recent
-from crawlspace.crawl.discovery import Discovery
+from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.model import Candidate, Source
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -13,12 +13,12 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import parse
 
 
-def discovery(rules: str = "", **limits: object) -> Discovery:
+def discovery(rules: str = "", **limits: object) -> CandidateChecker:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(**limits), [parse("http://a.example/")])  # type: ignore[arg-type]
-    return Discovery(space)
+    return CandidateChecker(space)
 
 
-def found(looking: Discovery, base: str, *hrefs: str, depth: int = 1, written: str | None = None) -> list[str]:
+def found(looking: CandidateChecker, base: str, *hrefs: str, depth: int = 1, written: str | None = None) -> list[str]:
     return [new.url for new in looking.links(hrefs, base=base, base_host_as_written=written, depth=depth).new]
 
 
@@ -46,7 +46,7 @@ JOINS = [
 
 
 @pytest.mark.parametrize(("base", "href", "url"), JOINS)
-def test_links_mean_what_they_mean_in_a_browser_however_often_they_are_asked(base: str, href: str, url: str) -> None:
+def test_links_are_resolved_as_in_a_browser_however_often(base: str, href: str, url: str) -> None:
     looking = discovery()
     for other in (
         "http://a.example/other/",
@@ -76,7 +76,7 @@ def test_refusals_are_counted_once_for_each_link() -> None:
     assert looking.refused == {"domain": 2, "extension": 1, "malformed": 1, "link_depth": 1}
 
 
-def test_what_is_too_far_away_is_left_out_and_said() -> None:
+def test_links_beyond_the_depth_limit_are_left_out_and_reported() -> None:
     looking = discovery(max_link_depth=2)
     page = looking.links(["/x"], base="http://a.example/", base_host_as_written=None, depth=3)
     assert (list(page.keys), page.new, page.depth_refused) == ([], [], True)

@@ -52,15 +52,15 @@ def crawl(engine: Engine, titles: dict[str, str]) -> int:
     return fetched
 
 
-def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
+def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(SINK,)), FakeClock()
     first, second = "http://a.example/1", "http://a.example/2"
     crawled = engine(tmp_path, store, clock)
     for _ in range(crawled.collection.giving_up.failures + 1):
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchPage)
-        crawled.not_asked(fetch.state.id)
-        crawled.not_asked(fetch.state.id)  # the second word is no word
+        crawled.not_sent(fetch.state.id)
+        crawled.not_sent(fetch.state.id)  # the second call has no effect
         assert not crawled.is_done()
     assert crawled.uncommitted == 0
     assert crawled.progress.fetched == 0
@@ -68,7 +68,7 @@ def test_a_page_that_was_not_asked_for_is_as_before(tmp_path: Path) -> None:
     assert crawled.is_done()
 
 
-def test_robots_txt_that_was_not_asked_for_comes_again(tmp_path: Path) -> None:
+def test_a_robots_txt_that_was_not_requested_is_returned_again(tmp_path: Path) -> None:
     crawled = engine(tmp_path, MemoryStore(sinks=(SINK,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
     for _ in range(3):
         fetch = crawled.next_fetch()

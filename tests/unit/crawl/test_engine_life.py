@@ -122,7 +122,7 @@ def web(store: Store, tmp_path: Path) -> Web:
     return made
 
 
-def test_a_refresh_asks_only_for_what_is_due_and_for_what_has_changed(web: Web) -> None:
+def test_a_refresh_fetches_only_due_pages_and_conditionally(web: Web) -> None:
     web.crawl()
     web.crawl(after=15)
     assert web.asked == []
@@ -197,7 +197,7 @@ def test_time_outs_are_borne_for_five_runs(web: Web) -> None:
     assert "3" not in web.indexed
 
 
-def test_a_page_whose_links_lead_to_what_was_forgotten_is_asked_for_whole_next_time(web: Web) -> None:
+def test_a_page_that_links_to_forgotten_urls_gets_an_unconditional_get_next_time(web: Web) -> None:
     web.crawl()
     web.pages[f"{HOME}3"] = 404
     web.crawl(after=31)
@@ -226,7 +226,7 @@ def test_changed_rules_take_out_and_let_in(web: Web) -> None:
     assert "3" in web.indexed
 
 
-def test_a_slip_in_the_rules_is_held_and_mending_it_takes_it_back(web: Web) -> None:
+def test_deletions_by_a_mistake_in_the_rules_are_held_until_it_is_fixed(web: Web) -> None:
     web.settings = {"CRAWLSPACE_MAX_DELETIONS": 2}
     web.crawl()
     web.write(start=HOME, rules=f"allow prefix {HOME}0\nforbid prefix {HOME}1\nforbid prefix {HOME}2\nforbid prefix {HOME}3")

@@ -46,7 +46,7 @@ def test_it_is_found_again_later(web: Web) -> None:
 
 
 @pytest.mark.parametrize(("cycle", "days"), [("0", 1), ("30d", 30)])
-def test_a_start_url_that_is_gone_is_asked_for_again_in_a_crawl_that_goes_on(web: Web, cycle: str, days: int) -> None:
+def test_a_start_url_that_is_gone_is_fetched_again_in_a_continuous_crawl(web: Web, cycle: str, days: int) -> None:
     """Once an interval, or in each cycle; its document leaves the index, and comes back with the page."""
     web.settings |= {"CRAWLSPACE_CONTINUOUS": True, "CRAWLSPACE_REFRESH_CYCLE": cycle}
     web.pages[HOME] = 404

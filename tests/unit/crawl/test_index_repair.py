@@ -13,7 +13,7 @@ from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import open_engine
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Agreement, Mark, agreement, next_mark, note_mark, stored_mark
+from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
 from crawlspace.model import Candidate, Source
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -218,7 +218,7 @@ def test_killed_between_the_index_and_what_the_store_notes_of_it(place: Place) -
 def test_two_collections_with_one_index_have_a_mark_each(place: Place, tmp_path: Path) -> None:
     index = EmbeddedIndex(tmp_path / "index.db", owner="other")
     assert index.mark() is None
-    index.send([], Mark("other", 1))
+    index.send([], BatchMark("other", 1))
     index.close()
     assert place.run() is None
 
@@ -247,12 +247,12 @@ def test_how_marks_are_compared(
 ) -> None:
     store = MemoryStore(sinks=(SINK,))
     if stored is not None:
-        note_mark(store, SINK, Mark(*stored))
+        note_mark(store, SINK, BatchMark(*stored))
     known = Known(store)
     pages = [f"a.example/{number}" for number in range(waits)]
     known.discover(*pages)
     known.record(*(known.page(url, url) for url in pages))
-    mark = None if found is None else Mark(*found, sequence=3)
+    mark = None if found is None else BatchMark(*found, sequence=3)
     assert agreement(store, SINK, mark, now=0) is expected
 
 
@@ -263,7 +263,7 @@ def test_a_generation_is_noted_before_anything_is_sent() -> None:
     known.record(known.page("a.example/", "one"))
     first = next_mark(store, SINK, store.orders(SINK, 9, now=0))
     assert first == next_mark(store, SINK, store.orders(SINK, 9, now=0))
-    assert stored_mark(store, SINK) == Mark(first.generation, 0)
+    assert stored_mark(store, SINK) == BatchMark(first.generation, 0)
 
 
 def test_a_damaged_mark_counts_as_none() -> None:
@@ -273,19 +273,19 @@ def test_a_damaged_mark_counts_as_none() -> None:
 
 
 # mark in the index, mark of a batch -> whether it may be written over it
-FOLLOWING: list[tuple[Mark | None, Mark, bool]] = [
-    (None, Mark("a", 1), True),
-    (None, Mark("a", 2), False),
-    (Mark("a", 4), Mark("a", 4), True),
-    (Mark("a", 4), Mark("a", 5), True),
-    (Mark("a", 4), Mark("a", 6), False),
-    (Mark("a", 4), Mark("a", 3), False),
-    (Mark("a", 4), Mark("b", 5), False),
+FOLLOWING: list[tuple[BatchMark | None, BatchMark, bool]] = [
+    (None, BatchMark("a", 1), True),
+    (None, BatchMark("a", 2), False),
+    (BatchMark("a", 4), BatchMark("a", 4), True),
+    (BatchMark("a", 4), BatchMark("a", 5), True),
+    (BatchMark("a", 4), BatchMark("a", 6), False),
+    (BatchMark("a", 4), BatchMark("a", 3), False),
+    (BatchMark("a", 4), BatchMark("b", 5), False),
 ]
 
 
 @pytest.mark.parametrize(("there", "batch", "expected"), FOLLOWING)
-def test_a_batch_that_is_sent_meanwhile_hides_no_difference(there: Mark | None, batch: Mark, *, expected: bool) -> None:
+def test_a_batch_that_is_sent_meanwhile_hides_no_difference(there: BatchMark | None, batch: BatchMark, *, expected: bool) -> None:
     assert batch.may_follow(there) is expected
 
 

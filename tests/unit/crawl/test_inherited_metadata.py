@@ -44,7 +44,7 @@ PACKED: list[tuple[dict[str, str], str | None]] = [
 
 
 @pytest.mark.parametrize(("fields", "text"), PACKED, ids=["none", "in their order", "its own first"])
-def test_what_is_handed(fields: dict[str, str], text: str | None) -> None:
+def test_the_metadata_that_is_inherited(fields: dict[str, str], text: str | None) -> None:
     assert packed(fields.items()) == text
 
 
@@ -64,7 +64,7 @@ FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("fields", "taken", "left_out"), FITTING)
-def test_of_too_many_fields_those_that_fit_are_handed(fields: dict[str, str], taken: list[str], left_out: list[str]) -> None:
+def test_of_too_many_fields_those_that_fit_are_inherited(fields: dict[str, str], taken: list[str], left_out: list[str]) -> None:
     inherited = packed(fields.items())
     assert inherited is not None
     assert fitting(inherited) == (packed((name, fields[name]) for name in taken), left_out)
@@ -115,7 +115,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("before", "along_before", "after", "along_after", "asks"), CHANGES)
-def test_what_was_handed_holds_and_each_page_is_asked_for_whole_where_it_may_hand_something_else(
+def test_metadata_is_kept_and_each_page_gets_an_unconditional_get_where_it_may_pass_on_other_fields(
     tmp_path: Path, before: str, along_before: bool, after: str, along_after: bool, asks: bool
 ) -> None:
     store = MemoryStore(sinks=("embedded",))

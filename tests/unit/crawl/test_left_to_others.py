@@ -70,7 +70,7 @@ def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoCollectio
     store.close()
 
 
-def test_what_was_left_is_said_and_counted(web: TwoCollections) -> None:
+def test_documents_left_to_others_are_reported_and_counted(web: TwoCollections) -> None:
     assert web.sales == MANY
     numbers = report("demo", web.store)
     assert (numbers.documents, numbers.left_to_others, numbers.as_json()["index"]) == (

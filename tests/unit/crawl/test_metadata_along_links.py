@@ -114,7 +114,7 @@ CHANGES = [
 
 @pytest.mark.parametrize("order", ["x first", "hub first"])
 @pytest.mark.parametrize(("title", "before", "after", "fields"), CHANGES, ids=[row[0] for row in CHANGES])
-def test_the_index_follows_a_change_of_the_rules_within_the_run_that_fetches_the_page_that_hands(
+def test_the_index_follows_a_change_of_the_rules_within_the_run_that_fetches_the_source_page(
     web: Linked, title: str, before: dict[str, str], after: dict[str, str], fields: dict[str, str], order: str
 ) -> None:
     web.leads(home="hub", hub="x")
@@ -134,7 +134,7 @@ def test_the_index_follows_a_change_of_the_rules_within_the_run_that_fetches_the
     assert (web.fields("x"), max(web.times().values())) == (fields, ONCE)
 
 
-def test_what_was_found_before_the_page_that_hands_is_fetched_again_in_the_first_crawl(web: Linked) -> None:
+def test_urls_found_before_the_source_page_are_fetched_again_in_the_first_crawl(web: Linked) -> None:
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
     web.crawl()
@@ -143,7 +143,7 @@ def test_what_was_found_before_the_page_that_hands_is_fetched_again_in_the_first
     assert web.asked == []
 
 
-def test_of_two_pages_that_hand_different_fields_the_first_is_heard_however_often_they_are_fetched(web: Linked) -> None:
+def test_of_two_source_pages_with_different_fields_the_first_counts_however_often_they_are_fetched(web: Linked) -> None:
     web.leads(home="x one two", one="x", two="x")
     web.rules(one="dep=one", two="dep=two")
     web.crawl()
@@ -171,7 +171,7 @@ def test_when_the_first_leads_there_no_more_the_other_is_heard_though_it_has_not
         assert (web.times()["x"], web.fields("x")) == (ONCE, {"dep": "two"})
 
 
-def test_what_a_page_has_handed_goes_with_it(web: Linked) -> None:
+def test_inherited_metadata_goes_with_its_source_page(web: Linked) -> None:
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
     web.crawl()
@@ -180,7 +180,7 @@ def test_what_a_page_has_handed_goes_with_it(web: Linked) -> None:
     assert ("hub" in web.indexed, web.fields("x")) == (False, {})
 
 
-def test_what_a_page_has_handed_goes_when_the_rules_forbid_it(web: Linked) -> None:
+def test_inherited_metadata_goes_when_the_rules_forbid_its_source_page(web: Linked) -> None:
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
     web.crawl()
@@ -192,7 +192,7 @@ def test_what_a_page_has_handed_goes_when_the_rules_forbid_it(web: Linked) -> No
     assert (web.times(), web.fields("x")) == ({"hub": ONCE, "x": ONCE}, {"dep": "hub"})
 
 
-def test_what_a_page_has_handed_goes_when_its_deletion_by_rules_was_held_and_is_approved(web: Linked) -> None:
+def test_inherited_metadata_goes_when_the_held_deletion_of_its_source_page_is_approved(web: Linked) -> None:
     web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
@@ -205,7 +205,7 @@ def test_what_a_page_has_handed_goes_when_its_deletion_by_rules_was_held_and_is_
     assert (web.times(), web.held(), web.fields("x"), "hub" in web.indexed) == ({"x": ONCE}, {}, {}, False)
 
 
-def test_what_a_page_has_handed_stays_when_its_deletion_by_rules_is_discarded(web: Linked) -> None:
+def test_inherited_metadata_stays_when_the_deletion_of_its_source_page_is_discarded(web: Linked) -> None:
     web.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
@@ -218,7 +218,7 @@ def test_what_a_page_has_handed_stays_when_its_deletion_by_rules_is_discarded(we
     assert (web.held(), web.fields("x"), "hub" in web.indexed) == ({}, {"dep": "hub"}, True)
 
 
-def test_what_a_page_has_handed_goes_when_it_is_forgotten(web: Linked) -> None:
+def test_inherited_metadata_goes_when_its_source_page_is_forgotten(web: Linked) -> None:
     web.leads(home="x hub", hub="x")
     web.rules(hub="dep=hub")
     web.crawl()
@@ -268,7 +268,7 @@ ALONG: list[tuple[bool, dict[str, str], dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("along_links", "fields", "further"), ALONG)
-def test_redirects_hand_on_what_they_were_handed(
+def test_redirects_pass_on_what_they_have_inherited(
     web: Linked, along_links: bool, fields: dict[str, str], further: dict[str, str]
 ) -> None:
     web.settings = {"CRAWLSPACE_METADATA_ALONG_LINKS": along_links}
@@ -291,7 +291,7 @@ def test_a_circle_of_redirects_comes_to_an_end(web: Linked) -> None:
     assert max(web.times().values()) <= TWICE
 
 
-def test_of_too_many_fields_those_that_fit_are_handed_and_it_is_said_once(web: Linked, caplog: pytest.LogCaptureFixture) -> None:
+def test_of_too_many_fields_those_that_fit_are_inherited_with_one_warning(web: Linked, caplog: pytest.LogCaptureFixture) -> None:
     web.leads(home="hub hub2 r", hub="x", hub2="y")
     web.moved = {path("r"): path("z")}
     web.pages[path("z")] = "z"

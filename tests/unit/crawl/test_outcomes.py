@@ -61,7 +61,9 @@ def policy_of_a_run() -> OutcomePolicy:
 
 
 @pytest.mark.parametrize(("kind", "status", "host_failure", "failed"), TABLE)
-def test_what_an_outcome_tells_of_its_site(kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool) -> None:
+def test_whether_an_outcome_counts_as_a_failure_of_its_site(
+    kind: OutcomeKind, status: int, failed: bool | None, *, host_failure: bool
+) -> None:
     outcome = Outcome(NEW.id, NEW.url, kind, status, host_failure=host_failure)
     assert site_failed(outcome) is failed
     outcome_policy = policy_of_a_run()
@@ -101,7 +103,7 @@ def test_a_304_that_needs_the_body_confirms_no_deletion_of_its_own() -> None:
     assert (forgotten, state.held) == ([False] * 3, Held.HOST)
 
 
-def test_a_page_asked_for_whole_after_a_304_counts_for_its_site_if_that_fails() -> None:
+def test_an_unconditional_get_after_a_304_counts_for_its_site_if_it_fails() -> None:
     outcome_policy = policy_of_a_run()
     policy = replace(POLICY, retry_times=2)
     state = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True, etag="1")

@@ -112,7 +112,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("pages", "expected"), SMALL)
-def test_a_small_site_may_be_gone_as_a_whole(tmp_path: Path, pages: int, expected: int) -> None:
+def test_a_small_site_may_be_gone_completely(tmp_path: Path, pages: int, expected: int) -> None:
     web = site(tmp_path, pages)
     answer(web, 404)
     for _ in range(3):

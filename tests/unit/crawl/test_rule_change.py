@@ -107,7 +107,7 @@ def test_a_new_collection_only_notes_its_rules() -> None:
     assert metas(store) == ("new", None, 1)
 
 
-def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_lists_rules_hosts_and_examples_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH", 3)
     store = everything()
     store.writes_left = 0
@@ -142,7 +142,7 @@ def test_a_plan_tells_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
     }
 
 
-def test_of_many_hosts_the_largest_are_told() -> None:
+def test_of_many_hosts_the_largest_are_listed() -> None:
     urls = [f"http://h{host:02}.example.com/{n}" for host in range(30) for n in range(1 if host < 10 else 3)]
     found = plan(known(*((url, PENDING) for url in urls)), verdicts(), hash="new", deletion_limit=OPEN)
     assert list(found.by_host) == [f"h{host}.example.com" for host in range(10, 30)] + [OTHERS]

@@ -155,7 +155,7 @@ def test_deletions_that_are_approved() -> None:
     assert row(store, UNINDEXED) == DUE
 
 
-def test_deletions_that_are_held_and_mended() -> None:
+def test_deletions_that_are_held_and_then_not_needed() -> None:
     store = documents(UNINDEXED, IGNORED)
     changed(store, deletion_limit=SHUT)
     done = changed(store, "<Rules/>", deletion_limit=SHUT, number=2)
@@ -189,7 +189,7 @@ def test_a_plan_names_the_rule_that_unindexes() -> None:
     assert "2 crawled for their links only (2004)" in found.sentence()
 
 
-def test_where_no_rule_says_so_the_reason_is_named() -> None:
+def test_where_no_rule_decides_the_reason_is_named() -> None:
     found = reconcile(documents(PLAIN), verdicts("<Rules/>", index=False), hash="new", deletion_limit=OPEN, now=LATER)
     assert found is not None
     assert found.by_rule == {"noindex": {"unindexed": 2, "deletions": 2}}

@@ -48,7 +48,7 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(
         assert reconcile(store, verdicts(), hash="new", deletion_limit=deletion_limit, now=LATER) is None
 
 
-def test_nothing_comes_back_before_it_is_to_be_fetched_whole() -> None:
+def test_urls_come_back_only_for_an_unconditional_get() -> None:
     store = everything()
     reconcile(store, verdicts(), hash="new", deletion_limit=OPEN, now=LATER)
     assert store.log.index("rules_generation") < store.log.index("reclassify")

@@ -69,7 +69,7 @@ def test_a_few_are_looked_up_at_a_time_and_all_in_the_end() -> None:
     assert world.next() is not None
 
 
-def test_a_site_is_asked_as_soon_as_it_is_located_though_others_get_no_answer() -> None:
+def test_a_site_is_crawled_as_soon_as_it_is_located_though_others_get_no_answer() -> None:
     world = World()
     assert world.next() is None
     assert world.frontier.wake_in() is None, "nothing to do until an answer comes"

@@ -105,7 +105,7 @@ def test_what_a_new_start_url_leads_to_comes_back_in_the_same_run(web: Chain) ->
     assert [web.row(url) for url in (B, C, D)] == [DONE, DONE, OUT]
 
 
-def test_what_was_a_start_url_before_the_fault_was_mended_comes_back(web: Chain) -> None:
+def test_a_former_start_url_comes_back_after_the_fix(web: Chain) -> None:
     """A store of the version before: the start URL is at depth 0 already, and out all the same."""
     web.crawl()
     web.settings = {"DEPTH_LIMIT": 1}

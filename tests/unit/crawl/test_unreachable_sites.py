@@ -146,7 +146,7 @@ def test_urls_of_another_scheme_bring_back_a_site_that_was_given_up(store: Store
 
 
 @pytest.mark.parametrize("schemes", [("http",), ("https",), ("http", "https")])
-def test_a_dead_site_with_very_many_urls_is_given_up_after_its_robots_txt(
+def test_an_unreachable_site_with_very_many_urls_is_given_up_after_its_robots_txt(
     store: Store, tmp_path: Path, schemes: tuple[str, ...]
 ) -> None:
     sites = Sites(tmp_path, store, start="http://b.example/")
@@ -320,7 +320,7 @@ CAUSES = [
     (612, "Connection was refused by other side: 111: Connection refused.", "connection refused"),
     (612, "", "connection refused or lost"),
     (613, "", "no answer in time"),
-    (614, "", "the TLS handshake failed"),
+    (614, "", "the TLS handshake failed, as with a certificate that is not valid"),
     (680, "", "the host name does not exist"),
     (503, "", "HTTP status 503"),
     (690, "", "redirected to a malformed URL"),
@@ -332,6 +332,6 @@ def test_causes(status: int, detail: str, cause: str) -> None:
     assert cause_of(status, detail) == cause
 
 
-def test_since_never_lies_in_the_future() -> None:
+def test_since_is_never_in_the_future() -> None:
     before = UnreachableSite("a", 612, since=100, runs=1, counted_at=100)
     assert after_failed_run(before, site="a", status=613, now=50) == UnreachableSite("a", 613, since=50, runs=2, counted_at=50)

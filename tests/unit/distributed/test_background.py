@@ -55,7 +55,7 @@ def away(times: int) -> Iterator[StoreError]:
     return iter([StoreAway("Redis cannot be reached")] * times)
 
 
-def test_a_server_that_is_away_is_asked_until_it_answers(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_calls_to_an_unreachable_server_are_repeated_until_it_answers(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     crawl = Crawl(server)
     asyncio.run(crawl.begin())
     server.failures = away(50)
@@ -66,7 +66,7 @@ def test_a_server_that_is_away_is_asked_until_it_answers(server: Server, caplog:
     assert crawl.done == ["a", "b"]
     assert [record.message.partition(";")[0] for record in caplog.records] == [
         "Redis cannot be reached",
-        "Redis answers again, the crawl goes on",
+        "Redis answers again, the crawl continues",
     ]
     crawl.thread.finish()
 
@@ -96,7 +96,7 @@ def test_at_the_end_one_that_comes_back_gets_the_rest(server: Server) -> None:
     assert crawl.done == ["a", "b", "c"]
 
 
-def test_at_the_end_one_that_is_full_is_still_asked_for_what_needs_no_room(server: Server) -> None:
+def test_at_the_end_a_full_server_still_gets_calls_that_need_no_memory(server: Server) -> None:
     crawl = Crawl(server)
     asyncio.run(crawl.begin())
     crawl.thread.hurry()

@@ -119,7 +119,7 @@ def test_one_that_fails_does_not_hold_up_its_neighbours() -> None:
     assert asked["a:80"] < 8, "it rests"
 
 
-def test_one_that_was_told_to_wait_or_is_given_up_leaves_its_turn_to_the_others() -> None:
+def test_a_site_that_waits_or_is_given_up_leaves_its_turn_to_the_others() -> None:
     world = World({"a:80": ("1", 1, 1), "b:80": ("1", 1, 1), "c:80": ("1", 1, 1)}, urls=3)
     state = world.next()
     assert state is not None
@@ -147,7 +147,7 @@ def test_a_machine_is_remembered_when_its_sites_are_not() -> None:
     assert world.asked[1][0] - world.asked[0][0] >= 30 - EPSILON
 
 
-def test_robots_txt_is_asked_for_in_the_turn_of_its_site() -> None:
+def test_robots_txt_is_requested_in_the_turn_of_its_site() -> None:
     world = World({"a:80": ("1", 1, 1), "b:80": ("1", 1, 1)}, urls=2)
     state = world.next()
     assert state is not None

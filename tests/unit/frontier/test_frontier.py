@@ -120,7 +120,7 @@ def test_order(name: str, pending: list[tuple[str, int, int]], order: list[str])
     assert world.fetch_all() == order
 
 
-def test_a_site_is_not_asked_before_its_delay_is_over() -> None:
+def test_a_site_gets_no_request_before_its_delay_is_over() -> None:
     world = World(new("http://a/1"), new("http://a/2"), new("http://b/1"), delay=2.0, concurrency=2)
     assert [world.next(), world.next(), world.next()] == ["http://a/1", "http://b/1", None]
     assert world.frontier.wake_in() == 2.0
@@ -147,7 +147,7 @@ def test_a_slow_site_does_not_hold_up_the_others() -> None:
     assert set(first[1:]) == {f"http://small{n}/" for n in range(20)}
 
 
-def test_what_comes_in_with_a_higher_rank_goes_before_what_is_at_hand() -> None:
+def test_new_urls_of_a_higher_rank_go_before_the_buffered_ones() -> None:
     world = World(*(new(f"http://a/{n}") for n in range(20)))
     assert world.fetch() == "http://a/0"
     world.add(new("http://a/target", Source.REDIR))
@@ -210,14 +210,14 @@ def test_a_site_given_up_does_not_keep_the_crawl_going() -> None:
     assert world.store.counts().by_state == {"pending": 3, "done": 1}
 
 
-def test_closing_gives_back_what_was_not_asked_for() -> None:
+def test_closing_releases_urls_that_were_not_requested() -> None:
     world = World(*(new(f"http://a/{n}") for n in range(5)))
     assert world.fetch() == "http://a/0"
     world.frontier.close()
     assert world.store.counts().by_state == {"pending": 4, "done": 1}
 
 
-def test_a_silence_asked_for_is_kept_across_a_restart() -> None:
+def test_a_requested_wait_is_kept_across_a_restart() -> None:
     world = World(new("http://a/1"))
     world.frontier.wait_site("a:80", 100)
     world.frontier.close()
@@ -245,7 +245,7 @@ def test_many_redirects_do_not_pile_up_leases() -> None:
     assert world.store.counts().by_state["leased"] <= 16
 
 
-def test_a_fetch_longer_than_its_lease_is_not_handed_out_again() -> None:
+def test_a_fetch_longer_than_its_lease_is_not_returned_again() -> None:
     world = World(new("http://a/1"), new("http://a/2"), lease_s=40, delay=0.0)
     state = world.frontier.next()
     assert state is not None
@@ -255,7 +255,7 @@ def test_a_fetch_longer_than_its_lease_is_not_handed_out_again() -> None:
     assert world.next() in ("http://a/2", None)
 
 
-def test_more_sites_than_can_be_at_hand_all_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_sites_than_can_be_buffered_all_get_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("crawlspace.frontier.leases.MAX_BUFFERED", 2)
     world = World(*(new(f"http://s{site}/{n}") for site in range(30) for n in range(30)), delay=1.0)
     asked = set()
@@ -330,7 +330,7 @@ def test_so_many_sites_are_crawled_at_a_time() -> None:
     assert [*filter(None, rounds)] == ["ab", "abcd", "cd"], "a and b are done in the second round"
 
 
-def test_a_silent_site_makes_place_for_another() -> None:
+def test_a_waiting_site_makes_room_for_another() -> None:
     world = World(new("http://a/1"), new("http://b/1"), max_sites=1)
     world.frontier.wait_site("a:80", 3600)
     assert world.next() == "http://b/1"
@@ -347,7 +347,7 @@ def test_a_pace_may_change_while_sites_wait() -> None:
     assert world.next() == "http://a/2"
 
 
-def test_while_suspended_nothing_is_asked_and_the_crawl_is_not_done() -> None:
+def test_while_suspended_nothing_is_requested_and_the_crawl_is_not_done() -> None:
     world = World(new("http://a/1"))
     world.pace, world.changes = Pace(1.0, 1, suspended=True), world.clock.now() + 600
     world.frontier = world.open()

@@ -24,7 +24,7 @@ class CountingWorld(World):
         return super().of(site)
 
 
-def test_a_pace_is_asked_for_when_a_site_has_its_turn_and_not_before() -> None:
+def test_a_pace_is_looked_up_when_a_site_has_its_turn_and_not_before() -> None:
     world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(100)))
     assert world.asked == 0
     assert world.fetch_at_once() == "http://s0/0"
@@ -33,7 +33,7 @@ def test_a_pace_is_asked_for_when_a_site_has_its_turn_and_not_before() -> None:
     assert world.asked == 100
 
 
-def test_paces_are_asked_for_anew_only_when_the_phase_is_another() -> None:
+def test_paces_are_looked_up_again_only_in_another_phase() -> None:
     world = CountingWorld(*(new(f"http://s{n}/{m}") for m in range(3) for n in range(10)), delay=60.0)
     world.changes = world.clock.now() + 10
     world.frontier = world.open()
@@ -148,11 +148,11 @@ def test_urls_that_need_no_request_do_not_keep_other_sources_waiting() -> None:
 def test_a_request_beside_the_turns_keeps_the_delay_of_what_follows() -> None:
     world = World(new("http://a/1"), delay=5.0)
     assert world.frontier.next_turn_in("a:80") == 0.0
-    world.frontier.asked_beside("a:80")
+    world.frontier.record_other_request("a:80")
     assert world.next() is None
     assert world.frontier.next_turn_in("a:80") == 5.0
     assert world.frontier.wake_in() == 5.0
-    world.frontier.asked_beside("b:80")  # of which nothing is known
+    world.frontier.record_other_request("b:80")  # of which nothing is known
     assert world.frontier.next_turn_in("b:80") == 5.0
     world.clock.advance(5)
     assert world.next() == "http://a/1"

@@ -51,7 +51,7 @@ CROWDS = [
 
 
 @pytest.mark.parametrize(("sites", "count"), CROWDS)
-def test_sites_asked_in_turn_stay_in_memory(sites: int, count: int, read: list[str]) -> None:
+def test_sites_used_in_turn_stay_in_memory(sites: int, count: int, read: list[str]) -> None:
     names = [f"{number}.example:80" for number in range(sites)]
     store = CountingStore().holding({site: rules(site, count) for site in names})
     robots = robots_of(store)
@@ -64,7 +64,7 @@ def test_sites_asked_in_turn_stay_in_memory(sites: int, count: int, read: list[s
     assert max(map(len, read), default=0) < 100, "what Protego reads doesn't grow with the file"
 
 
-def test_what_was_asked_for_lately_stays_in_memory() -> None:
+def test_recently_used_rules_stay_in_memory() -> None:
     names = [f"{number}.example:80" for number in range(100)]
     store = CountingStore().holding({site: rules(site, 100) for site in names})
     robots = robots_of(store, memory=50_000)

@@ -63,7 +63,7 @@ def test_search(index: EmbeddedIndex, words: str, expected: list[str]) -> None:
     assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
 
 
-def test_a_hit_shows_where_the_words_stand(index: EmbeddedIndex) -> None:
+def test_a_hit_shows_the_words_in_their_context(index: EmbeddedIndex) -> None:
     (hit,) = index.search("creme").hits
     assert (hit.title, hit.language, hit.fields) == ("Menü", "", {"department": "kitchen"})
     assert hit.duplicates == ("http://e.example/x",)
@@ -133,7 +133,7 @@ def test_two_processes_share_one_file(index: EmbeddedIndex) -> None:
         opened.close()
 
 
-def test_a_locked_index_takes_nothing_and_says_so(index: EmbeddedIndex) -> None:
+def test_a_locked_index_takes_nothing_and_raises(index: EmbeddedIndex) -> None:
     holder = apsw.Connection(str(index.path))
     holder.execute("BEGIN IMMEDIATE")
     other = EmbeddedIndex(index.path, busy_timeout_s=0)
@@ -145,7 +145,7 @@ def test_a_locked_index_takes_nothing_and_says_so(index: EmbeddedIndex) -> None:
     holder.close()
 
 
-def test_a_full_disk_takes_nothing_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_takes_nothing_and_raises(tmp_path: Path) -> None:
     index = EmbeddedIndex(tmp_path / "index.db")
     index.send([push(DOCUMENTS[0])])
     database = index._db  # the only way to a full disk without one

@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable, StoreDamaged
-from crawlspace.index.marks import Mark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import MAX_FAULTS, Drain, Drained
 from crawlspace.index.sink import Refusal
 from crawlspace.model import Document, IndexOrder, Op
@@ -123,7 +123,7 @@ def test_an_index_that_is_down_costs_growing_waits_and_loses_nothing() -> None:
 class FallingSink(MemorySink):
     """Breaks on a whole batch, takes the first half, then answers no more."""
 
-    def send(self, orders: Sequence[IndexOrder], mark: Mark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         if len(orders) > 2:
             raise ValueError("too many for me")
         if self.log:
@@ -147,7 +147,7 @@ def test_a_kill_between_delivery_and_settlement_sends_again() -> None:
     assert list(scene.sink.documents) == ["a"]
 
 
-def test_an_order_replaced_while_its_batch_was_away_is_sent_too() -> None:
+def test_an_order_replaced_while_its_batch_was_in_flight_is_sent_too() -> None:
     scene = Scene("+a")
     delivery = scene.drain.deliver(scene.drain.take())
     scene.outbox.give("-a")

@@ -89,7 +89,7 @@ REFUSED = [
     ("allow domain http://www.ibm.com/", 14, "without a scheme; write 'www.ibm.com'"),
     ("allow domain www.ibm.com/docs", 14, "a domain target has no path"),
     ("allow domain www.ibm.com extra", 26, "unexpected 'extra': a rule ends with its target"),
-    ("allow domain www.ibm.com # ours", 26, "a comment stands on a line of its own"),
+    ("allow domain www.ibm.com # ours", 26, "a comment needs a line of its own"),
     ("allow domain www.ibm.com:0", 14, "'0' is not a port; it is a number from 1 to 65535"),
     ("allow domain www.ibm.com:65536", 14, "'65536' is not a port"),
     ("allow domain www.ibm.com:", 14, "'' is not a port"),

@@ -58,7 +58,7 @@ TABLE = [
     # what                                  exception                                            resolver                                  status                     kind       may be the host's
     ("no bytes that are HTTP",              because(ParseError("x", b"y")),                      None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("a body that is not compressed as declared", UndecodableBody("x"),                          None,                                     Status.READ_ERROR,         PERMANENT, True),
-    ("a failure that says nothing more",    DownloadFailedError("x"),                            None,                                     Status.READ_ERROR,         PERMANENT, True),
+    ("a failure without details",    DownloadFailedError("x"),                            None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("the connection is refused",           DownloadConnectionRefusedError("x"),                 None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),

@@ -48,7 +48,7 @@ TOGETHER = [
 
 
 @pytest.mark.parametrize(("said", "of_collections", "of_spiders"), TOGETHER)
-def test_where_it_is_not_known_who_asks(said: list[Reason], of_collections: Reason, of_spiders: Reason) -> None:
+def test_where_the_client_is_not_known(said: list[Reason], of_collections: Reason, of_spiders: Reason) -> None:
     for resolver, holds in ((GuardedResolver(names()), of_collections), (SharedResolver(names()), of_spiders)):
         guards = [guard_that_says(reason) for reason in said]
         for guard in guards:
@@ -78,7 +78,7 @@ class TwoCrawls:
         return receiver.found
 
     def ask_for(self, number: int) -> list[str]:
-        with self.of_process.asked_by(self.crawls[number]):
+        with self.of_process.answers_of(self.crawls[number]):
             return self.ask()
 
 
@@ -90,28 +90,28 @@ def test_where_it_is_known_its_rules_hold_and_no_others(monkeypatch: pytest.Monk
     assert two.ask() == []
 
 
-def test_the_reason_is_told_to_the_one_whose_rules_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_crawl_whose_rules_refuse_gets_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
     assert (two.ask_for(0), two.ask_for(1)) == ([], [FIRST])
     reasons = [crawl.why_refused(HOST, 80) for crawl in two.crawls]
     assert [reason and reason.reason for reason in reasons] == [ADDRESS, None]
 
 
-def test_a_crawl_knows_what_a_handler_was_told_that_does_not_say_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crawl_gets_the_answer_of_a_handler_that_does_not_name_its_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
     assert two.ask() == []
     reasons = [crawl.why_refused(HOST, 80) for crawl in two.crawls]
     assert [reason and reason.reason for reason in reasons] == [ADDRESS, ADDRESS]
 
 
-def test_no_such_host_is_known_whoever_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_host_is_known_to_every_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TwoCrawls(monkeypatch, GuardedResolver, [])
     answer_look_ups(monkeypatch, raise_no_such_host)
     assert two.ask() == []
     assert [crawl.does_not_exist(HOST) for crawl in two.crawls] == [True, True]
 
 
-def test_only_the_one_question_is_asked_for_a_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_question_counts_for_a_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     """What its answer leads to at once may be another's."""
     two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST, SECOND])
     later: list[list[str]] = []
@@ -120,8 +120,8 @@ def test_only_the_one_question_is_asked_for_a_crawl(monkeypatch: pytest.MonkeyPa
         def resolutionComplete(self) -> None:
             later.append(two.ask())
 
-    with two.of_process.asked_by(two.crawls[0]):
+    with two.of_process.answers_of(two.crawls[0]):
         two.of_process.resolveHostName(Leads(), HOST, 80)
-    with two.of_process.asked_by(two.crawls[0]):
+    with two.of_process.answers_of(two.crawls[0]):
         pass  # a client that has asked nothing
     assert (later, two.ask()) == ([[]], [])

@@ -173,7 +173,7 @@ def test_tiny_chunks_are_passed_on_together() -> None:
     assert exchange.body.pieces == 3
 
 
-def test_what_libraries_log_of_a_servers_words_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_log_messages_of_libraries_about_a_server_are_cut(caplog: pytest.LogCaptureFixture) -> None:
     make_libraries_printable()
     make_libraries_printable()
     with caplog.at_level("DEBUG"):
@@ -192,7 +192,7 @@ def test_the_headers_of_each_answer_are_counted_by_themselves() -> None:
 
 
 @pytest.mark.parametrize("answer", [head(2), b"HTTP/1.1 304 Not Modified\r\n\r\n", CHUNKED + b"0\r\n\r\n"])
-def test_an_answer_that_is_longer_than_it_says_ends_its_connection(answer: bytes) -> None:
+def test_an_answer_longer_than_declared_ends_its_connection(answer: bytes) -> None:
     """Else what is left of it would be taken for the next one."""
     exchange = Exchange()
     exchange.send(answer + b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")

@@ -55,7 +55,7 @@ class World:
 
 
 @pytest.mark.parametrize("cache_size", [0, 10])
-def test_who_asks_meanwhile_gets_the_same_answer(cache_size: int) -> None:
+def test_questions_in_the_meantime_get_the_same_answer(cache_size: int) -> None:
     world = World(cache_size)
     for number in range(8):
         world.ask(str(number))
@@ -65,7 +65,7 @@ def test_who_asks_meanwhile_gets_the_same_answer(cache_size: int) -> None:
     assert world.told == {str(number): Answer(FOUND) for number in range(8)}
 
 
-def test_a_failure_is_told_to_all_too() -> None:
+def test_a_failure_is_the_answer_to_all_too() -> None:
     world = World()
     world.ask("first")
     world.ask("second")

@@ -10,7 +10,7 @@ from crawlspace.runtime import progress
 from crawlspace.runtime.progress import Progress
 
 
-def test_the_rate_is_right_where_the_line_is_asked_for_many_times_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)

@@ -88,13 +88,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
 
 
-def test_only_allowed_addresses_are_told(world: World) -> None:
+def test_only_allowed_addresses_are_returned(world: World) -> None:
     world.names["both.example"] = [PRIVATE, PUBLIC]
     assert world.ask("both.example") == [PUBLIC]
     assert world.resolver.why_refused("both.example", 80) is None
 
 
-def test_why_none_was_told_is_known_until_one_is(world: World) -> None:
+def test_the_reason_for_no_address_is_known_until_there_is_one(world: World) -> None:
     world.names["host.example"] = [PRIVATE]
     assert world.ask("host.example") == []
     refused = world.resolver.why_refused("host.example", 80)
@@ -157,7 +157,7 @@ def test_an_answer_ends_what_was_known_of_a_failure(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["www..example.com", "x" * 64 + ".example.com"])
-def test_what_can_be_no_name_is_refused_before_anyone_is_asked(name: str) -> None:
+def test_an_invalid_name_is_refused_before_any_look_up(name: str) -> None:
     """By Python itself, whose look-up is not replaced here."""
     reactor: Any = Reactor()
     answers: list[Answer] = []

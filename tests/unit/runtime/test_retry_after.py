@@ -52,5 +52,5 @@ def _local_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the local time of Windows is not a process's own")
 @pytest.mark.usefixtures("_local_time")
 @pytest.mark.parametrize("value", DATES)
-def test_where_the_machine_stands_changes_no_date(value: str) -> None:
+def test_the_time_zone_of_the_machine_changes_no_date(value: str) -> None:
     assert retry_after_s(value, now=NOW) == 60.0

@@ -71,7 +71,7 @@ def gaps(asked: list[tuple[float, str]]) -> list[float]:
     return [later - earlier for (earlier, _), (later, _) in pairwise(asked)]
 
 
-def test_one_site_is_asked_at_its_pace() -> None:
+def test_one_site_is_requested_at_its_delay() -> None:
     world = World()
     world.redirect(20, "shared.example")
     asked = world.crawl(25)
@@ -103,7 +103,7 @@ def test_the_pages_of_the_site_keep_their_distance_and_have_turns_in_between() -
     assert [what for _, what in asked if what.startswith("http")] == pages[1:]
 
 
-def test_a_site_that_must_rest_is_not_asked() -> None:
+def test_a_site_that_must_wait_gets_no_request() -> None:
     world = World()
     world.frontier.wait_site("shared.example:80", 30)
     world.redirect(2, "shared.example")
@@ -111,7 +111,7 @@ def test_a_site_that_must_rest_is_not_asked() -> None:
     assert [round(at) for at, _ in world.crawl(32)] == [30, 31]
 
 
-def test_nothing_is_asked_while_all_is_suspended() -> None:
+def test_nothing_is_requested_while_all_is_suspended() -> None:
     world = World()
     world.pace = replace(world.pace, suspended=True)
     world.redirect(1, "shared.example")
@@ -126,7 +126,7 @@ def test_without_a_delay_all_go_out_at_once() -> None:
     assert [at for at, _ in world.crawl(STEP_S)] == [0.0] * 50
 
 
-def test_a_site_that_another_process_asks_is_waited_for() -> None:
+def test_a_site_of_another_process_is_waited_for() -> None:
     world = World()
     ours: set[str] = set()
     world.turns = RobotsTurns(world.frontier, world, holds=ours.__contains__)
@@ -137,13 +137,13 @@ def test_a_site_that_another_process_asks_is_waited_for() -> None:
     world.frontier.arrived("shared.example:80", [], asked_ago_s=0.1, wait_s=0.0)
     ours.add("shared.example:80")
     world.turns.begin("shared.example:80")
-    assert not world.turns.has_asked("shared.example:80")
+    assert not world.turns.has_requested("shared.example:80")
     asked = world.crawl(5)
     assert len(asked) == 3
     assert asked[0][0] >= 5.9 - 1e-6, "when it was asked by the other one counts"
     assert asked[0][0] > 5.95, "and its pages come first"
     assert min(gaps(asked)) >= 1.0 - 1e-6
-    assert world.turns.has_asked("shared.example:80")
+    assert world.turns.has_requested("shared.example:80")
 
 
 def test_a_site_is_needed_until_it_has_answered() -> None:
@@ -153,10 +153,10 @@ def test_a_site_is_needed_until_it_has_answered() -> None:
     world.redirect(1, "shared.example")
     assert len(world.crawl(1)) == 1
     assert world.turns.waiting() == {"shared.example:80"}
-    assert world.turns.is_asking("shared.example:80")
+    assert world.turns.is_requesting("shared.example:80")
     world.frontier.unblock("0.example:80")
     assert world.turns.waiting() == set()
-    assert not world.turns.is_asking("shared.example:80")
+    assert not world.turns.is_requesting("shared.example:80")
     assert world.frontier.next_turn_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"
 
 

@@ -86,7 +86,7 @@ def test_a_request_that_may_not_be_sent_any_more_is_not(
 
 
 @pytest.mark.parametrize(("owned_for_s", "is_taken_for_dead", "sent"), [(0.0, False, 0), (20.0, False, 1), (20.0, True, 0)])
-def test_scrapys_handler_asks_the_session(
+def test_scrapys_handler_uses_the_session(
     monkeypatch: pytest.MonkeyPatch, owned_for_s: float, sent: int, *, is_taken_for_dead: bool
 ) -> None:
     network = Network(monkeypatch)
@@ -160,7 +160,7 @@ BREAKS = [
 
 @pytest.mark.parametrize("is_written", [True, False])
 @pytest.mark.parametrize(("ask", "end", "error"), BREAKS)
-def test_a_connection_that_breaks_is_not_asked_a_second_time_at_once(
+def test_a_request_on_a_broken_connection_is_not_repeated_at_once(
     monkeypatch: pytest.MonkeyPatch,
     ask: Callable[[Network], None],
     end: Callable[[Network], None],
@@ -189,7 +189,7 @@ def test_a_second_turn_is_on_a_new_connection_though_there_is_another_kept_one(m
         assert len(network.wires) == connections
 
 
-def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_a_proxy_the_site_is_that_of_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(monkeypatch, proxy=b"proxy.example")
     network.ask()
     network.write()
@@ -202,7 +202,7 @@ def test_through_a_proxy_the_site_is_what_is_asked(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("may_be_sent", [True, False])
-def test_a_site_that_answers_before_it_is_asked(monkeypatch: pytest.MonkeyPatch, *, may_be_sent: bool) -> None:
+def test_a_site_that_answers_before_the_request(monkeypatch: pytest.MonkeyPatch, *, may_be_sent: bool) -> None:
     """As some servers do that are tired of waiting: the request is still on its way out."""
     network = Network(monkeypatch)
     network.ask()

@@ -82,7 +82,7 @@ def test_a_request_is_not_sent_after_a_handshake_that_took_too_long(monkeypatch:
     assert not network.is_open
 
 
-def test_a_kept_connection_with_tls_is_closed_where_its_site_must_not_be_asked(
+def test_a_kept_connection_with_tls_is_closed_where_its_site_must_get_no_request(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Even if the other end never answers that it has heard of that."""

@@ -53,7 +53,7 @@ ASIDE = [
 
 
 @pytest.mark.parametrize(("members", "aside", "expected"), ASIDE)
-def test_who_stands_aside_never_wins(members: list[UrlState], aside: set[int], expected: Standing) -> None:
+def test_a_page_of_another_group_never_wins(members: list[UrlState], aside: set[int], expected: Standing) -> None:
     assert standing(members, aside) == expected
 
 

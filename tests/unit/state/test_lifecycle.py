@@ -165,7 +165,7 @@ def test_a_failure_without_retries_is_held_and_the_next_one_decides() -> None:
     assert (later.order, later.forget) == (Op.DELETE, True)
 
 
-def test_errors_without_a_document_ask_for_the_whole_page_next_time() -> None:
+def test_errors_without_a_document_lead_to_an_unconditional_get() -> None:
     known = structs.replace(NOINDEX, etag='"1"', last_modified="Mon")
     after = advance(known, BROKEN, policy=POLICY, now=NOW).state
     assert (after.etag, after.last_modified) == (None, None)

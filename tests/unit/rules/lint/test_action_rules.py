@@ -117,7 +117,7 @@ def test_nothing_is_accepted_without_a_rule_that_accepts(rules: Rules, line: int
 MESSAGES: list[tuple[Rules, str]] = [
     (
         [(A, [IGNORE]), (A, [IGNORE])],
-        "rules.xml:1:1: warning: 'rule 1' stands once more in line 2; this one changes nothing and can go [xml-rule-repeated]",
+        "rules.xml:1:1: warning: 'rule 1' is repeated in line 2; this one changes nothing and can go [xml-rule-repeated]",
     ),
     (
         [(A, [IGNORE]), (Or((A, B)), [ACCEPT])],
@@ -189,7 +189,7 @@ def test_known_urls(rules: Rules, known: list[str], expected: list[tuple[int, st
         assert part in one.message
 
 
-def test_an_action_is_shown_where_it_stands() -> None:
+def test_an_action_is_shown_at_its_place() -> None:
     ref = RuleRef("rules.xml", 3, "rule")
     rules = ActionRuleSet(
         (
@@ -207,7 +207,7 @@ def test_an_action_is_shown_where_it_stands() -> None:
     ]
 
 
-def test_rules_that_look_alike_in_one_line_are_told_apart_by_their_order() -> None:
+def test_equal_rules_in_one_line_are_distinguished_by_their_order() -> None:
     ref = RuleRef("rules.xml", 1, "Host a: NoIndex")
     rules = ActionRuleSet((ActionRule(ref, A, (NO_INDEX,)), ActionRule(ref, A, (NO_INDEX,))))
     usage = Usage(rules)

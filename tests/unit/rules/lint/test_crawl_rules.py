@@ -88,7 +88,7 @@ def test_both_lines_are_named() -> None:
     [finding] = _lint("allow domain *.a\n# between\nforbid domain b.a\n" + END)
     assert str(finding) == (
         "crawl.rules:3:15: warning: 'forbid domain b.a' never applies, because 'allow domain *.a' in line 1 covers it; "
-        "to have an effect it must stand before line 1 [never-applies]"
+        "to have an effect it must come before line 1 [never-applies]"
     )
 
 
@@ -196,7 +196,7 @@ URLS = [
 
 
 @pytest.mark.parametrize("text", URLS)
-def test_nothing_is_said_of_what_stands_in_a_url(text: str) -> None:
+def test_parts_of_a_url_give_no_warning(text: str) -> None:
     url = parse(text)
     atoms: set[Atom] = set()
     for norm, field in product(Norm, Field):

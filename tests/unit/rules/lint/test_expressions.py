@@ -10,7 +10,7 @@ from crawlspace.rules.xml.parser import parse_rules_xml
 
 # condition, how what is said of it begins
 SAID = [
-    ('<Domain val="*.foo.com"/>', ["'*.foo.com' never matches: a * stands for itself"]),
+    ('<Domain val="*.foo.com"/>', ["'*.foo.com' never matches: a * is a plain character here"]),
     ('<Domain val=".foo.com"/>', ["'.foo.com' never matches: no host begins with a dot; <Domain val='foo.com'/> means"]),
     ('<Host val=".foo.com"/>', ["'.foo.com' never matches: no host begins with a dot"]),
     ('<Domain val="foo.com"/>', []),
@@ -18,7 +18,7 @@ SAID = [
     ('<Atom field="host" kind="inside" value=".foo"/>', []),
     (
         '<Path val="/[0-9]{4}/"/>',
-        [r"'/[0-9]{4}/' is plain text, and matches only where it stands so; if an expression is meant, write '/\[0-9\]\{4\}/'"],
+        [r"'/[0-9]{4}/' is plain text, and matches only this very text; if an expression is meant, write '/\[0-9\]\{4\}/'"],
     ),
     ('<Path val="/a.*"/>', ["'/a.*' is plain text"]),
     ('<Path val="/a$"/>', ["'/a$' is plain text"]),

@@ -150,7 +150,7 @@ def test_a_set_whose_memory_is_full_all_the_time_answers_right(more: int) -> Non
         assert sorted(asked.matching(text)) == one_by_one(text)
 
 
-def test_expressions_that_memory_does_not_do_for_are_asked_one_by_one() -> None:
+def test_expressions_that_exceed_the_memory_are_matched_one_by_one() -> None:
     asked = ExpressionSet(list(enumerate(OF_TWO_LETTERS)), memory=_least_memory() // 2)
     assert not asked.compiled
     for text in texts(20, 60):
@@ -158,7 +158,7 @@ def test_expressions_that_memory_does_not_do_for_are_asked_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, [3]])
-def test_a_set_that_lacks_memory_while_it_is_asked(answer: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_set_that_lacks_memory_while_matching(answer: list[int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reports nothing, and not even the expression that always matches."""
     asked = ExpressionSet(list(enumerate(OF_TWO_LETTERS)))
     monkeypatch.setattr(re2.Set, "Match", lambda self, text: answer)
@@ -230,7 +230,7 @@ def test_texts_that_an_expression_needs(source: str, expected: list[set[str]]) -
 @given(expressions, st.lists(st.text("abAB/.=cp:", max_size=8), min_size=1, max_size=8))
 @example(Expression("(?:a|b)*abc"), ["abc", "aabc", "ab"])
 @settings(max_examples=500, deadline=None)
-def test_where_an_expression_matches_the_texts_it_needs_stand(expression: Expression, tried: list[str]) -> None:
+def test_where_an_expression_matches_its_required_texts_occur(expression: Expression, tried: list[str]) -> None:
     needed = required_texts(expression.source)
     for text in tried:
         if re.search(expression.source, text):

@@ -134,7 +134,7 @@ def test_what_holds_before_the_first_rule(accept: bool, index: bool, follow: boo
     assert (said.accept, said.index, said.follow, said.rule) == (accept, index, follow, None)
 
 
-def test_each_rule_that_matched_says_what_it_changed() -> None:
+def test_each_rule_that_matched_lists_what_it_changed() -> None:
     rules = compiled(
         (host("h"), [NO_INDEX, FOLLOW, priority(-2), source("news"), meta("dept", "sales")]),
         (host("other"), [IGNORE]),

@@ -148,7 +148,7 @@ SAID = [
 
 
 @pytest.mark.parametrize("fragment,text", SAID, ids=[text for _, text in SAID])
-def test_a_rule_is_said_in_one_line(fragment: str, text: str) -> None:
+def test_a_rule_is_shown_in_one_line(fragment: str, text: str) -> None:
     [rule] = read(f"<Rules>\n\n<Rule>{fragment}</Rule></Rules>").rules
     assert (rule.ref.file, rule.ref.line, rule.ref.text) == ("rules.xml", 3, text)
     assert len(rule.ref.text) <= 200
@@ -225,7 +225,7 @@ ENCODED = [
 
 
 @pytest.mark.parametrize("encoding,declaration", ENCODED, ids=[f"{encoding} {declaration}" for encoding, declaration in ENCODED])
-def test_a_file_is_decoded_as_it_says(encoding: str, declaration: str) -> None:
+def test_a_file_is_decoded_as_declared(encoding: str, declaration: str) -> None:
     letter = "語" if encoding == "shift_jis" else "é"
     text = f'{declaration}\n<Rules><Rule>\n<Path val="/{letter}"/><AddMeta name="a" value="{letter}"/></Rule></Rules>'
     [rule] = read(text.encode(encoding)).rules

@@ -222,7 +222,7 @@ def test_pending_moves_while_another_writes(tmp_path: Path) -> None:
     other.close()
 
 
-def test_a_second_crawl_is_told_who_crawls(tmp_path: Path) -> None:
+def test_a_second_crawl_gets_an_error_with_who_crawls(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     with child(path, "hold") as process:
         try:
