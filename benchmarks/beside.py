@@ -4,8 +4,8 @@
     python -m benchmarks.beside ../before                          # whole crawls of one site, in turn
     python -m benchmarks.beside ../before decisions reconcile      # any benchmark: its rows side by side
 
-Both run with this interpreter, each in its own folder, in turn, so that the ratios hold although the machine's speed drifts. Of a
-benchmark's row, the first number is compared.
+Both run with this interpreter, each in its own folder, in turn, so that the ratios hold although the machine's speed drifts. All numbers in a
+benchmark's rows are compared.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _rows(name: str, other: Path, rounds: int) -> list[Row]:
 
 
 def _measured(name: str, place: Path) -> list[tuple[str, float]]:
-    """Return the rows of a benchmark, with the first number of each."""
+    """Return the numbers in the rows of a benchmark; those after the first of a row with their place in it."""
     environment = {**os.environ, "PYTHONPATH": str(place)}
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}"], cwd=place, env=environment, capture_output=True, text=True, check=False
@@ -104,9 +104,9 @@ def _measured(name: str, place: Path) -> list[tuple[str, float]]:
     for line in done.stdout.splitlines():
         match = _ROW.match(line)
         if match is not None:
-            number = _NUMBER.search(match["value"])
-            if number is not None:
-                rows.append((match["measure"], float(number[0].replace(",", ""))))
+            for nth, number in enumerate(_NUMBER.findall(match["value"]), 1):
+                measure = match["measure"] if nth == 1 else f"{match['measure']} ({nth})"
+                rows.append((measure, float(number.replace(",", ""))))
     if not rows:
         raise BenchmarkFailed(f"benchmarks.{name} in {place} printed no row:\n{done.stderr[-2000:]}")
     return rows
