@@ -214,7 +214,7 @@ def start(project: Project, server: Server, rules: str | None, *, due: bool) -> 
     if due:
         make_due(project)
     server.forget()
-    said = project.crawl("demo").succeeded().stderr
+    reported = project.crawl("demo").succeeded().stderr
     documents = fields_in_index(project)
     asked = {request.path: "if-none-match" in request.headers for request in server.requests if request.path != "/robots.txt"}
     return Start(
@@ -222,7 +222,7 @@ def start(project: Project, server: Server, rules: str | None, *, due: bool) -> 
         sorted(path for path, conditionally in asked.items() if conditionally),
         {path: status for path, status in statuses(project).items() if path not in documents},
         {path: fields["colour"] for path, fields in documents.items() if "colour" in fields},
-        int(said.partition(" pushed, ")[0].rpartition("(")[2]),
+        int(reported.partition(" pushed, ")[0].rpartition("(")[2]),
     )
 
 

@@ -31,9 +31,9 @@ ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "inherited", "fields"), ADDED)
-def test_the_fields_of_a_document(said: Actions, inherited: str | None, fields: dict[str, str]) -> None:
-    assert added_by(said, inherited) == fields
+@pytest.mark.parametrize(("reported", "inherited", "fields"), ADDED)
+def test_the_fields_of_a_document(reported: Actions, inherited: str | None, fields: dict[str, str]) -> None:
+    assert added_by(reported, inherited) == fields
 
 
 PACKED: list[tuple[dict[str, str], str | None]] = [
@@ -82,15 +82,15 @@ LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "said", "inherited", "lacks"), LACKS)
+@pytest.mark.parametrize(("stored", "reported", "inherited", "lacks"), LACKS)
 def test_a_document_with_other_fields_than_it_is_to_have(
-    stored: dict[str, str], said: Actions, inherited: str | None, lacks: bool
+    stored: dict[str, str], reported: Actions, inherited: str | None, lacks: bool
 ) -> None:
     outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
     mark = document_mark(outcome)
     state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, inherited=inherited)
-    assert lacks_fields(state, said) is lacks
-    assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
+    assert lacks_fields(state, reported) is lacks
+    assert not lacks_fields(structs.replace(state, checksum=None), reported), "what is no document has no fields"
 
 
 ADD_RED, ADD_BLUE, LABEL, LAST = (
