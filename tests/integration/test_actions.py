@@ -65,7 +65,7 @@ BEHIND: list[tuple[str, Fields]] = [
     ("/behind/noindex",      NONE),
     ("/behind/ignored/but",  NONE),
     ("/behind/own/noindex",  NONE),
-    ("/behind/sales",        {"department": "sales"}),                                  # fields are handed along links, labels are not
+    ("/behind/sales",        {"department": "sales"}),                                  # fields are inherited along links, labels are not
     ("/behind/sales/shop",   {"department": "sales", "kind": "offer"}),
     ("/further",             NONE),                                                     # one link far
     ("/new",                 {"age": "old", "source": "archive"}),                      # along redirects all of it is handed

@@ -176,7 +176,7 @@ def test_the_command_line_as_it_is_run(demo: Project) -> None:
 
 
 def assert_one_sentence(run: CompletedRun, *parts: str) -> None:
-    """One line says it, with what is needed to mend it; the two that may follow show the line of the file and the place in it."""
+    """One line reports it, with what is needed to fix it; the two that may follow show the line of the file and the place in it."""
     assert run.returncode == 1
     assert run.stdout == ""
     sentence, *shown = run.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Fields that rules add to documents and that pages hand on: what a document gets, and when what was handed no longer holds."""
+"""Fields that rules add to documents and that linked pages inherit: what a document gets, and when what was inherited no longer holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RED, BLUE = (Actions(fields=(("colour", colour),)) for colour in ("red", "blue")
 NOTHING, WALL = Actions(), Actions(label="wall")
 
 ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
-    # what rules say of a URL, what was handed to it, the fields of its document
+    # the rule actions of a URL, what it has inherited, the fields of its document
     (NOTHING, None, {}),
     (RED, None, {"colour": "red"}),
     (WALL, None, {"source": "wall"}),
@@ -52,7 +52,7 @@ MUCH = "x" * (MAX_INHERITED - len('{"a":""}'))
 ROOM = "x" * (MAX_INHERITED - len('{"a":"","b":"1"}'))
 
 FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
-    # fields, the names of those that are handed, of those that are left out
+    # fields, the names of those that are inherited, of those that are left out
     ({"a": MUCH}, ["a"], []),
     ({"a": MUCH + "x"}, [], ["a"]),
     ({"a": MUCH + "x", "b": "1"}, ["b"], ["a"]),
@@ -71,7 +71,7 @@ def test_of_too_many_fields_those_that_fit_are_inherited(fields: dict[str, str],
 
 
 LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
-    # the fields its document was stored with, what rules say now, what is handed to it now, whether it is to be fetched anyway
+    # the fields its document was stored with, the present rule actions, what it inherits now, whether it is to be fetched anyway
     ({}, NOTHING, None, False),
     ({}, WALL, None, True),
     ({"colour": "red"}, RED, None, False),
@@ -100,7 +100,7 @@ ADD_RED, ADD_BLUE, LABEL, LAST = (
 ALONG, NOT_ALONG = True, False
 
 CHANGES = [
-    # rules and whether fields are handed along links, before and after; whether pages may hand something else now
+    # rules and whether fields are inherited along links, before and after; whether pages may hand something else now
     (ADD_RED, ALONG, ADD_RED, ALONG, False),
     (ADD_RED, ALONG, LAST + ADD_RED, ALONG, True),
     (ADD_RED, ALONG, ADD_RED + LAST, ALONG, True),

@@ -1,4 +1,4 @@
-"""Fields handed along links in whole crawls, over many days and changes of the rules: what the index shows, and what is asked for."""
+"""Fields inherited along links in complete crawls, over many days and changes of the rules: what the index shows, and what is asked for."""
 
 from __future__ import annotations
 
