@@ -40,16 +40,16 @@ def run_scrapy(
     """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""
     everything = _environment(env)
     with tempfile.TemporaryDirectory() as folder:
-        printed, told = Path(folder, "stdout"), Path(folder, "stderr")
+        printed, errors = Path(folder, "stdout"), Path(folder, "stderr")
         own_python = python != sys.executable or any(name.startswith("PYTHON") for name in env or ())
         if IS_POSSIBLE and cwd == ROOT and not own_python:
-            status = quick_scrapy(args, cwd, everything, printed, told, timeout)
+            status = quick_scrapy(args, cwd, everything, printed, errors, timeout)
         else:
-            status = _scrapy([python, "-m", "scrapy", *args], cwd, everything, printed, told, timeout)
-        stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, told))
+            status = _scrapy([python, "-m", "scrapy", *args], cwd, everything, printed, errors, timeout)
+        stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, errors))
     if status is None:
-        said = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
-        raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{said}")
+        output_text = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
+        raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{output_text}")
     return CompletedRun(status, stdout, stderr)
 
 

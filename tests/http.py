@@ -56,8 +56,8 @@ class Connection:
         """How long ago the last data came in, to the tick of the system's clock (1 to 10 ms); 0.0 where the system does not tell (only Linux)."""
         if TOLD is None:
             return 0.0
-        told = self._raw.getsockopt(socket.IPPROTO_TCP, TOLD, LAST_DATA.stop)
-        return int.from_bytes(told[LAST_DATA], sys.byteorder) / 1000
+        received = self._raw.getsockopt(socket.IPPROTO_TCP, TOLD, LAST_DATA.stop)
+        return int.from_bytes(received[LAST_DATA], sys.byteorder) / 1000
 
     def reset(self) -> None:
         """Close so that the client sees a reset and not an orderly end."""

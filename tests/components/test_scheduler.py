@@ -73,40 +73,40 @@ def turns(monkeypatch: pytest.MonkeyPatch, open_crawl: MakeCrawl) -> MakeTurns:
 
 
 def test_what_is_ready_at_once_goes_out_over_several_turns(turns: MakeTurns) -> None:
-    asked = turns(*(f"http://h{number}.example/" for number in range(2 * AT_A_TURN + 5)))
-    assert [len(asked.turn()) for _ in range(4)] == [AT_A_TURN, AT_A_TURN, 5, 0]
-    assert asked.woken == 2, "Scrapy asks again only when it is woken, where it was given nothing"
+    loop = turns(*(f"http://h{number}.example/" for number in range(2 * AT_A_TURN + 5)))
+    assert [len(loop.turn()) for _ in range(4)] == [AT_A_TURN, AT_A_TURN, 5, 0]
+    assert loop.woken == 2, "Scrapy asks again only when it is woken, where it was given nothing"
 
 
 @pytest.mark.parametrize(("obeys", "kind", "url"), [(True, ROBOTS, f"{START}robots.txt"), (False, STATE, f"{START}a")])
 def test_robots_txt_goes_out_before_the_pages_of_its_site(turns: MakeTurns, kind: str, url: str, *, obeys: bool) -> None:
-    asked = turns(f"{START}a", ROBOTSTXT_OBEY=obeys)
-    (request,) = asked.turn()
+    loop = turns(f"{START}a", ROBOTSTXT_OBEY=obeys)
+    (request,) = loop.turn()
     assert (request.url, kind in request.meta) == (url, True)
-    assert asked.scheduler.has_pending_requests()
+    assert loop.scheduler.has_pending_requests()
 
 
 def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(turns: MakeTurns) -> None:
-    asked = turns(START, CRAWLSPACE_SITES={"shared.example": {"delay": 3}})
-    assert len(asked.turn()) == 1, "the page itself"
+    loop = turns(START, CRAWLSPACE_SITES={"shared.example": {"delay": 3}})
+    assert len(loop.turn()) == 1, "the page itself"
     for number in range(2):
         fetch = FetchRobots(f"{number}.example:80", "http", "http://shared.example/robots.txt", 1)
-        assert asked.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
-    (first,) = asked.turn()
+        assert loop.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
+    (first,) = loop.turn()
     assert first.meta[ROBOTS].site == "0.example:80"
-    (wait_s,) = [seconds for seconds, _ in asked.later if seconds]
+    (wait_s,) = [seconds for seconds, _ in loop.later if seconds]
     assert 2.5 < wait_s <= 3 < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"
 
 
 def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_urls(turns: MakeTurns) -> None:
     """The frontier knows of no URL to wait for, so that the redirected request alone sets the alarm."""
-    asked = turns(START, CRAWLSPACE_SITES={"shop.example": {"delay": 3}})
-    assert len(asked.turn()) == 1, "the page"
-    assert [seconds for seconds, _ in asked.later if seconds] == [], "nothing else is to be sent"
+    loop = turns(START, CRAWLSPACE_SITES={"shop.example": {"delay": 3}})
+    assert len(loop.turn()) == 1, "the page"
+    assert [seconds for seconds, _ in loop.later if seconds] == [], "nothing else is to be sent"
     fetch = FetchRobots("other.example:80", "http", f"{START}robots.txt", 1)
-    assert asked.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
-    assert asked.turn() == []
-    (wait_s,) = [seconds for seconds, _ in asked.later if seconds]
+    assert loop.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
+    assert loop.turn() == []
+    (wait_s,) = [seconds for seconds, _ in loop.later if seconds]
     assert 2.5 < wait_s <= 3
 
 
@@ -124,20 +124,20 @@ YIELDED = [
 def test_a_request_that_a_spider_yields_is_a_candidate(
     turns: MakeTurns, caplog: pytest.LogCaptureFixture, request_: Request, *, admitted: bool, warned: bool
 ) -> None:
-    asked = turns(START)
-    asked.turn()
+    loop = turns(START)
+    loop.turn()
     with caplog.at_level(logging.WARNING):
-        assert asked.scheduler.enqueue_request(request_) is admitted
+        assert loop.scheduler.enqueue_request(request_) is admitted
     assert ("only the URL of a request" in caplog.text) is warned
 
 
 def test_after_an_error_nothing_goes_out(monkeypatch: pytest.MonkeyPatch, open_crawl: MakeCrawl) -> None:
     crawl = open_crawl(START)
-    asked = Turns(monkeypatch, crawl)
-    assert asked.scheduler.has_pending_requests()
+    loop = Turns(monkeypatch, crawl)
+    assert loop.scheduler.has_pending_requests()
     crawl.session.error = StoreError("full")
-    assert asked.turn() == []
-    assert not asked.scheduler.has_pending_requests()
+    assert loop.turn() == []
+    assert not loop.scheduler.has_pending_requests()
 
 
 def test_other_spiders_have_scrapys_scheduler() -> None:

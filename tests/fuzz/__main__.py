@@ -69,8 +69,8 @@ def _run(target: str, seconds: int) -> int:
     with (work / "log").open("wb") as log:
         command = [sys.executable, "-m", "tests.fuzz", "one", target, "--seconds", str(seconds)]
         status = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
-    said = (work / "log").read_text(encoding="utf-8", errors="replace")
-    executed = _EXECUTED.findall(said)
+    reported = (work / "log").read_text(encoding="utf-8", errors="replace")
+    executed = _EXECUTED.findall(reported)
     if status == 0 and executed:
         print(f"{target}: {int(executed[-1]):,} inputs in {seconds} s, nothing found", flush=True)
         return 0
@@ -78,7 +78,7 @@ def _run(target: str, seconds: int) -> int:
     if not found and (work / "current").exists():  # the process was ended while it ran this one
         found = [(work / "current").rename(work / f"found-{_digest((work / 'current').read_bytes())}")]
     print(f"{target}: FOUND something; {work / 'log'} ends with", flush=True)
-    print("\n".join(f"    {line}" for line in said.splitlines()[-12:]))
+    print("\n".join(f"    {line}" for line in reported.splitlines()[-12:]))
     for path in found:
         print(f"    the input is {path}; to repeat it: {sys.executable} -m tests.fuzz repeat {target} {path}", flush=True)
     return 1

@@ -127,10 +127,10 @@ def headers(data: bytes) -> None:
     for line in data.decode("latin-1").split("\n", 1_000)[:1_000]:  # more are refused before
         name, _, value = line.partition(":")
         found.setdefault(name.strip().lower(), []).append(value.strip())
-    said = read_headers(lambda name: found.get(name.lower(), []), url=PAGE, agent_names=("crawlspace",))
-    essence(said.content_type)
-    charset_parameter(said.content_type)
-    sniff(said.content_type, b"\x00%PDF-")
+    reported = read_headers(lambda name: found.get(name.lower(), []), url=PAGE, agent_names=("crawlspace",))
+    essence(reported.content_type)
+    charset_parameter(reported.content_type)
+    sniff(reported.content_type, b"\x00%PDF-")
     for value in found.get("retry-after", []):
         seconds = retry_after_s(value, now=1_750_000_000.0)
         assert seconds is None or seconds >= 0

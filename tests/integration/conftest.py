@@ -30,8 +30,8 @@ def run(demo: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
     def in_this_process(*arguments: str) -> CompletedRun:
         with pytest.raises(SystemExit) as ended:
             execute(["scrapy", *arguments], settings_of(demo))
-        said = capsys.readouterr()
-        return CompletedRun(int(ended.value.code or 0), said.out, said.err)
+        reported = capsys.readouterr()
+        return CompletedRun(int(ended.value.code or 0), reported.out, reported.err)
 
     return in_this_process
 

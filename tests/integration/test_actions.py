@@ -65,7 +65,7 @@ BEHIND: list[tuple[str, Fields]] = [
     ("/behind/noindex",      NONE),
     ("/behind/ignored/but",  NONE),
     ("/behind/own/noindex",  NONE),
-    ("/behind/sales",        {"department": "sales"}),                                  # fields are handed along links, labels are not
+    ("/behind/sales",        {"department": "sales"}),                                  # fields are inherited along links, labels are not
     ("/behind/sales/shop",   {"department": "sales", "kind": "offer"}),
     ("/further",             NONE),                                                     # one link far
     ("/new",                 {"age": "old", "source": "archive"}),                      # along redirects all of it is handed
@@ -214,7 +214,7 @@ def start(project: Project, server: Server, rules: str | None, *, due: bool) -> 
     if due:
         make_due(project)
     server.forget()
-    said = project.crawl("demo").succeeded().stderr
+    reported = project.crawl("demo").succeeded().stderr
     documents = fields_in_index(project)
     asked = {request.path: "if-none-match" in request.headers for request in server.requests if request.path != "/robots.txt"}
     return Start(
@@ -222,7 +222,7 @@ def start(project: Project, server: Server, rules: str | None, *, due: bool) -> 
         sorted(path for path, conditionally in asked.items() if conditionally),
         {path: status for path, status in statuses(project).items() if path not in documents},
         {path: fields["colour"] for path, fields in documents.items() if "colour" in fields},
-        int(said.partition(" pushed, ")[0].rpartition("(")[2]),
+        int(reported.partition(" pushed, ")[0].rpartition("(")[2]),
     )
 
 

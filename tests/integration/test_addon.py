@@ -51,8 +51,8 @@ def test_the_spider_gets_the_rule_actions_and_links_of_a_nofollow_page_are_dropp
     with serve(site) as server:
         plain.crawl(server.url("/")).succeeded()
         assert_same(fetched(server), ["/", "/leaf/1", "/hub/1", "/found"])
-        told = plain.rules_of(server)
-    assert told == {
+        received = plain.rules_of(server)
+    assert received == {
         "/": NO_RULE_MATCHES,
         "/found": NO_RULE_MATCHES,
         "/hub/1": {**NO_RULE_MATCHES, "index": False, "source": "follow"},
@@ -200,8 +200,8 @@ def test_a_refused_start_url_is_reported_with_its_rule(plain: PlainProject) -> N
     with serve(Site({"/": page("Home")})) as server:
         run = plain.crawl(server.url("/"), "http://other.example/").succeeded()
         assert fetched(server) == ["/"]
-    said = "the start URL http://other.example/ is refused: a domain rule forbids the host (crawl.rules:2: forbid domain *)"
-    assert said in run.stderr
+    reported = "the start URL http://other.example/ is refused: a domain rule forbids the host (crawl.rules:2: forbid domain *)"
+    assert reported in run.stderr
     assert "nothing is crawled" not in run.stderr
 
 

@@ -193,8 +193,8 @@ STARTS = [
 ]
 
 
-@pytest.mark.parametrize(("start", "said"), STARTS)
-def test_a_start_url_that_leads_nowhere_is_a_warning(plain: PlainProject, start: str, said: str) -> None:
+@pytest.mark.parametrize(("start", "reported"), STARTS)
+def test_a_start_url_that_leads_nowhere_is_a_warning(plain: PlainProject, start: str, reported: str) -> None:
     plain.write({"rules/crawl.rules": RULES, "settings.py": SETTINGS.replace('"DEBUG"', '"INFO"')})
     with serve(Site({}), host="127.0.0.2") as outside, serve(Site({}, otherwise=page("Inside"))) as inside:
         outside.site["/to"] = redirect(f"http://127.1:{inside.port}/")
@@ -202,7 +202,7 @@ def test_a_start_url_that_leads_nowhere_is_a_warning(plain: PlainProject, start:
         names = {"outside": outside.url(""), "inside": str(inside.port)}
         run = plain.crawl(start.format(**names)).succeeded()
         assert inside.paths() == []
-    assert run.stderr.count(said.format(**names)) == 1
+    assert run.stderr.count(reported.format(**names)) == 1
 
 
 def test_a_link_that_carries_the_meta_of_a_start_url_is_no_start_url(plain: PlainProject) -> None:

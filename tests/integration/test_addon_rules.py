@@ -64,13 +64,13 @@ MISTAKES = [
 PROCESSES = [(), ("-s", "FORCE_CRAWLER_PROCESS=1"), ("-s", "TWISTED_REACTOR_ENABLED=0")]
 
 
-@pytest.mark.parametrize(("files", "settings", "said"), MISTAKES)
+@pytest.mark.parametrize(("files", "settings", "reported"), MISTAKES)
 def test_a_mistake_ends_the_crawl_before_it_begins(
-    plain: PlainProject, files: dict[str, str], settings: str, said: list[str]
+    plain: PlainProject, files: dict[str, str], settings: str, reported: list[str]
 ) -> None:
     plain.write({**files, "settings.py": SETTINGS + settings})
     run = plain.crawl()
-    assert [words for words in said if words not in run.stderr] == []
+    assert [words for words in reported if words not in run.stderr] == []
     assert (run.returncode, "shop is not crawled:" in run.stderr, "Traceback" in run.stderr) == (1, True, False)
 
 

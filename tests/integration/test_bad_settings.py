@@ -144,15 +144,15 @@ SETTINGS: list[tuple[str, str, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value", "said"), SETTINGS, ids=[f"{row[0][11:]} {row[1][:30]}" for row in SETTINGS])
-def test_a_setting_with_a_mistake(demo: Project, run: Run, name: str, value: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("name", "value", "reported"), SETTINGS, ids=[f"{row[0][11:]} {row[1][:30]}" for row in SETTINGS])
+def test_a_setting_with_a_mistake(demo: Project, run: Run, name: str, value: str, reported: list[str]) -> None:
     demo.write({"demo/settings.py": f"DEPTH_LIMIT = 3\n{name} = {value}\n"})
     crawl, lint = run("crawl", "demo"), run("lint", "demo")
-    assert_one_sentence(crawl, name, *said)
+    assert_one_sentence(crawl, name, *reported)
     assert lint.returncode == 1
     (finding,) = lint.stdout.splitlines()
     assert finding.startswith(f"settings.py:2:1: error: {name}")
-    assert [part for part in said if part not in finding] == []
+    assert [part for part in reported if part not in finding] == []
 
 
 def test_lint_reports_all_files_at_once(demo: Project, run: Run) -> None:
@@ -169,14 +169,14 @@ def test_lint_reports_all_files_at_once(demo: Project, run: Run) -> None:
 
 def test_the_command_line_as_it_is_run(demo: Project) -> None:
     demo.write({"demo/rules.xml": "<Rules><Rule/></Rules>"})
-    said = demo.crawl("demo")
-    assert (said.returncode, said.stderr.splitlines()[0].partition(";")[0]) == (1, "rules.xml:1:8: this Rule is empty")
+    reported = demo.crawl("demo")
+    assert (reported.returncode, reported.stderr.splitlines()[0].partition(";")[0]) == (1, "rules.xml:1:8: this Rule is empty")
     weights = demo.scrapy("lint", "demo", "-s", "CRAWLSPACE_SOURCE_WEIGHTS={")
     assert (weights.returncode, "Traceback" in weights.stderr) == (1, False)
 
 
 def assert_one_sentence(run: CompletedRun, *parts: str) -> None:
-    """One line says it, with what is needed to mend it; the two that may follow show the line of the file and the place in it."""
+    """One line reports it, with what is needed to fix it; the two that may follow show the line of the file and the place in it."""
     assert run.returncode == 1
     assert run.stdout == ""
     sentence, *shown = run.stderr.splitlines()
@@ -189,8 +189,8 @@ def test_the_collections_are_in_no_folder(demo: Project, tmp_path: Path) -> None
     """In a process of its own: it is the spider loader that ends the command."""
     (tmp_path / "a file").write_text("")
     for command in (["list"], ["crawl", "demo"], ["lint", "demo"]):
-        said = demo.scrapy(*command, "-s", f"CRAWLSPACE_COLLECTIONS_DIR={tmp_path / 'a file'}")
-        assert said.returncode in (1, 2)
-        assert said.stdout == ""
-        assert "a file, where the collections are, cannot be read: Not a directory" in said.stderr
-        assert "Traceback" not in said.stderr
+        reported = demo.scrapy(*command, "-s", f"CRAWLSPACE_COLLECTIONS_DIR={tmp_path / 'a file'}")
+        assert reported.returncode in (1, 2)
+        assert reported.stdout == ""
+        assert "a file, where the collections are, cannot be read: Not a directory" in reported.stderr
+        assert "Traceback" not in reported.stderr

@@ -108,11 +108,11 @@ def test_the_rules_xml_of_a_new_collection(demo: Project, run: Run) -> None:
     assert parse_rules_xml(written, file="rules.xml") == ActionRuleSet()
     # each rule that is proposed must load, alone and with the others
     proposed = re.findall(rb"(<!--[^<>]*)(<Rule>.*?</Rule>)(\s*-->)", written, re.DOTALL)
-    said = [
+    reported = [
         [rule.ref.text for rule in parse_rules_xml(written.replace(b"".join(parts), parts[1]), file="rules.xml").rules]
         for parts in proposed
     ]
-    assert said == [
+    assert reported == [
         ["Or(Path /archive/, InQuery page=): NoIndex"],
         [r"Or(Path /calendar/\[0-9\]\{4\}/, InQuery sessionid=, Length url [500:]): Ignore"],
         ["Domain example.com: Source website, AddMeta department=sales"],

@@ -65,9 +65,9 @@ def test_ctrl_c_once_ends_cleanly_and_reports_what_is_left(project: MakeProject)
         demo.until(has_been_asked(server, 10))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
-        said = demo.output()
-        assert "demo: stopped." in said
-        assert "left for the next start:" in said
+        reported = demo.output()
+        assert "demo: stopped." in reported
+        assert "left for the next start:" in reported
         fetched = set(server.paths())
         server.forget()
         demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
@@ -86,9 +86,9 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
         demo.until(lambda: "Received SIGINT" in demo.output())
         process.send_signal(signal.SIGINT)
         process.wait(timeout=15)
-        said = demo.output()
-        assert "demo: stopped." in said
-        assert "Traceback" not in said
+        reported = demo.output()
+        assert "demo: stopped." in reported
+        assert "Traceback" not in reported
         site["/slow"] = page("Slow", text="in time")
         demo.crawl("demo", "-s", "DOWNLOAD_DELAY=0").succeeded()
         assert len(states(demo)) == 62

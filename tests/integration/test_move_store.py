@@ -124,8 +124,8 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
             assert process.wait() == status
             copied = client.hlen("{demo}:url:0")
             if number == signal.SIGINT:
-                said = (demo.folder / "output.txt").read_text()
-                assert said == "stopped: what was copied stays, and the same command continues there\n"
+                reported = (demo.folder / "output.txt").read_text()
+                assert reported == "stopped: what was copied stays, and the same command continues there\n"
     assert copied < 20_000
     refused = demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}")
     assert refused.returncode == 1

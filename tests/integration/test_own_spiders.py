@@ -39,12 +39,12 @@ def test_the_export_of_own_items_has_their_url(project: MakeProject) -> None:
 
 
 def test_a_parse_without_an_outcome_gets_one(project: MakeProject) -> None:
-    made, said = crawled(project, "forgetful", Site(SITE))
+    made, reported = crawled(project, "forgetful", Site(SITE))
     assert {path: (state.state, state.status) for path, state in states(made, "forgetful").items()} == {
         "/": (State.FAILED, 699),
         "/next": (State.FAILED, 699),
     }
-    assert "override document()" in said
+    assert "override document()" in reported
 
 
 def test_requests_of_a_page_are_a_link_further_than_it(project: MakeProject) -> None:
@@ -80,9 +80,9 @@ def test_pipelines_of_a_spider_class_come_beside_ours(project: MakeProject) -> N
 
 
 def test_a_replaced_pipeline_is_reported_at_the_start(project: MakeProject) -> None:
-    _, said = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", "ITEM_PIPELINES={}")
-    assert "ITEM_PIPELINES has no" in said
-    assert "Traceback" not in said
+    _, reported = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", "ITEM_PIPELINES={}")
+    assert "ITEM_PIPELINES has no" in reported
+    assert "Traceback" not in reported
 
 
 def test_a_redirect_keeps_the_host_as_it_is_written(project: MakeProject) -> None:
@@ -141,10 +141,10 @@ def test_documents_without_any_text_are_equal_only_if_their_bytes_are(project: M
 
 
 def test_what_is_no_item_is_reported_in_one_sentence(project: MakeProject) -> None:
-    made, said = crawled(project, "wrongkind", Site({"/": page("Home", text="words")}))
+    made, reported = crawled(project, "wrongkind", Site({"/": page("Home", text="words")}))
     assert states(made, "wrongkind")["/"].status == 699
-    assert "document() of WrongKind returned a generator (a page gives one document): return a Document, a dict" in said
-    assert "Traceback" not in said
+    assert "document() of WrongKind returned a generator (a page gives one document): return a Document, a dict" in reported
+    assert "Traceback" not in reported
 
 
 def test_a_field_that_changes_while_the_text_stays_reaches_the_index(project: MakeProject) -> None:
@@ -160,8 +160,8 @@ def test_a_field_that_changes_while_the_text_stays_reaches_the_index(project: Ma
 
 def test_links_beyond_the_limit_are_counted_and_logged_once_a_page(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=[f"/{n}" for n in range(5)])}, otherwise=page("Any", text="any"))
-    made, said = crawled(project, "plain", site, "CRAWLSPACE_MAX_LINKS = 3\n")
-    assert said.count("2 links beyond CRAWLSPACE_MAX_LINKS (3) left out") == 1
+    made, reported = crawled(project, "plain", site, "CRAWLSPACE_MAX_LINKS = 3\n")
+    assert reported.count("2 links beyond CRAWLSPACE_MAX_LINKS (3) left out") == 1
     shown = made.scrapy("status", "plain").stdout
     assert "page_links" in shown
     assert "its page has more links than CRAWLSPACE_MAX_LINKS" in shown

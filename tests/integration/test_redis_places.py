@@ -93,9 +93,9 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         first.close()
         third.release()
         assert crawl.wait(timeout=60) == 0, shared.output()
-        said = shared.output()
-        assert said.count("Redis answers again") == 1
-        assert "Traceback" not in said
+        reported = shared.output()
+        assert reported.count("Redis answers again") == 1
+        assert "Traceback" not in reported
         assert len(stored.indexed(shared)) == PAGES + 1
         assert replica.hlen("{demo}:url:0") == PAGES + 1
 

@@ -37,12 +37,12 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("file", "content", "code", "said"), MISTAKES, ids=[row[3][0] for row in MISTAKES])
-def test_mistakes(project: MakeProject, file: str, content: str, code: int, said: list[str]) -> None:
+@pytest.mark.parametrize(("file", "content", "code", "reported"), MISTAKES, ids=[row[3][0] for row in MISTAKES])
+def test_mistakes(project: MakeProject, file: str, content: str, code: int, reported: list[str]) -> None:
     demo = project({**collection("http://127.0.0.1:9/"), file: content})
     run = demo.crawl("demo")
     assert run.returncode == code
-    assert [word for word in said if word not in run.stderr] == []
+    assert [word for word in reported if word not in run.stderr] == []
     assert "Traceback" not in run.stderr
 
 

@@ -86,10 +86,10 @@ def json_of(run: CompletedRun, *, status: int = 0) -> Any:
 # --- who crawls -----------------------------------------------------------------------------------------------------
 
 
-def aged(key: RedisStore, worker: Worker, *, since_s: int, unseen_s: int, told: str) -> None:
+def aged(key: RedisStore, worker: Worker, *, since_s: int, unseen_s: int, received: str) -> None:
     """Have a worker have begun so long ago, and have said something last so long ago."""
     now_ms = round(time.time() * 1000)
-    key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "told", told)
+    key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "told", received)
     key.scripts.command("ZADD", "workers", now_ms - unseen_s * 1000, worker.name)
 
 
@@ -101,9 +101,9 @@ def team(demo: Project, key: RedisStore, run: Run) -> tuple[Worker, Worker, Work
         store.discover([new(f"{HOME}/{number}") for number in range(3)], now=NOW)
     at_work, given_up_sites, dead = (worker_of(demo, timeout_s=1000) for _ in range(3))
     at_work.take(refill={}, new=5, limit=2, now=NOW, until=NOW + 300)
-    aged(key, at_work, since_s=200, unseen_s=0, told='{"fetched": 1000, "errors": 3, "documents": 990}')
-    aged(key, given_up_sites, since_s=110, unseen_s=10, told='{"fetched": 20, "later": "more"}')
-    aged(key, dead, since_s=300, unseen_s=31, told="")
+    aged(key, at_work, since_s=200, unseen_s=0, received='{"fetched": 1000, "errors": 3, "documents": 990}')
+    aged(key, given_up_sites, since_s=110, unseen_s=10, received='{"fetched": 20, "later": "more"}')
+    aged(key, dead, since_s=300, unseen_s=31, received="")
     return at_work, given_up_sites, dead
 
 
@@ -136,7 +136,7 @@ def test_status_shows_all_workers_as_json(team: tuple[Worker, Worker, Worker], r
 
 
 def test_the_rate_of_a_worker_that_has_come_back(demo: Project, key: RedisStore, run: Run) -> None:
-    aged(key, worker_of(demo, timeout_s=1000), since_s=2, unseen_s=0, told='{"ran_s": 100.0, "fetched": 1000}')
+    aged(key, worker_of(demo, timeout_s=1000), since_s=2, unseen_s=0, received='{"ran_s": 100.0, "fetched": 1000}')
     [worker] = json_of(run("status", "demo", "--json"))["workers"]
     assert worker["per_second"] == pytest.approx(10.0)
 
@@ -227,7 +227,7 @@ def test_urls_of_an_expired_worker_are_not_being_fetched(demo: Project, key: Red
     worker = worker_of(demo)
     worker.take(refill={}, new=9, limit=9, now=NOW, until=NOW + 600)
     assert worker.drains(SINK, place_of_index(demo))[0]
-    aged(key, worker, since_s=60, unseen_s=31, told="")
+    aged(key, worker, since_s=60, unseen_s=31, received="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches them\n", "")
     assert run("forget", "demo", f"{SHOP}/").succeeded().stderr == FOLLOWED
@@ -256,7 +256,7 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "reported"),
     [
         (
             "elsewhere:/index.db",
@@ -265,11 +265,11 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
         ("", "1 order waits for the index until the next crawl\n"),
     ],
 )
-def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, place: str, said: str) -> None:
+def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, place: str, reported: str) -> None:
     key.scripts.command("HDEL", "index", SINK)
     if place:
         key.scripts.command("HSET", "index", SINK, place)
-    assert run("forget", "demo", f"{HOME}/").succeeded().stderr == said
+    assert run("forget", "demo", f"{HOME}/").succeeded().stderr == reported
     assert len(indexed(demo)) == 3
     if place:
         worker = worker_of(demo)
@@ -306,13 +306,13 @@ UNUSABLE = [
 ALL = [*(row[0] for row in LOOKING if row[0][0] != "lint"), *CHANGING]
 
 
-@pytest.mark.parametrize(("url", "said"), UNUSABLE, ids=[row[0] for row in UNUSABLE])
-def test_a_server_that_cannot_be_used_is_a_sentence(demo: Project, guarded: None, run: Run, url: str, said: str) -> None:
+@pytest.mark.parametrize(("url", "reported"), UNUSABLE, ids=[row[0] for row in UNUSABLE])
+def test_a_server_that_cannot_be_used_is_a_sentence(demo: Project, guarded: None, run: Run, url: str, reported: str) -> None:
     demo.store_url = url.format(port=redis_server().port)
     for arguments in ALL if url == UNUSABLE[0][0] else ALL[:2]:
         ended = run(*arguments, "-s", f"CRAWLSPACE_STORE_URL={demo.store_url}")
         assert (ended.returncode, ended.stdout) == (1, ""), arguments
-        assert said in ended.stderr
+        assert reported in ended.stderr
         assert "wrong" not in ended.stderr, "the password stays secret"
         assert ended.stderr.count("\n") == 1
 

@@ -209,11 +209,11 @@ def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> N
     assert client.llen("demo:start_urls") == 0
     client.close()
     assert {four[0].url("/fed"), four[0].url("/plain")} <= set(fetched(four))
-    said = shared.output()
-    assert "demo:start_urls holds a message without a URL, which is left out: 'no message of ours'" in said
-    assert "demo:start_urls: http://elsewhere.example/ is refused" in said
-    assert said.count("message without a URL") == 3
-    assert "Traceback" not in said
+    reported = shared.output()
+    assert "demo:start_urls holds a message without a URL, which is left out: 'no message of ours'" in reported
+    assert "demo:start_urls: http://elsewhere.example/ is refused" in reported
+    assert reported.count("message without a URL") == 3
+    assert "Traceback" not in reported
 
 
 def test_what_is_fed_when_all_else_is_done(team: MakeTeam) -> None:

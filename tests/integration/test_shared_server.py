@@ -49,7 +49,7 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "reported"),
     [
         ("redis://127.0.0.1:1/0", "Redis cannot be reached"),
         ("sentinel://127.0.0.1:1/here", "Redis cannot be reached: No master found for the service"),
@@ -61,7 +61,7 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
         ("http://127.0.0.1/", "CRAWLSPACE_STORE_URL is 'http://127.0.0.1/'"),
     ],
 )
-def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, said: str) -> None:
+def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, reported: str) -> None:
     shared = team("http://127.0.0.1:9/")
     client = another_client()
     client.config_set("requirepass", "right")
@@ -71,7 +71,7 @@ def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, said: str) -> No
         client.config_set("requirepass", "")
         client.close()
     assert run.returncode != 0
-    assert said in run.stderr
+    assert reported in run.stderr
     assert len(run.stderr.splitlines()) == 1
 
 

@@ -23,9 +23,9 @@ def test_a_link_with_https_to_a_plain_port_stops_nothing_else(project: MakeProje
         made = project(collection(server.url("/"), settings=f"{FAST}RETRY_TIMES = 1\n"))
         if is_shared:
             shared(made)
-        said = made.crawl("demo").stderr
-    assert f"{server.netloc} is unreachable" in said
-    assert "its https URLs are not fetched until the next start; those of http are still tried" in said
+        reported = made.crawl("demo").stderr
+    assert f"{server.netloc} is unreachable" in reported
+    assert "its https URLs are not fetched until the next start; those of http are still tried" in reported
     assert indexed(made) == ["/", "/a"]
     assert states(made)["/b"].status == 741
     assert unreachable(made) == {}

@@ -117,12 +117,12 @@ NEVER_CRAWLED = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "status", "said"), NEVER_CRAWLED, ids=[" ".join(row[0]) for row in NEVER_CRAWLED])
-def test_before_the_first_crawl(demo: Project, run: Run, arguments: tuple[str, ...], status: int, said: str) -> None:
+@pytest.mark.parametrize(("arguments", "status", "reported"), NEVER_CRAWLED, ids=[" ".join(row[0]) for row in NEVER_CRAWLED])
+def test_before_the_first_crawl(demo: Project, run: Run, arguments: tuple[str, ...], status: int, reported: str) -> None:
     demo.write({name.replace("demo", "new"): content for name, content in FILES.items()})
     ended = run(*arguments)
     assert ended.returncode == status
-    assert said in ended.stdout + ended.stderr
+    assert reported in ended.stdout + ended.stderr
     assert not (demo.data / "new").exists()
 
 
@@ -173,11 +173,11 @@ def test_a_plan_whose_deletions_would_be_held(demo: Project, run: Run) -> None:
 def test_a_plan_after_a_change_of_fields_alone(demo: Project, run: Run) -> None:
     with opened(demo) as store:
         store.set_meta(METADATA_HASH, "")
-    said = "The fields that rules.xml adds to documents have changed: each page is fetched with an unconditional GET"
-    assert said not in run("plan", "demo").stdout
+    reported = "The fields that rules.xml adds to documents have changed: each page is fetched with an unconditional GET"
+    assert reported not in run("plan", "demo").stdout
     rule = '<Rules><Rule><Path val="/nowhere"/><AddMeta name="department" value="sales"/></Rule></Rules>'
     demo.write({"demo/rules.xml": rule})
-    assert said in " ".join(run("plan", "demo").succeeded().stdout.split())
+    assert reported in " ".join(run("plan", "demo").succeeded().stdout.split())
     assert json_of(run("plan", "demo", "--json"))["fields_changed"] is True
 
 

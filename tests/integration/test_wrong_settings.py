@@ -69,10 +69,10 @@ SERVER_OPTIONS = [
 def test_a_wrong_option_of_the_server(demo: Project, run: Run, options: str, sentence: str) -> None:
     demo.store_url = f"redis://:SECRET@127.0.0.1:1/0?{options}"
     demo.write({"demo/settings.py": f"CRAWLSPACE_STORE_URL = {demo.store_url!r}\n"})
-    said = f"Redis cannot be connected to with these settings: {sentence}"
+    reported = f"Redis cannot be connected to with these settings: {sentence}"
     crawl, lint = demo.scrapy("crawl", "demo", "--nolog"), run("lint", "demo")
-    assert (crawl.returncode, said in crawl.stderr, len(crawl.stderr.splitlines())) == (1, True, 1)
-    assert (lint.returncode, f"settings.py:1:1: error: {said}" in lint.stdout, lint.stderr) == (1, True, "")
+    assert (crawl.returncode, reported in crawl.stderr, len(crawl.stderr.splitlines())) == (1, True, 1)
+    assert (lint.returncode, f"settings.py:1:1: error: {reported}" in lint.stdout, lint.stderr) == (1, True, "")
     assert [line.partition(":")[0] for line in lint.stdout.splitlines()].count("settings.py") == 1
     assert "SECRET" not in crawl.stderr + lint.stdout
 

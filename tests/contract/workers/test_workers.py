@@ -101,8 +101,8 @@ def test_what_is_found_on_a_page_that_is_held_no_more(store: RedisStore, known: 
     other.heartbeat()
     assert worker.record([change], now=NOW).discovered == 0
     worker.begin_again()
-    told = worker.record([change], now=NOW)
-    assert (told.discovered, told.pushes) == (1, 0)
+    received = worker.record([change], now=NOW)
+    assert (received.discovered, received.pushes) == (1, 0)
     assert known.get("a.example/0").checksum is None
 
 

@@ -91,12 +91,12 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ["rules.xml:2:1 warning xml-never-matches"],
     ),
     (
-        "fields too long to be handed along links",
+        "fields too long to be inherited along links",
         {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": LONG},
         ["rules.xml:3:27 warning xml-metadata-too-long"],
     ),
     (
-        "fields that are not handed along links",
+        "fields that are not inherited along links",
         {
             "start_urls.txt": START,
             "crawl.rules": RULES,

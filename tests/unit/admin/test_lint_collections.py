@@ -206,9 +206,11 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("files", "findings"), [row[1:] for row in ACROSS], ids=[row[0] for row in ACROSS])
 def test_across(tmp_path: Path, files: dict[str, str], findings: list[tuple[str, str]]) -> None:
-    said = list(across([Crawled(one) for one in collections_of(tmp_path, files)]))
-    assert [f"{one.file}:{one.line}:{one.column} {one.code}" for one in said] == [place for place, _ in findings]
-    assert [one.message for one, (_, sentence) in zip(said, findings, strict=True) if not one.message.startswith(sentence)] == []
+    reported = list(across([Crawled(one) for one in collections_of(tmp_path, files)]))
+    assert [f"{one.file}:{one.line}:{one.column} {one.code}" for one in reported] == [place for place, _ in findings]
+    assert [
+        one.message for one, (_, sentence) in zip(reported, findings, strict=True) if not one.message.startswith(sentence)
+    ] == []
 
 
 def test_hosts_that_no_collection_crawls_are_not_reported_where_one_cannot_be_read(tmp_path: Path) -> None:
@@ -232,17 +234,19 @@ KNOWN_HOSTS = [
 @pytest.mark.parametrize(("known", "findings"), KNOWN_HOSTS)
 def test_hosts_that_were_crawled_once(tmp_path: Path, known: dict[str, int], findings: list[str]) -> None:
     one, two = collections_of(tmp_path, {**ONE, **TWO, "global.rules": "allow domain *.example\n"})
-    said = across([crawled(one, store_of(known)), crawled(two, None)])
-    assert [f"{each.file}:{each.line}:{each.column} {each.code} {each.message.partition(': ')[0]}" for each in said] == findings
+    reported = across([crawled(one, store_of(known)), crawled(two, None)])
+    assert [
+        f"{each.file}:{each.line}:{each.column} {each.code} {each.message.partition(': ')[0]}" for each in reported
+    ] == findings
 
 
 def test_a_host_that_both_have_found(tmp_path: Path) -> None:
     files = {**ONE, "one/crawl.rules": "", "two/start_urls.txt": B, **ONE_INDEX, "global.rules": "allow domain *\n"}
     one, two = collections_of(tmp_path, files)
     known = {"http://c.example/": 200, "http://d.example/": 760, "http://a.example/": 200}
-    said = list(across([crawled(one, store_of(known)), crawled(two, store_of(known))]))
-    assert [(each.file, each.line, each.code) for each in said] == [("two", 0, "crawled-twice")] * 2
-    assert [each.message.partition(",")[0] for each in said] == [
+    reported = list(across([crawled(one, store_of(known)), crawled(two, store_of(known))]))
+    assert [(each.file, each.line, each.code) for each in reported] == [("two", 0, "crawled-twice")] * 2
+    assert [each.message.partition(",")[0] for each in reported] == [
         "a.example: crawled by one too (one/start_urls.txt:1)",
         "c.example: crawled by one too (one)",
     ]

@@ -169,12 +169,12 @@ ENCODED = [
 @pytest.mark.parametrize(("file", "content", "sentences"), ENCODED)
 def test_an_encoding_is_a_mistake_beside_the_others(collections: Path, file: str, content: bytes, sentences: list[str]) -> None:
     (collections / "demo" / file).write_bytes(content)
-    told: list[str] = []
+    received: list[str] = []
     try:
         load_collection("demo", settings(collections))
     except RuleFileError as error:
-        told = [str(mistake) for mistake in error.mistakes]
-    assert [one[: len(begin)] for one, begin in zip(told, sentences, strict=True)] == sentences
+        received = [str(mistake) for mistake in error.mistakes]
+    assert [one[: len(begin)] for one, begin in zip(received, sentences, strict=True)] == sentences
 
 
 def test_all_start_url_mistakes_are_reported_at_once(collections: Path) -> None:

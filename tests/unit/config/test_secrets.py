@@ -57,19 +57,19 @@ WRONG = [
 
 @pytest.mark.parametrize(("value", "sentence"), WRONG)
 def test_a_url_that_cannot_be_used(folder: Path, value: str, sentence: str) -> None:
-    with pytest.raises(SettingError) as told:
+    with pytest.raises(SettingError) as received:
         read_store_url(value)
-    assert sentence in str(told.value)
-    assert "SECRET" not in str(told.value)
+    assert sentence in str(received.value)
+    assert "SECRET" not in str(received.value)
 
 
 @pytest.mark.parametrize("url", ["redis://:SEC/RET@h:6379/0", "redis://u:SEC?RET@h", 'redis://:SEC"/RET@h', "redis://h:SECRET/0"])
 def test_the_error_of_a_client_for_a_url_has_no_password(url: str) -> None:
     settings = {"CRAWLSPACE_STORE_URL": url}
-    with pytest.raises(ConfigError, match="Redis cannot be") as told:
+    with pytest.raises(ConfigError, match="Redis cannot be") as received:
         connected(settings)
-    assert "SEC" not in str(told.value)
-    assert "RET" not in str(told.value)
+    assert "SEC" not in str(received.value)
+    assert "RET" not in str(received.value)
 
 
 def test_a_store_that_is_moved_to() -> None:

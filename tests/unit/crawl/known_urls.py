@@ -64,7 +64,7 @@ FAILING = (State.FAILED, 503, True, Held.HOST, NOW + 500)
 HELD = (State.DONE, 200, True, Held.RULES, None)
 
 
-ASLEEP = (State.DONE, 200, True, None, None)
+NEVER_DUE = (State.DONE, 200, True, None, None)
 
 
 OUT = (State.EXCLUDED, 760, False, None, None)
@@ -128,7 +128,7 @@ def verdicts(rules: str = RULES) -> BulkDecisions:
 def everything() -> Mortal:
     """A store with URLs of all kinds."""
     kinds = {
-        IN: (PENDING, DOCUMENT, OUT, ELSEWHERE, ASLEEP, FAILING),
+        IN: (PENDING, DOCUMENT, OUT, ELSEWHERE, NEVER_DUE, FAILING),
         PRIVATE: (DOCUMENT, PENDING, ELSEWHERE, OUT),
         SALES: (DOCUMENT, PENDING, OUT),
         LOST: (DOCUMENT, ELSEWHERE),

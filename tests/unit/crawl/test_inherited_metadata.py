@@ -1,4 +1,4 @@
-"""Fields that rules add to documents and that pages hand on: what a document gets, and when what was handed no longer holds."""
+"""Fields that rules add to documents and that linked pages inherit: what a document gets, and when what was inherited no longer holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RED, BLUE = (Actions(fields=(("colour", colour),)) for colour in ("red", "blue")
 NOTHING, WALL = Actions(), Actions(label="wall")
 
 ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
-    # what rules say of a URL, what was handed to it, the fields of its document
+    # the rule actions of a URL, what it has inherited, the fields of its document
     (NOTHING, None, {}),
     (RED, None, {"colour": "red"}),
     (WALL, None, {"source": "wall"}),
@@ -31,9 +31,9 @@ ADDED: list[tuple[Actions, str | None, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("said", "inherited", "fields"), ADDED)
-def test_the_fields_of_a_document(said: Actions, inherited: str | None, fields: dict[str, str]) -> None:
-    assert added_by(said, inherited) == fields
+@pytest.mark.parametrize(("reported", "inherited", "fields"), ADDED)
+def test_the_fields_of_a_document(reported: Actions, inherited: str | None, fields: dict[str, str]) -> None:
+    assert added_by(reported, inherited) == fields
 
 
 PACKED: list[tuple[dict[str, str], str | None]] = [
@@ -52,7 +52,7 @@ MUCH = "x" * (MAX_INHERITED - len('{"a":""}'))
 ROOM = "x" * (MAX_INHERITED - len('{"a":"","b":"1"}'))
 
 FITTING: list[tuple[dict[str, str], list[str], list[str]]] = [
-    # fields, the names of those that are handed, of those that are left out
+    # fields, the names of those that are inherited, of those that are left out
     ({"a": MUCH}, ["a"], []),
     ({"a": MUCH + "x"}, [], ["a"]),
     ({"a": MUCH + "x", "b": "1"}, ["b"], ["a"]),
@@ -71,7 +71,7 @@ def test_of_too_many_fields_those_that_fit_are_inherited(fields: dict[str, str],
 
 
 LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
-    # the fields its document was stored with, what rules say now, what is handed to it now, whether it is to be fetched anyway
+    # the fields its document was stored with, the present rule actions, what it inherits now, whether it is to be fetched anyway
     ({}, NOTHING, None, False),
     ({}, WALL, None, True),
     ({"colour": "red"}, RED, None, False),
@@ -82,15 +82,15 @@ LACKS: list[tuple[dict[str, str], Actions, str | None, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("stored", "said", "inherited", "lacks"), LACKS)
+@pytest.mark.parametrize(("stored", "reported", "inherited", "lacks"), LACKS)
 def test_a_document_with_other_fields_than_it_is_to_have(
-    stored: dict[str, str], said: Actions, inherited: str | None, lacks: bool
+    stored: dict[str, str], reported: Actions, inherited: str | None, lacks: bool
 ) -> None:
     outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
     mark = document_mark(outcome)
     state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, inherited=inherited)
-    assert lacks_fields(state, said) is lacks
-    assert not lacks_fields(structs.replace(state, checksum=None), said), "what is no document has no fields"
+    assert lacks_fields(state, reported) is lacks
+    assert not lacks_fields(structs.replace(state, checksum=None), reported), "what is no document has no fields"
 
 
 ADD_RED, ADD_BLUE, LABEL, LAST = (
@@ -100,7 +100,7 @@ ADD_RED, ADD_BLUE, LABEL, LAST = (
 ALONG, NOT_ALONG = True, False
 
 CHANGES = [
-    # rules and whether fields are handed along links, before and after; whether pages may hand something else now
+    # rules and whether fields are inherited along links, before and after; whether pages may hand something else now
     (ADD_RED, ALONG, ADD_RED, ALONG, False),
     (ADD_RED, ALONG, LAST + ADD_RED, ALONG, True),
     (ADD_RED, ALONG, ADD_RED + LAST, ALONG, True),

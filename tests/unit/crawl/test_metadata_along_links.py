@@ -1,4 +1,4 @@
-"""Fields handed along links in whole crawls, over many days and changes of the rules: what the index shows, and what is asked for."""
+"""Fields inherited along links in complete crawls, over many days and changes of the rules: what the index shows, and what is asked for."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ class Linked(Web):
             return Outcome(fetch.state.id, url, OutcomeKind.REDIRECTED, 301, redirect_to=self.moved[url])
         outcome = super()._answer(fetch)
         if outcome.document is not None:
-            said = self.engine.discovery.recheck(fetch.state).actions
-            outcome.link_metadata = said.fields if self.engine.collection.metadata_along_links else ()
-            outcome.document.fields = outcome.added = added_by(said, fetch.state.inherited)
+            reported = self.engine.discovery.recheck(fetch.state).actions
+            outcome.link_metadata = reported.fields if self.engine.collection.metadata_along_links else ()
+            outcome.document.fields = outcome.added = added_by(reported, fetch.state.inherited)
         return outcome
 
 
@@ -303,12 +303,12 @@ def test_of_too_many_fields_those_that_fit_are_inherited_with_one_warning(web: L
     (web.folder / "demo" / "rules.xml").write_text(both.replace("</Rules>", also.format(much)))
     with caplog.at_level(logging.WARNING, logger="crawlspace.crawl.discovery"):
         web.crawl()
-    said = [record.getMessage() for record in caplog.records if record.name == "crawlspace.crawl.discovery"]
+    reported = [record.getMessage() for record in caplog.records if record.name == "crawlspace.crawl.discovery"]
     assert web.fields("hub") == {"dep": "hub", "much": much}
     assert [web.fields(name) for name in "xyz"] == [{"dep": "hub"}, {"dep": "hub"}, {"dep": "r"}]
-    assert len(said) == 1
-    assert said[0].startswith((f"{path('hub')} ", f"{path('r')} "))
-    assert "pages it links to lack" in said[0]
+    assert len(reported) == 1
+    assert reported[0].startswith((f"{path('hub')} ", f"{path('r')} "))
+    assert "pages it links to lack" in reported[0]
 
 
 def test_a_page_at_the_depth_limit_passes_metadata_on_to_what_is_known(web: Linked) -> None:

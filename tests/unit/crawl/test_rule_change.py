@@ -18,7 +18,6 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from tests.unit.crawl.known_urls import (
-    ASLEEP,
     BACK,
     DOCUMENT,
     DUPLICATE,
@@ -30,6 +29,7 @@ from tests.unit.crawl.known_urls import (
     LATER,
     LOST,
     MISSING,
+    NEVER_DUE,
     NOW,
     OPEN,
     OUT,
@@ -57,14 +57,14 @@ ROWS: list[tuple[str, Row, str, Row, Row]] = [
     (IN, OUT, "returned", PENDING, PENDING),
     (IN, ELSEWHERE, "returned", PENDING, PENDING),
     (IN, HELD, "returned", BACK, BACK),
-    (IN, ASLEEP, "returned", BACK, BACK),
+    (IN, NEVER_DUE, "returned", BACK, BACK),
     (PRIVATE, PENDING, "excluded", OUT, OUT),
     (PRIVATE, DOCUMENT, "excluded deletions", OUT, HELD),
     (PRIVATE, DUPLICATE, "excluded", OUT, OUT),
     (PRIVATE, MISSING, "excluded", OUT, OUT),
     (PRIVATE, FAILING, "excluded deletions", OUT, (State.FAILED, 503, True, Held.RULES, None)),
     (PRIVATE, HELD, "excluded deletions", OUT, HELD),
-    (PRIVATE, ASLEEP, "excluded deletions", OUT, HELD),
+    (PRIVATE, NEVER_DUE, "excluded deletions", OUT, HELD),
     (PRIVATE, OUT, "", OUT, OUT),
     (PRIVATE, ELSEWHERE, "excluded", OUT, OUT),
     (SALES, PENDING, "kept", ELSEWHERE, ELSEWHERE),

@@ -23,7 +23,6 @@ from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
 from tests.unit.crawl.known_urls import (
-    ASLEEP,
     BACK,
     DOCUMENT,
     DUPLICATE,
@@ -31,6 +30,7 @@ from tests.unit.crawl.known_urls import (
     HELD,
     LATER,
     MISSING,
+    NEVER_DUE,
     NOW,
     OPEN,
     OUT,
@@ -59,14 +59,14 @@ DUE = (State.EXCLUDED, 2004, False, None, LATER)
 FAILING_HELD = (State.FAILED, 503, True, Held.RULES, None)
 
 ROWS: list[tuple[str, Row, str, Row, Row]] = [
-    # URL, as it is known, what the plan counts it as, after, after if the brake allows nothing
+    # URL, as it is known, what the plan counts it as, after, after if the deletion limit allows nothing
     (UNINDEXED, PENDING, "", PENDING, PENDING),
     (UNINDEXED, DOCUMENT, "unindexed deletions", DUE, HELD),
     (UNINDEXED, DUPLICATE, "unindexed", DUE, DUE),
     (UNINDEXED, MISSING, "", MISSING, MISSING),
     (UNINDEXED, FAILING, "unindexed deletions", DUE, FAILING_HELD),
     (UNINDEXED, HELD, "unindexed deletions", DUE, HELD),
-    (UNINDEXED, ASLEEP, "unindexed deletions", DUE, HELD),
+    (UNINDEXED, NEVER_DUE, "unindexed deletions", DUE, HELD),
     (UNINDEXED, OUT, "returned", PENDING, PENDING),
     (UNINDEXED, NOINDEX, "", NOINDEX, NOINDEX),
     (PLAIN, NOINDEX, "returned", DUE, DUE),

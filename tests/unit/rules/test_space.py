@@ -193,14 +193,14 @@ def test_a_limit_that_breaks_refuses(monkeypatch: pytest.MonkeyPatch, caplog: py
 class _Flags:
     """Rules that say the same of every URL."""
 
-    def __init__(self, said: Actions | None, content_hash: str = "1") -> None:
-        self._said = said
+    def __init__(self, rule_actions: Actions | None, content_hash: str = "1") -> None:
+        self._actions = rule_actions
         self.content_hash = content_hash
 
     def evaluate(self, url: Url) -> Actions:
-        if self._said is None:
+        if self._actions is None:
             raise RuntimeError(url.text)
-        return self._said
+        return self._actions
 
 
 ACTIONS = [
@@ -213,17 +213,17 @@ ACTIONS = [
 ]
 
 
-@pytest.mark.parametrize("said,reason,index,follow,shift", ACTIONS)
+@pytest.mark.parametrize("rule_actions,reason,index,follow,shift", ACTIONS)
 def test_action_rules(
-    said: Actions | None, reason: Reason, index: bool, follow: bool, shift: int, caplog: pytest.LogCaptureFixture
+    rule_actions: Actions | None, reason: Reason, index: bool, follow: bool, shift: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.CRITICAL):
-        space = CrawlSpace(parse_crawl_rules(RULES, file="crawl.rules"), Limits(), [], actions=_Flags(said))
+        space = CrawlSpace(parse_crawl_rules(RULES, file="crawl.rules"), Limits(), [], actions=_Flags(rule_actions))
         _, decision = space.decide("http://a.example/")
     assert (decision.reason, decision.index, decision.follow, decision.shift) == (reason, index, follow, shift)
     assert [str(step.check) for step in decision.trace][8:11] == ["prefix", "rules_xml", "offsite"]
-    if said is not None and said.rule:
-        assert decision.rule == said.rule
+    if rule_actions is not None and rule_actions.rule:
+        assert decision.rule == rule_actions.rule
 
 
 CONNECT = [

@@ -47,10 +47,10 @@ TOGETHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("said", "of_collections", "of_spiders"), TOGETHER)
-def test_where_the_client_is_not_known(said: list[Reason], of_collections: Reason, of_spiders: Reason) -> None:
+@pytest.mark.parametrize(("reported", "of_collections", "of_spiders"), TOGETHER)
+def test_where_the_client_is_not_known(reported: list[Reason], of_collections: Reason, of_spiders: Reason) -> None:
     for resolver, holds in ((GuardedResolver(names()), of_collections), (SharedResolver(names()), of_spiders)):
-        guards = [guard_that_says(reason) for reason in said]
+        guards = [guard_that_says(reason) for reason in reported]
         for guard in guards:
             resolver.add(guard)
         assert resolver.decide(HOST, 80, FIRST).reason is holds

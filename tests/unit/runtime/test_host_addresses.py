@@ -70,9 +70,9 @@ ADDRESSES = [
 
 @pytest.mark.parametrize(("found", "address"), ADDRESSES)
 def test_addresses(found: list[str], address: str | None) -> None:
-    told = Reply()
-    look_up(Resolver({"a.example": found}), "a.example", 80, told.of("a.example"))
-    assert told.all == [("a.example", address, True)]
+    received = Reply()
+    look_up(Resolver({"a.example": found}), "a.example", 80, received.of("a.example"))
+    assert received.all == [("a.example", address, True)]
 
 
 LITERALS = [
@@ -86,25 +86,25 @@ LITERALS = [
 @pytest.mark.parametrize(("host", "address"), LITERALS)
 def test_a_host_that_is_an_address_is_not_looked_up(host: str, address: str) -> None:
     resolver = Resolver({}, at_once=False)
-    told = Reply()
-    look_up(resolver, host, 80, told.of(host))
-    assert told.all == [(host, address, True)]
+    received = Reply()
+    look_up(resolver, host, 80, received.of(host))
+    assert received.all == [(host, address, True)]
     assert resolver.asked == []
 
 
 def test_an_answer_may_come_later_and_the_port_matters() -> None:
     resolver = Resolver({"a.example": ["10.0.0.7"], "b.example": []}, at_once=False)
-    told = Reply()
+    received = Reply()
     for host, port in (("a.example", 80), ("b.example", 8080)):
-        look_up(resolver, host, port, told.of(host))
-    assert (told.all, resolver.asked) == ([], [("a.example", 80), ("b.example", 8080)])
+        look_up(resolver, host, port, received.of(host))
+    assert (received.all, resolver.asked) == ([], [("a.example", 80), ("b.example", 8080)])
     resolver.answer()
-    assert told.all == [("a.example", "10.0.0.7", True), ("b.example", None, True)]
+    assert received.all == [("a.example", "10.0.0.7", True), ("b.example", None, True)]
 
 
 def test_no_answer_is_not_the_same_as_no_address() -> None:
     resolver = Resolver({"a.example": [], "b.example": []}, given_up_sites="b.example")
-    told = Reply()
+    received = Reply()
     for host in ("a.example", "b.example"):
-        look_up(resolver, host, 80, told.of(host))
-    assert told.all == [("a.example", None, True), ("b.example", None, False)]
+        look_up(resolver, host, 80, received.of(host))
+    assert received.all == [("a.example", None, True), ("b.example", None, False)]

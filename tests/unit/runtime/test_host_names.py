@@ -46,12 +46,12 @@ class Reactor(Clock):
 class World:
     def __init__(self, cache_size: int = 10) -> None:
         self.reactor = Reactor()
-        self.told: dict[str, Answer] = {}
+        self.received: dict[str, Answer] = {}
         reactor: Any = self.reactor
         self.names = HostNames(reactor, cache_size=cache_size, timeout_s=TIMEOUT_S)
 
     def ask(self, question: str, host: str = "a.example") -> None:
-        self.names.ask(host, lambda answer: self.told.update({question: answer}))
+        self.names.ask(host, lambda answer: self.received.update({question: answer}))
 
 
 @pytest.mark.parametrize("cache_size", [0, 10])
@@ -60,9 +60,9 @@ def test_questions_in_the_meantime_get_the_same_answer(cache_size: int) -> None:
     for number in range(8):
         world.ask(str(number))
     world.ask("other", "b.example")
-    assert (world.reactor.asked, world.told) == (["a.example", "b.example"], {})
+    assert (world.reactor.asked, world.received) == (["a.example", "b.example"], {})
     world.reactor.answer(0, FOUND)
-    assert world.told == {str(number): Answer(FOUND) for number in range(8)}
+    assert world.received == {str(number): Answer(FOUND) for number in range(8)}
 
 
 def test_a_failure_is_the_answer_to_all_too() -> None:
@@ -70,7 +70,7 @@ def test_a_failure_is_the_answer_to_all_too() -> None:
     world.ask("first")
     world.ask("second")
     world.reactor.answer(0, BUSY)
-    assert world.told == {"first": NO_ANSWER, "second": NO_ANSWER}
+    assert world.received == {"first": NO_ANSWER, "second": NO_ANSWER}
 
 
 def test_each_question_waits_its_own_time() -> None:
@@ -79,13 +79,13 @@ def test_each_question_waits_its_own_time() -> None:
     world.reactor.advance(TIMEOUT_S - 1)
     world.ask("second")
     world.reactor.advance(1)
-    assert world.told == {"first": NO_ANSWER}
+    assert world.received == {"first": NO_ANSWER}
     world.reactor.advance(TIMEOUT_S - 2)
     world.reactor.answer(0, FOUND)
-    assert world.told == {"first": NO_ANSWER, "second": Answer(FOUND)}
+    assert world.received == {"first": NO_ANSWER, "second": Answer(FOUND)}
     assert world.reactor.asked == ["a.example"]
     world.ask("third")
-    assert world.told["third"] == Answer(FOUND), "the answer is kept, and not what the first one got"
+    assert world.received["third"] == Answer(FOUND), "the answer is kept, and not what the first one got"
     assert world.reactor.getDelayedCalls() == []
 
 
@@ -96,9 +96,9 @@ def test_nobody_waits_for_a_thread_that_hangs() -> None:
     world.ask("second")
     assert world.reactor.asked == ["a.example", "a.example"]
     world.reactor.answer(0, FOUND)
-    assert world.told == {"first": NO_ANSWER}, "too late for the first; the second has a thread of its own"
+    assert world.received == {"first": NO_ANSWER}, "too late for the first; the second has a thread of its own"
     world.reactor.answer(1, OTHER)
-    assert world.told["second"] == Answer(OTHER)
+    assert world.received["second"] == Answer(OTHER)
 
 
 def test_an_answer_that_comes_too_late_replaces_no_later_one() -> None:
@@ -109,7 +109,7 @@ def test_an_answer_that_comes_too_late_replaces_no_later_one() -> None:
     world.reactor.answer(1, FOUND)
     world.reactor.answer(0, BUSY)
     world.ask("third")
-    assert world.told == {"first": NO_ANSWER, "second": Answer(FOUND), "third": Answer(FOUND)}
+    assert world.received == {"first": NO_ANSWER, "second": Answer(FOUND), "third": Answer(FOUND)}
 
 
 def test_one_that_fails_over_its_answer_leaves_the_others_theirs() -> None:
@@ -123,5 +123,5 @@ def test_one_that_fails_over_its_answer_leaves_the_others_theirs() -> None:
     world.names._in_flight["a.example"][0].addErrback(failed.append)
     world.ask("second")
     world.reactor.answer(0, FOUND)
-    assert world.told == {"second": Answer(FOUND)}
+    assert world.received == {"second": Answer(FOUND)}
     assert len(failed) == 1

@@ -69,7 +69,7 @@ def before_it_is_written(network: Network) -> None:
 def test_a_request_that_may_not_be_sent_any_more_is_not(
     monkeypatch: pytest.MonkeyPatch, ask: Callable[[Network], None], *, kept: bool
 ) -> None:
-    """As where a worker was suspended since it handed out the URL: the site may be another's by now."""
+    """As where a worker was suspended since it returned the URL: another worker may own the site by now."""
     network = Network(monkeypatch)
     if kept:
         network.ask()

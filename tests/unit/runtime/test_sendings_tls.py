@@ -24,8 +24,8 @@ class Secure(Network):
         super().__init__(monkeypatch)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate(folder / "certificate.pem"))
-        self._told, self._tells = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._end = context.wrap_bio(self._told, self._tells, server_side=True)
+        self._received, self._tells = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._end = context.wrap_bio(self._received, self._tells, server_side=True)
         self.heard = b""
 
     def protocol(self, factory: Any) -> Any:
@@ -40,14 +40,14 @@ class Secure(Network):
         """Hand over what this end has written, and then what the other end says to that."""
         self.time.advance(0)  # small writes are gathered until the next turn
         self.write()
-        self._told.write(self.wires[-1].written)
+        self._received.write(self.wires[-1].written)
         self.wires[-1].written = b""
         with suppress(ssl.SSLWantReadError):
             self._end.do_handshake()
             self.heard += self._end.read()
-        said = self._tells.read()
-        if said:
-            self.wires[-1].protocol.dataReceived(said)
+        reported = self._tells.read()
+        if reported:
+            self.wires[-1].protocol.dataReceived(reported)
 
 
 def test_a_delay_does_not_count_from_before_the_handshake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -140,11 +140,11 @@ LOCATED = [
 
 @pytest.mark.parametrize(("site", "address", "certain"), LOCATED)
 def test_no_answer_is_not_taken_for_no_address(session: Session, site: str, address: str | None, *, certain: bool) -> None:
-    told: list[tuple[str, str | None, bool]] = []
+    received: list[tuple[str, str | None, bool]] = []
 
     def located(site: str, address: str | None, *, certain: bool = True) -> None:
-        told.append((site, address, certain))
+        received.append((site, address, certain))
 
     assert session.engine.locating is not None
     session.engine.locating._locate(site, located)
-    assert told == [(site, address, certain)]
+    assert received == [(site, address, certain)]

@@ -173,12 +173,12 @@ NEVER = [
 ]
 
 
-@pytest.mark.parametrize("condition,told", NEVER, ids=[condition for condition, _ in NEVER])
-def test_values_that_never_match(condition: str, told: list[str]) -> None:
+@pytest.mark.parametrize("condition,received", NEVER, ids=[condition for condition, _ in NEVER])
+def test_values_that_never_match(condition: str, received: list[str]) -> None:
     rules = parse_rules_xml(f"<Rules>\n<Rule>{condition}<Index/></Rule></Rules>".encode(), file="rules.xml")
     found = sorted(lint_values(rules), key=str)
-    assert [(f.file, f.line, f.code) for f in found] == [("rules.xml", 2, "xml-never-matches")] * len(told)
-    assert [f.message[: len(begin)] for f, begin in zip(found, told, strict=True)] == told
+    assert [(f.file, f.line, f.code) for f in found] == [("rules.xml", 2, "xml-never-matches")] * len(received)
+    assert [f.message[: len(begin)] for f, begin in zip(found, received, strict=True)] == received
 
 
 URLS = [

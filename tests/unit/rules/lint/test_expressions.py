@@ -34,9 +34,9 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "said"), SAID)
-def test_values_that_look_meant_otherwise(condition: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("condition", "reported"), SAID)
+def test_values_that_look_meant_otherwise(condition: str, reported: list[str]) -> None:
     rules = parse_rules_xml(f"<Rules><Rule>{condition}<NoIndex/></Rule></Rules>".encode(), file="rules.xml")
     found = [finding.message for finding in (*lint_values(rules), *lint_expressions(rules))]
-    assert len(found) == len(said), found
-    assert all(message.startswith(begin) for message, begin in zip(found, said, strict=True)), found
+    assert len(found) == len(reported), found
+    assert all(message.startswith(begin) for message, begin in zip(found, reported, strict=True)), found

@@ -114,8 +114,8 @@ def test_a_later_rule_overrides(
     label: str,
     fields: tuple[tuple[str, str], ...],
 ) -> None:
-    said = compiled(*rules).evaluate(parse("http://h/d/x"))
-    assert (said.accept, said.index, said.follow, said.shift, said.label, said.fields) == (
+    reported = compiled(*rules).evaluate(parse("http://h/d/x"))
+    assert (reported.accept, reported.index, reported.follow, reported.shift, reported.label, reported.fields) == (
         accept,
         index,
         follow,
@@ -123,15 +123,15 @@ def test_a_later_rule_overrides(
         label,
         fields,
     )
-    assert (said.rule.line if said.rule else 0) == line
+    assert (reported.rule.line if reported.rule else 0) == line
 
 
 @pytest.mark.parametrize("accept", [True, False])
 @pytest.mark.parametrize("index", [True, False])
 @pytest.mark.parametrize("follow", [True, False])
 def test_what_holds_before_the_first_rule(accept: bool, index: bool, follow: bool) -> None:
-    said = compiled((host("h"), [priority(1)]), accept=accept, index=index, follow=follow).evaluate(parse("http://h/"))
-    assert (said.accept, said.index, said.follow, said.rule) == (accept, index, follow, None)
+    reported = compiled((host("h"), [priority(1)]), accept=accept, index=index, follow=follow).evaluate(parse("http://h/"))
+    assert (reported.accept, reported.index, reported.follow, reported.rule) == (accept, index, follow, None)
 
 
 def test_each_rule_that_matched_lists_what_it_changed() -> None:
@@ -203,8 +203,8 @@ def test_conditions_of_any_depth() -> None:
         odd = Not(odd)
         even = And((even, path("/d"))) if depth % 2 else Or((even, path("/x")))
     rules = compiled((odd, [NO_INDEX]), (even, [NO_FOLLOW]))
-    said = [rules.evaluate(parse(url)) for url in ("http://h/d", "http://other/d")]
-    assert [(one.index, one.follow) for one in said] == [(True, False), (False, True)]
+    reported = [rules.evaluate(parse(url)) for url in ("http://h/d", "http://other/d")]
+    assert [(one.index, one.follow) for one in reported] == [(True, False), (False, True)]
 
 
 def test_a_crawl_space_refuses_what_the_rules_ignore() -> None:
@@ -306,18 +306,18 @@ urls = st.builds(
 def test_agrees_with_a_plain_reading(rules: list[tuple[Condition, list[Action]]], tried: list[Url], accept: bool) -> None:
     fast = CompiledActions(rule_set(*rules), accept=accept, index=True, follow=True)
     for url in [*tried, *tried]:
-        said = fast.evaluate(url)
-        assert [one.rule.line for one in said.applied] == [
+        reported = fast.evaluate(url)
+        assert [one.rule.line for one in reported.applied] == [
             n for n, (condition, _) in enumerate(rules, 1) if _holds(condition, url)
         ]
         assert (
-            said.accept,
-            said.index,
-            said.follow,
-            said.shift,
-            said.label,
-            dict(said.fields),
-            said.rule and said.rule.line,
+            reported.accept,
+            reported.index,
+            reported.follow,
+            reported.shift,
+            reported.label,
+            dict(reported.fields),
+            reported.rule and reported.rule.line,
         ) == (_read(rules, url, accept=accept))
 
 

@@ -268,7 +268,7 @@ def test_the_documented_examples_are_read() -> None:
         ["And(Domain example.com, Path /archive/): NoIndex, Follow", "Ext .pdf: AddMeta format=document, Priority 1"],
         ["Atom path prefix /Watch none: Index"],
     ]
-    [told] = [block for block in BLOCKS if "rules.xml:4:" in block]
-    lines = [line.removeprefix("    ") for line in told.strip("\n").splitlines()]
+    [received] = [block for block in BLOCKS if "rules.xml:4:" in block]
+    lines = [line.removeprefix("    ") for line in received.strip("\n").splitlines()]
     [mistake] = mistakes(f"<Rules>\n<Rule>\n\n{lines[1].removeprefix('    ')}<Index/></Rule></Rules>")
     assert str(mistake).replace("<Index/></Rule></Rules>", "").splitlines() == lines
