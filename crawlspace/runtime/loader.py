@@ -76,8 +76,8 @@ def _generic_spider(settings: BaseSettings) -> type[Spider]:
     if isinstance(generic, type) and issubclass(generic, base):
         return generic
     raise SystemExit(
-        f"spiders/collection.py in {_project_folder()} has no class CollectionSpider derived from {BASE_SPIDER}, so no collection can be crawled: "
-        f"{RESTORE}"
+        f"spiders/collection.py in {_project_folder()} has no class CollectionSpider derived from {BASE_SPIDER},"
+        f" so no collection can be crawled: {RESTORE}"
     )
 
 
