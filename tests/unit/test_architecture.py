@@ -59,8 +59,6 @@ LONG_TEST_FILES = {
 """To be split by subject. None is to be added."""
 SLOW_REPLIES = {"tests.sites", "tests.hostile.replies"}
 """Servers that are slow on purpose."""
-WAITING_TESTS = {"tests.integration.test_move_store"}
-"""To be written with events. None is to be added."""
 MOST_LINES_OWNED = 50
 UNSAFE_TO_READ = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "misc", "common"}
@@ -336,7 +334,7 @@ def test_the_search_for_waits(code: str, *, waits: bool) -> None:
 def test_tests_wait_for_events_and_not_for_time() -> None:
     """See `tests/notifications.py`."""
     waiting = {name for name, path in modules("tests").items() if any(map(waits_for_time, ast.walk(tree(path))))}
-    assert waiting == SLOW_REPLIES | WAITING_TESTS
+    assert waiting == SLOW_REPLIES
 
 
 def sets_private_name(node: ast.AST) -> bool:
