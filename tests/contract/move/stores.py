@@ -23,7 +23,7 @@ from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import url_key
 from tests.contract.conftest import NOW, SINKS, Known, key, new
-from tests.contract.test_store_walk import TWIN
+from tests.contract.drawn import TWIN
 from tests.servers import another_client, emptied
 
 Side = SqliteSide | RedisSide

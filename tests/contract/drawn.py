@@ -1,0 +1,74 @@
+"""What a random walk on a store is drawn from."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from msgspec import structs
+
+from crawlspace.model import Document, Held, Queue, Source, State
+from crawlspace.state.site_health import Health
+from tests.contract.conftest import NOW, key, new
+
+PLACES = [
+    f"{host}.example{port}/{path}" for host, port in (("a", ""), ("a", ":81"), ("b", "")) for path in ("", "x", "yy", "z/z")
+]
+# Two URLs of one key, as may happen among very many.
+TWIN = structs.replace(new("a.example/twin"), key=key(PLACES[0]))
+SITES = sorted({new(place).site for place in PLACES})
+
+places = st.sampled_from(PLACES)
+sources = st.sampled_from(list(Source))
+inherited_all = st.sampled_from([None, None, '{"c":"red"}', '{"c":"blue"}', '{"c":"red","d":"1"}'])
+queues = st.builds(Queue, sources, st.integers(-1, 1))
+new_urls = st.one_of(
+    st.just(TWIN),
+    st.builds(
+        lambda url, inherited, **given: structs.replace(new(url, **given), inherited=inherited),
+        places,
+        inherited_all,
+        source=sources,
+        shift=st.integers(-2, 2),
+        depth=st.integers(0, 6),
+        redirects=st.integers(0, 2),
+    ),
+)
+links = st.none() | st.lists(places.map(key), max_size=4)
+fields = st.sampled_from([{}, {"c": "red"}, {"c": "blue", "d": "1"}, {"c": "green"}])
+times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
+checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
+canonicals = st.none() | places.map(key)
+seldom = st.integers(0, 4).map(lambda n: n == 0)
+healths = st.dictionaries(
+    st.sampled_from([*SITES, "new.example:80"]), st.builds(Health, st.integers(0, 9), st.integers(1, 7)), max_size=2
+)
+documents = st.none() | st.builds(
+    Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)
+)
+
+
+@st.composite
+def edits(draw: st.DrawFn) -> dict[str, object]:
+    """Fields of a URL's state that an outcome may change; drawn beforehand, made to both stores' copies."""
+    return {
+        "state": draw(st.sampled_from(list(State))),
+        "status": draw(st.sampled_from([None, 200, 404, 503, 740, 760, 761, 2004])),
+        "source": draw(sources),
+        "depth": draw(st.integers(0, 6)),
+        "redirects": draw(st.integers(0, 2)),
+        "rank": draw(st.integers(1, 9)),
+        "next_fetch": draw(st.none() | times),
+        "fetched_at": draw(st.none() | times),
+        "inherited": draw(inherited_all),
+        "retries": draw(st.integers(0, 1)),
+        "checksum": draw(checksums),
+        "canonical": draw(canonicals),
+        "held": draw(st.sampled_from([None, None, *Held])),
+        "held_mark": draw(st.integers(0, 2)),
+        "etag": draw(st.none() | st.just('"e"')),
+        "interval_s": draw(st.none() | st.just(60)),
+        "rules": draw(st.integers(0, 2)),
+        "errors": draw(st.integers(0, 2)),
+        "shift": draw(st.integers(-1, 1)),
+        "asked": draw(st.booleans()),
+        "fields_mark": draw(st.integers(0, 2)),
+    }
