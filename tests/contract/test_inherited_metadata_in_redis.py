@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,7 +58,9 @@ def interrupted(command: str, key: str, happens: Callable[[], object]) -> RedisS
 
 
 def links(known: Known, metadata: str, page: str = PAGE) -> Change:
-    return known.page(page, page, links=[key(TARGET)], discovered=[structs.replace(new(TARGET), inherited=metadata)], rules=1)
+    return known.page(
+        page, page, links=array("q", [key(TARGET)]), discovered=[structs.replace(new(TARGET), inherited=metadata)], rules=1
+    )
 
 
 def record_and_die(change: Change) -> None:

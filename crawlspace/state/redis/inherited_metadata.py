@@ -42,6 +42,9 @@ def encode_pages(changes: Sequence[Change]) -> dict[str, object]:
     """Return the arguments of `record` for inherited metadata; `any_metadata`: these pages alone have or had some."""
     pages = recorded_pages(changes, {change.state.id: change.state.key for change in changes})
     any_metadata = any(page.fetched_with or (page.change and page.change.link_metadata) for page in pages)
+    for page in pages:
+        if page.change is not None and page.change.links:
+            page.change = page.change._replace(links=list(page.change.links))  # it may be an array
     return {"pages": [(page.id, raw(written(page))) for page in pages], "any_metadata": any_metadata}
 
 
