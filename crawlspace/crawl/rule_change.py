@@ -204,19 +204,26 @@ class Survey:
         """Yield the changes in batches for one transaction each.
 
         URLs left to another crawler come first, in the largest possible batches: of equal pages that all go, none must be deleted
-        because another went before. Next come those with nothing in the index: otherwise one could be pushed when the page that
-        represents it is deleted, and be deleted next.
+        because another went before. Next come deletions that are held: a page that only keeps its place in a group because another
+        one names it must not lose its document when that one goes. Next come those with nothing in the index: otherwise one could be
+        pushed when the page that represents it is deleted, and be deleted next.
         """
         for kept, given_up in _portions(self.kept, self.given_up, size=BATCH_IN_INDEX):
             yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
+        if hold:
+            for (held,) in _portions(self.deletions, size=BATCH):
+                yield Reclassified(held=held)
+            for (held,) in _portions(self.unindexed_deletions, size=BATCH):
+                yield Reclassified(held_unindexed=held)
         for excluded, returned in _portions(self.excluded, self.returned, size=BATCH):
             yield Reclassified(excluded=excluded, returned=returned)
         for (unindexed,) in _portions(self.unindexed, size=BATCH):
             yield Reclassified(unindexed=unindexed)
-        for (deletions,) in _portions(self.deletions, size=BATCH):
-            yield Reclassified(held=deletions) if hold else Reclassified(excluded=deletions)
-        for (deletions,) in _portions(self.unindexed_deletions, size=BATCH):
-            yield Reclassified(held_unindexed=deletions) if hold else Reclassified(unindexed=deletions)
+        if not hold:
+            for (deletions,) in _portions(self.deletions, size=BATCH):
+                yield Reclassified(excluded=deletions)
+            for (deletions,) in _portions(self.unindexed_deletions, size=BATCH):
+                yield Reclassified(unindexed=deletions)
         for first in range(0, len(self.moved), BATCH):
             yield Reclassified(moved=self.moved[first : first + BATCH])
 

@@ -386,7 +386,8 @@ class OtherCollection(CrawledCollection):
 
 
 def _is_in_no_group(state: UrlState) -> bool:
-    return state.held is not None and state.checksum is not None and state.checksum.startswith(b"held")
+    """Whether a document is held apart; one that the rules take back stays so until it is fetched."""
+    return state.checksum is not None and state.checksum.startswith(b"held")
 
 
 def remembered(states: Mapping[str, UrlState]) -> dict[str, Remembered]:

@@ -232,6 +232,19 @@ def test_of_equal_pages_that_another_crawler_takes_over_none_is_deleted_because_
     assert [(order.op, order.url) for order in store.orders("index", 9, now=NOW)] == [("push", f"{IN}1")]
 
 
+def test_a_held_document_stays_though_the_page_that_named_it_is_excluded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It represented its group because of that page; now an equal page inside is indexed beside it."""
+    monkeypatch.setattr(module, "BATCH", 1)
+    named, naming, inside = f"{PRIVATE}a-longer-path", f"{PRIVATE}22", f"{IN}1"
+    store = known((named, DOCUMENT), (naming, DUPLICATE), (inside, DUPLICATE), alike=True)
+    change = Change(structs.replace(get(store, naming), canonical=get(store, named).key), document=Document("", text="x"))
+    store.record([change], now=NOW)
+    assert [get(store, url).indexed for url in (named, naming, inside)] == [True, False, False]
+    reconcile(store, verdicts(), hash="new", deletion_limit=SHUT, now=LATER)
+    assert [get(store, url).indexed for url in (named, naming, inside)] == [True, False, True]
+    assert (get(store, named).held, store.counts().held) == (Held.RULES, 1)
+
+
 HASHES = [
     # rules, global rules, what else counts, whether it is the same as of RULES and GLOBAL
     (RULES, GLOBAL, "", True),
