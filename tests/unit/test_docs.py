@@ -392,3 +392,9 @@ def test_links_lead_somewhere(page: str) -> None:
 def test_every_page_is_on_the_map() -> None:
     linked = re.findall(r"\]\((\w+\.md)\)", text("docs/index.md"))
     assert_same(linked, [Path(page).name for page in PAGES if page.startswith("docs/") and page != "docs/index.md"])
+
+
+def test_the_contributors_guide_names_files_that_exist() -> None:
+    named = re.findall(r"`((?:crawlspace|tests)/[\w./-]+)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) > 40
+    assert not [name for name in named if "NAME" not in name and not (ROOT / name).exists()]
