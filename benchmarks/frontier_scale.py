@@ -90,16 +90,16 @@ def _measured(layout: str, folder: Path, size: int) -> Iterator[Row]:
         yield row(f"inserts/s at {_SMALL:,} URLs, {manner}", median(small), ",.0f")
         yield row(f"inserts/s at {size:,} URLs, {manner}", median(large), ",.0f")
         yield row(f"inserts of many to few, {manner}", median_ratio(large, small), ".2f", least=_LEAST_RATIO)
-    small, large = ([rate for run in runs for rate in run["handed out"]] for runs in (with_few, with_many))
-    yield row(f"URLs handed out/s at {_FEW:,} URLs", median(small), ",.0f")
-    yield row(f"URLs handed out/s at {size:,} URLs", median(large), ",.0f")
-    yield row("handed out of many to few", median_ratio(large, small), ".2f", least=_LEAST_RATIO)
+    small, large = ([rate for run in runs for rate in run["leased"]] for runs in (with_few, with_many))
+    yield row(f"URLs leased/s at {_FEW:,} URLs", median(small), ",.0f")
+    yield row(f"URLs leased/s at {size:,} URLs", median(large), ",.0f")
+    yield row("leased of many to few", median_ratio(large, small), ".2f", least=_LEAST_RATIO)
     resumed = median(seconds for run in with_many for seconds in run["resumed"])
     yield row(f"seconds to resume after a kill, {size:,} URLs", resumed, ".3f", most=_MOST_RESUME_S)
     peak = max(*filled["peak"], *grown["peak"])
     yield row(f"MB resident at most, inserting {size:,} URLs", peak, ".0f", most=_MOST_MB)
     peak = max(mb for run in with_many for mb in run["peak"])
-    yield row(f"MB resident at most, handing out of {size:,} URLs", peak, ".0f", most=_MOST_MB)
+    yield row(f"MB resident at most, leasing of {size:,} URLs", peak, ".0f", most=_MOST_MB)
     beyond = (many.stat().st_size - filled["text"][0] - grown["text"][0]) / size
     yield row(f"bytes a URL beyond its text, {size:,} URLs", beyond, ".0f", most=_MOST_BYTES)
 
@@ -153,9 +153,9 @@ def _hand_out(file: Path, _layout: _Layout, numbers: range) -> _Figures:
     for _ in range(_PICKS):
         state = frontier.next()
         if state is None:
-            raise BenchmarkFailed(f"of {len(numbers):,} URLs at {len(sites):,} sites, fewer than {_PICKS:,} were handed out")
+            raise BenchmarkFailed(f"of {len(numbers):,} URLs at {len(sites):,} sites, fewer than {_PICKS:,} were leased")
         frontier.skip(state)
-    return {"resumed": [resumed], "handed out": [_PICKS / (time.perf_counter() - began)]}
+    return {"resumed": [resumed], "leased": [_PICKS / (time.perf_counter() - began)]}
 
 
 class _NoDelay:

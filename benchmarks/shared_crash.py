@@ -113,7 +113,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
         ),
         Row(_NAME, "index orders left for the next start", f"{left}", "0", left == 0),
         Row(_NAME, "URLs held by those that were killed, together", f"{held.total()}"),
-        Row(_NAME, "workers that lived and were taken for dead", f"{dead}"),
+        Row(_NAME, "live workers that expired", f"{dead}"),
         Row(_NAME, f"seconds, {options.workers} workers, {options.sites} sites", f"{took_s:.0f}"),
     ]
 

@@ -1,4 +1,4 @@
-"""What every store does with outcomes: states, forgetting, groups, the outbox, and the odds and ends."""
+"""What every store does with outcomes: states, forgetting, groups, the outbox, and single values."""
 
 from __future__ import annotations
 

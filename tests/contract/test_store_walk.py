@@ -188,7 +188,7 @@ class StoreWalk(RuleBasedStateMachine):
     def pages_that_hand(
         self, pages: list[tuple[str, str | None, list[str] | None, dict[str, str], int]], days: int, fetched: bool
     ) -> None:
-        """Pages that lead to each other, which single outcomes seldom make; with fields as they were handed out, or not."""
+        """Pages that lead to each other, which single outcomes seldom make; with metadata as it was inherited when they were leased, or not."""
         now = NOW + days * 86_400
         changes = []
         for url, link_metadata, reached, own, generation in pages:

@@ -1,6 +1,6 @@
 """Runs the scripts in `lua/` on a server, and its plain commands, for one collection; errors of the server are raised with a sentence.
 
-The scripts are one program, in the order of `_PARTS`; handing out has a smaller one. All keys of a collection begin with `{name}:`: the
+The scripts are one program, in the order of `_PARTS`; leasing has a smaller one. All keys of a collection begin with `{name}:`: the
 braces keep them together on one node of a cluster.
 """
 
@@ -39,7 +39,7 @@ _PARTS = (
     "main",
 )
 _TAKING = ("records", "alive", "winner", "take", "main")
-"""What handing out needs: a server makes all functions of a program anew for each call."""
+"""What leasing needs: a server makes all functions of a program anew for each call."""
 
 _PASSING = (
     redis.exceptions.ReadOnlyError,

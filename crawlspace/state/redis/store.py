@@ -282,7 +282,7 @@ class RedisStore:
     def backlog(self, sink: str) -> int:
         return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
 
-    # key-value odds and ends
+    # values of the collection
     def get_meta(self, name: str) -> str | None:
         return self.get_metas([name])[0]
 

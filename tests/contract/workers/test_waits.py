@@ -137,7 +137,7 @@ def test_a_site_is_given_up_by_the_worker_that_holds_it_alone(store: RedisStore,
 
 
 def dead_and_holder(store: RedisStore, known: Known) -> tuple[Worker, Worker]:
-    """One that was taken for dead and does not know it yet, and one that has its site now; one URL more is pending there."""
+    """One that has expired and does not know it yet, and one that has its site now; one URL more is pending there."""
     known.discover("a.example/0", "a.example/1")
     dead, other = joined(store), joined(store)
     take(dead, 1, 1)
