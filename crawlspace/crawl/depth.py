@@ -39,9 +39,12 @@ def fetch_again(
         if state.status in OUT_OF_SPACE:
             if before > deepest and discovery.recheck(state).admitted:
                 changes.append(Change(pending_again(state)))
+        elif state.held is Held.RULES:  # whatever its state: it is never due while it is held
+            if discovery.recheck(state).admitted:
+                due = at_once(now, state.fetched_at)
+                changes.append(Change(structs.replace(state, next_fetch=due, rules=0, held=None, held_mark=0)))
         elif state.state in (State.DONE, State.EXCLUDED):
-            held = None if state.held is Held.RULES and discovery.recheck(state).admitted else state.held
-            changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0, held=held)))
+            changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0)))
     if not changes:
         return changes, Effects()
     by_id = {change.state.id: change for change in changes}

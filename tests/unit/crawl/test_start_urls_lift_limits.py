@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
 from crawlspace.crawl.engine import SINK
@@ -16,6 +17,7 @@ from crawlspace.crawl.startup import build_deletion_limit, build_global_space, b
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -127,3 +129,21 @@ def test_a_shorter_way_that_a_run_finds_brings_back_what_was_too_far(web: Chain)
     web.links[HOME] = [A, B]
     web.crawl(after=31)
     assert [web.row(url) for url in (B, C)] == [DONE, OUT]
+
+
+@pytest.mark.parametrize("was", [State.DONE, State.FAILED, State.GONE])
+def test_a_shorter_way_ends_a_held_deletion_whatever_the_state_of_its_page(web: Chain, was: State) -> None:
+    web.crawl()
+    state = web.store.get(B)
+    assert state is not None
+    web.store.record(
+        [Change(structs.replace(state, state=was, status=200 if was is State.DONE else 502))], now=int(web.clock.now())
+    )
+    web.settings = {"DEPTH_LIMIT": 1, "CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    web.crawl()
+    assert {"b", "c", "d"} <= web.held().keys()
+    web.pages[HOME] = "home with a link"
+    web.links[HOME] = [A, B]
+    web.crawl(after=31)
+    assert web.held().keys() == {"c", "d"}
+    assert web.row(B) == DONE
