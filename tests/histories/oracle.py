@@ -233,7 +233,7 @@ class Oracle:
         for document in documents.values():
             found = self._web.page(document.url)
             document.least = document.most = found.redirects if found is not None else 0
-            if document.url in self._web.led_to or found is None:
+            if document.url in self._web.led_to or found is None or (found.redirects and document.url in self._web.linked):
                 document.least, document.most = 0, 99
         keys = {document.url: document.key for document in documents.values() if not document.canonical}
         for document in documents.values():
@@ -282,7 +282,7 @@ class Oracle:
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
-        if page.redirects > configuration.max_redirects:
+        if page.redirects > configuration.max_redirects and page.url not in web.linked:
             return {ABSENT}
         if configuration.bars(page.url, web):
             return {("excluded", 740)}

@@ -105,6 +105,8 @@ class Web:
         """Addresses where a page was."""
         self.led_to: set[str] = set()
         """Addresses to which a redirect leads or has led, and which are linked as well: by which way they were found first depends on the past."""
+        self.linked: set[str] = set()
+        """Addresses that a page links or has linked, as its canonical page or otherwise."""
         self.starts: list[str] = []
         """Start URLs beside the home pages."""
         self.nearest: dict[str, int] = {}
@@ -147,7 +149,9 @@ class Web:
             self.site_of(url).dead.append(url)
 
     def note_nearest(self) -> None:
-        """Remember how near to a start URL addresses have become, and how far from it; after each change."""
+        """Remember what is linked, how near to a start URL addresses have become, and how far from it; after each change."""
+        for page in self.pages.values():
+            self.linked.update(link for link in (*page.links, page.canonical, page.link_canonical) if link)
         now = distances(dict.fromkeys(self.start_urls(), 0), self._leads)
         for url, distance in now.items():
             self.farthest[url] = max(distance, self.farthest.get(url, distance))
