@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
 from benchmarks.serve import Reply, free_port
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.crawl.engine import SINK
+from crawlspace.distributed.prefetch import EXPIRED
 from crawlspace.state.redis.store import RedisStore
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ PREFIX = f"{{{NAME}}}:"
 """Prefix of all keys of the collection."""
 TIMEOUT_S = 5
 """The shortest allowed timeout."""
-_TAKEN_FOR_DEAD = "was silent for too long"
 
 
 @contextlib.contextmanager
@@ -106,7 +105,7 @@ class SharedCollection:
 
     def evictions(self) -> int:
         """Return how often a running worker was evicted: found that its sites were given to others."""
-        return sum(len(re.findall(_TAKEN_FOR_DEAD, log.read_text(encoding="utf-8"))) for log in self.files.folder.glob("*.log"))
+        return sum(log.read_text(encoding="utf-8").count(EXPIRED) for log in self.files.folder.glob("*.log"))
 
     def states(self) -> list[UrlState]:
         """Return the state of each URL in the store."""

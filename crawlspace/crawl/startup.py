@@ -28,7 +28,7 @@ from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.store import Store
 
 CONTENT = "content_hash"
-METADATA_HASH = "handing_hash"
+METADATA_HASH = "metadata_hash"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from crawlspace.state.redis.workers import Acquired, AcquiredSite, Cluster, Site
 
 logger = logging.getLogger(__name__)
 
+EXPIRED = "this worker did not report for too long: its sites were given to others; it continues with other sites"
+
 T = TypeVar("T")
 
 NEW_SITES = 64
@@ -220,12 +222,12 @@ class Prefetch:
             self._others.begin(one.site)
         # A request that was in flight when this worker expired counts for its URL, which is leased again.
         queues = self._sites.put(one.site, [state for state in one.states if not self._crawl.is_in_flight(state.id)])
-        asked_ago_s, wait_s = None, 0.0
+        last_request_ago_s, wait_s = None, 0.0
         if one.known is not None:
             self._crawl.site_acquired(one)
-            asked_ago_s = one.known.asked_ago_s
+            last_request_ago_s = one.known.last_request_ago_s
             wait_s = 0.0 if one.known.wait_until is None else one.known.wait_until - self._clock.now()
-        self._crawl.frontier.arrived(one.site, queues, asked_ago_s=asked_ago_s, wait_s=wait_s)
+        self._crawl.frontier.arrived(one.site, queues, last_request_ago_s=last_request_ago_s, wait_s=wait_s)
         return is_new
 
     def _claim(self, now: float) -> None:
@@ -293,7 +295,7 @@ class Prefetch:
         if self._is_closed or self._is_joining:
             return
         self._is_joining = True
-        logger.warning("this worker did not report for too long: its sites were given to others; it continues with other sites")
+        logger.warning(EXPIRED)
         for site in self._sites:
             self._crawl.frontier.part(site)
         self._sites.lose_all()

@@ -172,11 +172,11 @@ class Frontier:
             self._retries_until = max(self._retries_until, at) if retry else self._retries_until
             self._due_times.add(self._queue_of(site), queue.queue_index, at)
 
-    def arrived(self, site: str, queues: Iterable[Queue], *, asked_ago_s: float | None, wait_s: float) -> None:
-        """Add a site that this process now owns, with URLs in these queues; the last request to it was `asked_ago_s` ago."""
+    def arrived(self, site: str, queues: Iterable[Queue], *, last_request_ago_s: float | None, wait_s: float) -> None:
+        """Add a site that this process now owns, with URLs in these queues; the last request to it was `last_request_ago_s` ago."""
         site_queue, now = self._queue_of(site), self._clock.monotonic()
-        if asked_ago_s is not None:
-            site_queue.last_request_at = max(site_queue.last_request_at, now - asked_ago_s)
+        if last_request_ago_s is not None:
+            site_queue.last_request_at = max(site_queue.last_request_at, now - last_request_ago_s)
             self._set_pace(site_queue)  # `record_other_request` may come before its first turn
         if wait_s > 0:
             site_queue.not_before = max(site_queue.not_before, now + wait_s)

@@ -89,7 +89,7 @@ def json_of(run: CompletedRun, *, status: int = 0) -> Any:
 def aged(key: RedisStore, worker: Worker, *, since_s: int, unseen_s: int, received: str) -> None:
     """Have a worker have begun so long ago, and have said something last so long ago."""
     now_ms = round(time.time() * 1000)
-    key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "told", received)
+    key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "report", received)
     key.scripts.command("ZADD", "workers", now_ms - unseen_s * 1000, worker.name)
 
 
@@ -376,7 +376,7 @@ def test_a_record_that_is_not_ours(demo: Project, key: RedisStore, run: Run, row
 
 def test_the_worker_with_garbage_is_alive_all_the_same(demo: Project, key: RedisStore, run: Run) -> None:
     worker = worker_of(demo)
-    key.scripts.command("HSET", f"worker:{worker.name}", "info", b"\xff\x00", "since", "soon", "told", b"\xff{")
+    key.scripts.command("HSET", f"worker:{worker.name}", "info", b"\xff\x00", "since", "soon", "report", b"\xff{")
     shown = run("status", "demo").succeeded().stdout
     assert worker.name[:30] in shown
     assert json_of(run("status", "demo", "--json"))["workers"][0]["fetched"] == 0

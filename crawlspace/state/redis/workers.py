@@ -56,7 +56,7 @@ class AcquiredSite:
 class SiteKnowledge:
     """What the server knows of a site that a worker acquires."""
 
-    asked_ago_s: float | None
+    last_request_ago_s: float | None
     """Seconds since the last request to it, by any worker; None where there was none."""
     wait_until: int | None
     health: Health | None
@@ -79,7 +79,7 @@ class SiteRelease:
     """A site that is released: seconds since its last request, seconds that it must rest, and the leased URLs that were not fetched."""
 
     site: str
-    asked_ago_s: float | None = None
+    last_request_ago_s: float | None = None
     rest_s: float = 0.0
     ids: Sequence[int] = ()
 
@@ -226,7 +226,7 @@ class Worker:
     def heartbeat(self, report: str = "", *, deleted: int = 0) -> Cluster:
         """Report that this worker is alive, and how many documents it has deleted. Raises WorkerExpired."""
         answer = self._run(
-            "heartbeat", told=report, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
+            "heartbeat", report=report, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
         )
         if answer is None:
             raise WorkerExpired("this worker did not report for too long; others have its sites now")
@@ -306,7 +306,7 @@ class Worker:
         self._run(
             "release_sites",
             sites=[
-                (one.site, -1 if one.asked_ago_s is None else int(one.asked_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
+                (one.site, -1 if one.last_request_ago_s is None else int(one.last_request_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
                 for one in sites
             ],
         )
@@ -364,7 +364,7 @@ class Worker:
 def workers(store: RedisStore) -> list[WorkerSeen]:
     """Return the workers of the collection that have not expired."""
     found = []
-    for name, info, since, reply, silent_ms, sites, urls in store.scripts.run("workers"):
+    for name, info, since, reply, unseen_ms, sites, urls in store.scripts.run("workers"):
         if not info:
             continue  # it only sends the index its orders
         called = name.decode(errors="replace")
@@ -373,15 +373,15 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
         except (msgspec.MsgspecError, UnicodeError):  # of another version
             who = Info(called, 0)
         began = int(since) // 1000 if since.isdigit() else 0
-        found.append(WorkerSeen(called, who.host, who.process, began, silent_ms / 1000, sites, urls, reply))
+        found.append(WorkerSeen(called, who.host, who.process, began, unseen_ms / 1000, sites, urls, reply))
     return found
 
 
 def _known(
-    site: str, asked_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes, unreachable: bytes
+    site: str, last_request_ago_ms: int, wait: int, health: bytes, http: bytes, https: bytes, unreachable: bytes
 ) -> SiteKnowledge:
     return SiteKnowledge(
-        None if asked_ago_ms < 0 else asked_ago_ms / 1000,
+        None if last_request_ago_ms < 0 else last_request_ago_ms / 1000,
         wait or None,
         health_of(health) if health else None,
         [robots_entry(site, scheme, entry) for scheme, entry in (("http", http), ("https", https)) if entry],

@@ -33,7 +33,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     one.release_sites([SiteRelease("unknown.example:80", 2.5)])
     known_of = two.claim(["unknown.example:80"], now=NOW)[0].known
     assert known_of is not None
-    assert known_of.asked_ago_s == pytest.approx(2.5, abs=0.5)
+    assert known_of.last_request_ago_s == pytest.approx(2.5, abs=0.5)
 
 
 def test_the_owner_of_a_claimed_site_learns_of_it_and_the_claim_comes_before_others(store: RedisStore, known: Known) -> None:

@@ -22,7 +22,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     store.set_unreachable("a.example:80", row)  # another worker has counted it since this one began
     taken = one.take(refill={}, new=5, limit=1, now=NOW, until=NOW + 300).sites[0]
     assert taken.known is not None
-    assert (taken.known.asked_ago_s, taken.known.wait_until, taken.known.health) == (None, None, None)
+    assert (taken.known.last_request_ago_s, taken.known.wait_until, taken.known.health) == (None, None, None)
     assert taken.known.unreachable == row
     assert [entry.body for entry in taken.known.robots] == ["User-agent: *"]
     more = one.take(refill={"a.example:80": 5}, new=0, limit=5, now=NOW, until=NOW + 300).sites[0]
@@ -31,7 +31,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     assert known.get("a.example/0").lease_until is None
     again = two.take(refill={}, new=5, limit=5, now=NOW, until=NOW + 300).sites[0]
     assert again.known is not None
-    assert again.known.asked_ago_s == pytest.approx(2.5, abs=0.5)
+    assert again.known.last_request_ago_s == pytest.approx(2.5, abs=0.5)
     assert [short(state.url) for state in again.states] == ["a.example/0", "a.example/1"]
 
 
@@ -44,7 +44,7 @@ def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known:
     for _ in range(2):
         taken = worker.take(refill={"a.example:80": 5}, new=5, limit=5, now=NOW, until=NOW + 300, number=7)
         assert taken.dry == ["a.example:80"]
-        asked = {one.site: one.known.asked_ago_s for one in taken.sites if one.known is not None}
+        asked = {one.site: one.known.last_request_ago_s for one in taken.sites if one.known is not None}
         assert asked == {"a.example:80": pytest.approx(2.5, abs=0.5), "b.example:80": None}
 
 

@@ -134,7 +134,7 @@ def test_a_site_of_another_process_is_waited_for() -> None:
     assert world.crawl(5) == []
     assert world.turns.soonest_in(world.clock.monotonic()) == pytest.approx(0.0, abs=ANOTHERS_S)
     assert world.turns.waiting() == {"shared.example:80"}
-    world.frontier.arrived("shared.example:80", [], asked_ago_s=0.1, wait_s=0.0)
+    world.frontier.arrived("shared.example:80", [], last_request_ago_s=0.1, wait_s=0.0)
     ours.add("shared.example:80")
     world.turns.begin("shared.example:80")
     assert not world.turns.has_requested("shared.example:80")

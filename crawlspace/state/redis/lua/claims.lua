@@ -4,7 +4,7 @@
 -- Give a worker these sites, without URLs, unless other workers own them. These learn of the claim with their next heartbeat.
 function ops.claim(args)
   if not alive.caller(args) then return false end
-  local now, told = now_ms(), {}
+  local now, acquired = now_ms(), {}
   for _, name in ipairs(args.sites) do
     local site = sites.number(name)
     local owner = call("HGET", P .. "owner", site)
@@ -27,10 +27,10 @@ function ops.claim(args)
       call("HSET", P .. "owner", site, args.worker)
       call("SADD", alive.owned_key(args.worker), site)
       waits.bounded(site, args.now)
-      local it = taking.site_told(site, {""}, now, false)
+      local it = taking.site_reply(site, {""}, now, false)
       it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a site that fails rests
-      told[#told + 1] = it
+      acquired[#acquired + 1] = it
     end
   end
-  return told
+  return acquired
 end

@@ -2,27 +2,27 @@
 
 local look = {}
 
-function look.told(id)
+function look.reply(id)
   local row = get(id)
-  return cache.as_told(id, cache.encoded(row), pack(sites.name(row[SITE]), groups.winner_of(id, row) or 0, inheritance.inherited_of(id) or false))
+  return cache.reply(id, cache.encoded(row), pack(sites.name(row[SITE]), groups.winner_of(id, row) or 0, inheritance.inherited_of(id) or false))
 end
 
-function look.all_told(ids)
+function look.replies(ids)
   local found = {}
   for _, id in ipairs(ids) do
-    if get(id) then found[#found + 1] = look.told(id) end
+    if get(id) then found[#found + 1] = look.reply(id) end
   end
-  return cache.all_as_told(found)
+  return cache.replies(found)
 end
 
 function ops.get(args)
   local id = url_keys.id_of(args.url, args.key)
-  return look.all_told({id})
+  return look.replies({id})
 end
 
 function ops.get_ids(args)
   prefetch(args.ids)
-  return look.all_told(args.ids)
+  return look.replies(args.ids)
 end
 
 -- Return the URLs after `after` for which `wanted` is true, and the id of the last one that was read; 0 if it was the last of all.
@@ -46,7 +46,7 @@ end
 
 function ops.scan(args)
   local found, last = look.walk(args.after, args.limit, 20000, function() return true end)
-  return {last, look.all_told(found)}
+  return {last, look.replies(found)}
 end
 
 -- What was set aside stands in its queue again, and is looked at again when its time has come.
@@ -78,7 +78,7 @@ function ops.urls(args)
       and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
       and (not args.held or (row[HELD] and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))))
   end)
-  return {last, look.all_told(found)}
+  return {last, look.replies(found)}
 end
 
 function ops.lost_links(args)
@@ -103,7 +103,7 @@ function ops.without_source(args)
     end
   end
   prefetch(ids)
-  return look.all_told(ids)
+  return look.replies(ids)
 end
 
 -- 1 or 0: false would be no answer.

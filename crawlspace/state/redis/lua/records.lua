@@ -62,10 +62,10 @@ end
 records.TYPES = {
   string = {"format", "run"},
   list = {"to_inherit"},
-  set = {"due", "held", "left", "pending", "schemes", "set_aside", "silent"},
+  set = {"due", "held", "left", "pending", "schemes", "set_aside", "given_up"},
   zset = {"free", "later", "workers"},
   hash = {
-    "aside", "asked", "broken", "by", "claimed", "deleted", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
+    "aside", "last_request", "broken", "by", "claimed", "deleted", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
     "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "refusal", "retries",
     "robots", "site", "site_name", "status", "text", "unreachable", "wait",
   },

@@ -13,10 +13,10 @@ function cache.encoded(row)
 end
 
 -- The reply for a URL: its id, its record, and as `rest` its site, the winner of its group (0: none), and its inherited metadata.
-function cache.as_told(id, text, rest) return "\149" .. pack(id, text) .. rest end
+function cache.reply(id, text, rest) return "\149" .. pack(id, text) .. rest end
 
 -- Several of them as one text, so that the client library need not decode it.
-function cache.all_as_told(list)
+function cache.replies(list)
   return "\221" .. struct.pack(">I4", #list) .. table.concat(list)
 end
 

@@ -7,7 +7,7 @@ local taking = {}
 function taking.new_batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
 
 -- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
-function taking.batch_told(batch)
+function taking.batch_reply(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
   texts[count + 1] = pack(batch.winners, batch.inherited)
@@ -27,7 +27,7 @@ end
 
 -- Lease the next URLs of one queue, until the batch has so many. They are in no other queue, and their records do not change: nothing
 -- of what `flush` does is needed.
-function taking.hand_out(batch, site, queue_index, latest, limit, lease)
+function taking.lease(batch, site, queue_index, latest, limit, lease)
   local key = latest and records.due_key(site, queue_index) or records.pending_key(site, queue_index)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
   local any_inherited = call("EXISTS", P .. "inherited") == 1
@@ -82,7 +82,7 @@ taking.ALL_QUEUE_INDEXES = {}
 for queue_index = 0, QUEUES - 1 do taking.ALL_QUEUE_INDEXES[queue_index + 1] = queue_index end
 
 -- Return the queues of a site in which URLs are pending, and those in which URLs are or will be due.
-function taking.lanes_with_any(site, all_queue_indexes)
+function taking.queues_with_any(site, all_queue_indexes)
   local places, pending, due = {}, {}, {}
   for _, queue_indexes in ipairs(all_queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do places[#places + 1] = site .. ":" .. queue_index end
@@ -100,14 +100,14 @@ function taking.lanes_with_any(site, all_queue_indexes)
 end
 
 -- Lease up to `limit` URLs of each list of queues.
-function taking.hand_out_of(site, all_queue_indexes, limit, args, holder)
-  local batch, pending, due = taking.new_batch(), taking.lanes_with_any(site, all_queue_indexes)
+function taking.lease_of(site, all_queue_indexes, limit, args, holder)
+  local batch, pending, due = taking.new_batch(), taking.queues_with_any(site, all_queue_indexes)
   local lease = string.format("%.0f %d", args["until"], holder)
   for _, queue_indexes in ipairs(all_queue_indexes) do
     local most = #batch.ids + limit
     for _, queue_index in ipairs(queue_indexes) do
-      if pending[queue_index] and #batch.ids < most then taking.hand_out(batch, site, queue_index, nil, most, lease) end
-      if due[queue_index] and #batch.ids < most then taking.hand_out(batch, site, queue_index, args.now, most, lease) end
+      if pending[queue_index] and #batch.ids < most then taking.lease(batch, site, queue_index, nil, most, lease) end
+      if due[queue_index] and #batch.ids < most then taking.lease(batch, site, queue_index, args.now, most, lease) end
     end
   end
   return batch
@@ -131,8 +131,8 @@ end
 function ops.lease(args)
   local site = sites.find(args.site)
   local queue_indexes = args.queue_index and {args.queue_index} or taking.ALL_QUEUE_INDEXES
-  local batch = site and taking.hand_out_of(site, {queue_indexes}, args.limit, args, 0) or taking.new_batch()
-  return taking.swept((taking.batch_told(batch)))
+  local batch = site and taking.lease_of(site, {queue_indexes}, args.limit, args, 0) or taking.new_batch()
+  return taking.swept((taking.batch_reply(batch)))
 end
 
 -- Of the sites that have work, rounded up.
@@ -143,12 +143,12 @@ function taking.fair_share()
 end
 
 -- Return what a worker needs to know of a site that it acquires; of one that it owns already it knows more than the server.
-function taking.site_told(site, urls, now, is_held)
+function taking.site_reply(site, urls, now, is_held)
   local name = sites.name(site)
   if is_held then return {name, urls} end
-  local asked = tonumber(call("HGET", P .. "asked", site) or nil)
+  local last_request = tonumber(call("HGET", P .. "last_request", site) or nil)
   local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
-  return {name, urls, asked and math.max(0, now - asked) or -1, (waits.of(site)),
+  return {name, urls, last_request and math.max(0, now - last_request) or -1, (waits.of(site)),
     call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or "", call("HGET", P .. "unreachable", name) or ""}
 end
 
@@ -161,19 +161,19 @@ function ops.take(args)
   if not number then return false end
   local now = now_ms()
   local fair
-  local told = {}  -- by site: what has been leased there
+  local leased = {}  -- by site: what has been leased there
   if not taken then
     local dry, used = {}, {}
     local function got(site, limit, is_held, queue_indexes)
-      local batch = taking.hand_out_of(site, queue_indexes, limit, args, number)
+      local batch = taking.lease_of(site, queue_indexes, limit, args, number)
       if #batch.ids == 0 then return false end
-      local urls, ids = taking.batch_told(batch)
-      used[#used + 1], told[site] = {site, ids, is_held}, urls
+      local urls, ids = taking.batch_reply(batch)
+      used[#used + 1], leased[site] = {site, ids, is_held}, urls
       return true
     end
     for _, one in ipairs(args.refill) do
       local site = sites.find(one[1])
-      if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "silent", site) == 0 then
+      if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "given_up", site) == 0 then
         if not got(site, one[2], true, one[3]) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
@@ -197,7 +197,7 @@ function ops.take(args)
       local wait = waits.bounded(site, args.now)
       if wait > args.now then
         call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
-      elseif call("SISMEMBER", P .. "silent", site) == 0 then
+      elseif call("SISMEMBER", P .. "given_up", site) == 0 then
         if got(site, args.limit, false, args.queue_indexes) then
           call("ZREM", P .. "later", site)
           call("HSET", P .. "owner", site, args.worker)
@@ -217,7 +217,7 @@ function ops.take(args)
     end
     taken = alive.remembered(args, {used, dry})
   end
-  local told_sites = {}
-  for _, one in ipairs(taken[1]) do told_sites[#told_sites + 1] = taking.site_told(one[1], told[one[1]] or {one[2]}, now, one[3]) end
-  return taking.swept({told_sites, taken[2], call("ZCARD", P .. "free") == 0 and (fair or taking.fair_share()) or -1})
+  local site_replies = {}
+  for _, one in ipairs(taken[1]) do site_replies[#site_replies + 1] = taking.site_reply(one[1], leased[one[1]] or {one[2]}, now, one[3]) end
+  return taking.swept({site_replies, taken[2], call("ZCARD", P .. "free") == 0 and (fair or taking.fair_share()) or -1})
 end

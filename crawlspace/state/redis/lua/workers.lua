@@ -25,11 +25,11 @@ function ownership.offer(site, not_before)
   if first then call("ZADD", P .. "later", first * 1000, site) end
 end
 
-function ownership.release_site(worker, site, asked_at, not_before)
+function ownership.release_site(worker, site, last_request_at, not_before)
   if call("HGET", P .. "owner", site) ~= worker then return end
   call("HDEL", P .. "owner", site)
   call("SREM", alive.owned_key(worker), site)
-  if asked_at then call("HSET", P .. "asked", site, string.format("%.0f", asked_at)) end
+  if last_request_at then call("HSET", P .. "last_request", site, string.format("%.0f", last_request_at)) end
   local waiting = call("HGET", P .. "claimed", site)
   if waiting then  -- it is kept for that one, but not for long
     call("HDEL", P .. "claimed", site)
@@ -88,8 +88,8 @@ function ops.begin(args)
       if call("HGET", alive.worker_key(other), "ready") ~= "1" then return {"opening", other} end
       local rules = call("HGET", alive.worker_key(other), "rules")
       if rules ~= args.rules then
-        local silent_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
-        return silent_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
+        local unseen_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
+        return unseen_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
       end
     end
   end
@@ -102,7 +102,7 @@ function ops.begin(args)
     local ids = {}
     for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do queue.end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("UNLINK", P .. "run", P .. "owner", P .. "silent", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
+    call("UNLINK", P .. "run", P .. "owner", P .. "given_up", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
     waits.end_of_unreachable()
   end
   return {first and "first" or "joined"}
@@ -150,7 +150,7 @@ function ops.heartbeat(args)
   local now = now_ms()
   if not ownership.is_alive(args.worker) then return false end
   call("ZADD", P .. "workers", now, args.worker)
-  call("HSET", alive.worker_key(args.worker), "told", args.told)
+  call("HSET", alive.worker_key(args.worker), "report", args.report)
   call("HSET", P .. "deleted", args.worker, args.deleted)
   local deleted = 0
   for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
@@ -166,7 +166,7 @@ function ops.heartbeat(args)
   local retries = call("HGETALL", P .. "retries")
   for n = 1, #retries, 2 do
     local site, queue_index = string.match(retries[n], "(%d+):(%d+)")
-    if running[tonumber(queue_index)] and call("SISMEMBER", P .. "silent", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+    if running[tonumber(queue_index)] and call("SISMEMBER", P .. "given_up", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
   local claimed, claims = {}, call("HGETALL", P .. "claimed")  -- this worker's sites that others wait for
   for n = 1, #claims, 2 do
@@ -199,7 +199,7 @@ end
 function ops.give_up(args)
   local site = sites.find(args.site)
   if not site or call("HGET", P .. "owner", site) ~= args.worker then return end
-  call("SADD", P .. "silent", site)
+  call("SADD", P .. "given_up", site)
   call("ZREM", P .. "free", site)
   call("ZREM", P .. "later", site)
 end
@@ -207,7 +207,7 @@ end
 -- URLs of another scheme were found at a site that was given up for its robots.txt.
 function ops.resume(args)
   local site = sites.find(args.site)
-  if not site or call("SREM", P .. "silent", site) == 0 or call("HEXISTS", P .. "owner", site) == 1 then return end
+  if not site or call("SREM", P .. "given_up", site) == 0 or call("HEXISTS", P .. "owner", site) == 1 then return end
   ownership.offer(site, 0)
 end
 
@@ -228,8 +228,8 @@ end
 -- Return the worker that sends a sink its orders, and the time since its last heartbeat; nothing where there is none.
 function ops.sender(args)
   local drainer = call("HGET", P .. "drain", args.sink)
-  local said = drainer and call("ZSCORE", P .. "workers", drainer)
-  return said and {drainer, now_ms() - tonumber(said)} or {}
+  local heartbeat_at = drainer and call("ZSCORE", P .. "workers", drainer)
+  return heartbeat_at and {drainer, now_ms() - tonumber(heartbeat_at)} or {}
 end
 
 -- A worker whose machine knows that it is no more.
@@ -248,7 +248,7 @@ function ops.workers()
     urls[holder] = (urls[holder] or 0) + 1
   end
   for _, worker in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
-    local seen = call("HMGET", alive.worker_key(worker), "info", "since", "told")
+    local seen = call("HMGET", alive.worker_key(worker), "info", "since", "report")
     reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", P .. "workers", worker)),
       call("SCARD", alive.owned_key(worker)), urls[queue.worker_number(worker)] or 0}
   end
