@@ -201,7 +201,8 @@ class Oracle:
         if ELSEWHERE not in self.verdicts(url):
             yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
         elif url not in past.elsewhere:
-            yield f"EXTRA   {url}: {has.title!r}, which was not indexed when another crawler took it over"
+            if url not in past.of_other:  # the other collection answers for what it has pushed since
+                yield f"EXTRA   {url}: {has.title!r}, which was not indexed when another crawler took it over"
         else:
             was = past.elsewhere[url]
             if was is not None and (was.title, was.text) != (has.title, has.text):
