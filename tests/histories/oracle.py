@@ -26,6 +26,7 @@ _DONE: Remembered = ("done", 200)
 
 
 _OK, _ERRORS = 200, 400
+_REFUSALS = (401, 403, 407, 451)
 
 
 _MANY_FAIL = 0.35
@@ -327,7 +328,7 @@ class Oracle:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
-        if kept.why == "host" and (page is None or not fails(page) or self._failing_share(kept.url, memory) < _MANY_FAIL):
+        if kept.why == "host" and (page is None or not fails(page) or not self._may_seem_down(kept.url, memory)):
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
@@ -344,12 +345,16 @@ class Oracle:
         page = self._web.page(url)
         return page is not None and fails(page)
 
-    def _failing_share(self, url: str, memory: Mapping[str, Remembered]) -> float:
-        """Which part fails of the site's pages that are crawled: what the rules keep out tells nothing of the site."""
+    def _may_seem_down(self, url: str, memory: Mapping[str, Remembered]) -> bool:
+        """Whether half of the last fetches of its site may have failed: what the rules keep out tells nothing of the site.
+
+        Pages that fail have intervals of their own, so that the last fetches may be of all those and few others.
+        """
         site = self._web.site_of(url)
         pages = [page for page in (self._web.home(site), *self._web.pages_of(site)) if page.url in memory]
         asked = [page for page in pages if self.verdicts(page.url) == {None}]
-        return sum(map(fails, asked)) / max(1, len(asked))
+        failing = sum(fails(page) or page.status in _REFUSALS for page in asked)
+        return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
 
     def _all_pages(self) -> list[Page]:
         return [*(self._web.home(site) for site in self._web.sites.values()), *self._web.pages.values()]
