@@ -7,6 +7,9 @@ from collections.abc import Callable
 from tests.histories.configuration import Configuration
 from tests.histories.web import Page, Web
 
+_LONGEST_CHAIN = 3
+"""Redirects in a row, in a web that changes a little."""
+
 Certain = Callable[[Page], bool | None]
 """Whether a page is crawled, so that its links inherit; None where that is not known."""
 
@@ -35,5 +38,7 @@ def _inherited(
         if crawled is False or values == {""}:
             continue
         may |= values
-        for_sure = for_sure or (crawled is True and "" not in values and url != page.link_canonical)
+        # one that was first found behind a redirect has that one counted, and may be followed no further
+        followed = not (page.location and page.url in web.led_to) or configuration.max_redirects > _LONGEST_CHAIN
+        for_sure = for_sure or (crawled is True and followed and "" not in values and url != page.link_canonical)
     return may - {""} if for_sure else may | {""}
