@@ -22,7 +22,7 @@ from pathlib import Path
 import apsw
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
-from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
+from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.model import Document, NewUrl, Source, State, Status, UrlState
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules

@@ -261,6 +261,8 @@ class UrlState(Struct, gc=False):
     """Metadata for its document, inherited from the source page, as a JSON object."""
     fields_mark: int = 0
     """Hash of the metadata that the document was stored with (`document_hash`); 0 = none."""
+    refused: str | None = None
+    """How many of its links were refused at the last fetch, by reason (`refused_links`); None = none."""
 
     @property
     def queue(self) -> Queue:
@@ -331,6 +333,8 @@ class Outcome:
     """Links to follow, absolute or relative to `base`; None if those of the last fetch remain valid (304)."""
     base: str = ""
     """Base of relative links, if it isn't the URL."""
+    left_out: dict[Reason, int] = field(default_factory=dict)
+    """Links, or the rest of the text, beyond a limit of one page."""
     redirect_to: str | None = None
     canonical: str | None = None
     """The canonical URL named by the page, absolute or relative to `base`."""

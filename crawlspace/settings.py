@@ -208,6 +208,10 @@ CRAWLSPACE_SOFT_ERRORS = []
 # Bounds of the time until a page is fetched again.
 CRAWLSPACE_REFRESH_MIN = "1d"
 CRAWLSPACE_REFRESH_MAX = "30d"
+# Time until a start URL is fetched again; None = CRAWLSPACE_REFRESH_MIN.
+CRAWLSPACE_START_REFRESH = None
+# After a change that loosens a check: whether start URLs, and pages of which that check refused links, are due at once.
+CRAWLSPACE_REDISCOVER = True
 # Whether the crawl waits for the next due URL when nothing is left to do, instead of ending.
 CRAWLSPACE_CONTINUOUS = False
 # Minutes between the starts of two cycles, each of which fetches every known URL once; 0 = no cycles, each URL has its own time.

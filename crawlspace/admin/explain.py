@@ -16,7 +16,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.host_limit import kept_out
 from crawlspace.crawl.inherited_metadata import added_by
-from crawlspace.crawl.known_addresses import LookedUp, last_look_up
+from crawlspace.crawl.rule_changes.known_addresses import LookedUp, last_look_up
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict

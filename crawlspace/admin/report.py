@@ -39,8 +39,6 @@ class ReadableStore(Protocol):
 
     def counts(self) -> Counts: ...
 
-    def refusals(self) -> Mapping[str, int]: ...
-
 
 @dataclass(frozen=True, slots=True)
 class UrlReport:
@@ -195,7 +193,7 @@ def report(
         collection=collection,
         urls={label: counts.by_state.get(label, 0) for label in STATE_LABELS},
         status=dict(counts.by_status),
-        refused={} if store is None else dict(store.refusals()),
+        refused={reason.value: number for reason, number in counts.refused.items()},
         documents=counts.indexed,
         left_to_others=counts.left_to_others,
         outbox=counts.outbox,

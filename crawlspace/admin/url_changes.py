@@ -21,7 +21,7 @@ from msgspec import structs
 from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError

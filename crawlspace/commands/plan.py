@@ -8,9 +8,16 @@ from types import MappingProxyType
 
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
-from crawlspace.crawl.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
-from crawlspace.crawl.rule_change import plan
-from crawlspace.crawl.startup import build_deletion_limit, build_space, build_verdicts, hash_of, metadata_changed
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.startup import (
+    build_deletion_limit,
+    build_rediscovery,
+    build_space,
+    build_verdicts,
+    hash_of,
+    metadata_changed,
+)
 from crawlspace.decision import RuleRef
 from crawlspace.model import Status
 from crawlspace.plural import counted
@@ -23,6 +30,7 @@ _KINDS = {
     KEPT: "leave it, and stay in the index for another crawler (761)",
     RETURNED: "are back in the crawl space",
     UNINDEXED: "are crawled for their links only (2004)",
+    DUE: "are due at once: a check that refused links of theirs admits more now",
     DELETIONS: "leave the index",
 }
 _FIELDS = (
@@ -79,7 +87,13 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
     with place.store.reading() as opened:
         known = MemoryStore() if opened is None else opened.store
         verdicts = build_verdicts(collection, space, known)
-        shown = plan(known, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
+        shown = plan(
+            known,
+            verdicts,
+            hash=hash_of(collection, space),
+            deletion_limit=build_deletion_limit(collection),
+            rediscovery=build_rediscovery(collection, space),
+        )
         unknown = sorted(verdicts.hosts_without_addresses)
         return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others
 
@@ -95,7 +109,7 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
     if not shown.has_effect:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
-    if not shown.changed:
+    if not shown.changed and not shown.due:
         yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST)"
     beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
     yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")

@@ -12,7 +12,7 @@ from crawlspace.admin.report import Report, report, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.index_repair import Resending
-from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space, hash_of
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError

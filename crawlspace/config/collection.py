@@ -99,6 +99,8 @@ class Collection:
     content: ContentSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
+    rediscover: bool
+    """After a change that loosens a check, pages of which it refused links are due at once."""
     continuous: bool
     """The crawl waits for due URLs instead of ending."""
     refresh_cycle_s: int
@@ -240,6 +242,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
+        rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),
         continuous=continuous,
         refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
         refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
@@ -339,10 +342,15 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
     high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
     if low > high:
         raise SettingError(f"CRAWLSPACE_REFRESH_MIN ({low} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
+    starts = settings["CRAWLSPACE_START_REFRESH"]
+    start = low if starts is None else round(duration("CRAWLSPACE_START_REFRESH", starts, low=1))
+    if start > high:
+        raise SettingError(f"CRAWLSPACE_START_REFRESH ({start} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
     retries = boolean("RETRY_ENABLED", settings.get("RETRY_ENABLED", True))
     return RecrawlPolicy(
         refresh_min_s=low,
         refresh_max_s=high,
+        start_refresh_s=start,
         retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from crawlspace.config.collection import Collection, StartUrl
 from crawlspace.crawl.discovery import CandidateChecker
@@ -25,6 +25,17 @@ _STARTS_AT_ONCE = 1_000
 
 class KnownHosts(HostCounts, Protocol):
     def get(self, url: str) -> UrlState | None: ...
+
+
+class PageUrls(NamedTuple):
+    """What a page leads to: the URLs that the store may not know, the keys of all, and how many were refused by reason.
+
+    `keys` and `refused` are None if those of the last fetch remain.
+    """
+
+    new: list[NewUrl]
+    keys: Sequence[int] | None
+    refused: Mapping[Reason, int] | None
 
 
 class Admission:
@@ -54,10 +65,11 @@ class Admission:
         for first in range(0, len(starts), _STARTS_AT_ONCE):
             yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
 
-    def of_page(self, state: UrlState, outcome: Outcome) -> tuple[list[NewUrl], Sequence[int] | None]:
-        """Return the URLs that the store may not know, and the keys of all; None if the links of the last fetch remain."""
+    def of_page(self, state: UrlState, outcome: Outcome) -> PageUrls:
+        """Check the links of a page, or the target of its redirect."""
         new: list[NewUrl] = []
         keys: Sequence[int] | None = None
+        refused: dict[Reason, int] | None = None
         if outcome.links is not None:
             found = self._discovery.links(
                 outcome.links,
@@ -68,8 +80,10 @@ class Admission:
             )
             known = self._known(found.too_deep)
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
+            refused = {**found.refused, **outcome.left_out}
         if outcome.redirect_to is not None:
-            target = self._redirect_target(state, outcome)
+            target, reason = self._redirect_target(state, outcome)
+            refused = {} if target is not None else {reason: 1}
             if target is not None:
                 new, keys = [target], [target.key]
         if new:
@@ -79,8 +93,9 @@ class Admission:
                 left_out = {url.key for url in new} - {url.key for url in kept}
                 keys = [key for key in keys if key not in left_out]
                 outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
+                refused = {**(refused or {}), Reason.URLS_PER_HOST: len(left_out)}
             new = kept
-        return new, keys
+        return PageUrls(new, keys, refused)
 
     def _known(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
         """Return the URLs that the store knows, each once."""
@@ -124,11 +139,14 @@ class Admission:
             kept.append(url)
         return kept, unknown
 
-    def _redirect_target(self, state: UrlState, outcome: Outcome) -> NewUrl | None:
-        """Return the target of a redirect: a new candidate of source redir with the same link depth, to which all rules apply."""
+    def _redirect_target(self, state: UrlState, outcome: Outcome) -> tuple[NewUrl | None, Reason]:
+        """Return the target of a redirect: a new candidate of source redir with the same link depth, to which all rules apply.
+
+        None if it is refused, and the reason.
+        """
         if state.redirects >= self._collection.max_redirects:
             self._discovery.refused[Reason.REDIRECTS] += 1
-            return None
+            return None, Reason.REDIRECTS
         candidate = Candidate(
             outcome.redirect_to or "",
             Source.REDIR,
@@ -142,7 +160,7 @@ class Admission:
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
-        return admitted
+        return admitted, decision.reason
 
 
 def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:

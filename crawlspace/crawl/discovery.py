@@ -12,7 +12,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -54,10 +54,10 @@ class Found:
 
     keys: Sequence[int]
     new: list[NewUrl]
-    depth_refused: bool = False
-    """A link was left out only for its depth."""
     too_deep: Sequence[NewUrl] = ()
     """Those links, if the page passes on metadata, which applies to the known ones among them."""
+    refused: dict[Reason, int] = field(default_factory=dict)
+    """The number of its links that are refused, by reason."""
 
 
 class CandidateChecker:
@@ -83,8 +83,8 @@ class CandidateChecker:
             folder, origin = f"{folder} {base_host_as_written}", f"{origin} {base_host_as_written}"
         keys = array("q")
         new: list[NewUrl] = []
-        depth_refused = False
         too_deep: list[NewUrl] = []
+        refused: dict[Reason, int] = {}
         known = self._known
         targets = self._targets
         deepest = self._space.limits.max_link_depth
@@ -98,12 +98,14 @@ class CandidateChecker:
                     targets.put(place, target)
             url = target.url
             if url is None:
+                reason = target.decision.reason
+                refused[reason] = refused.get(reason, 0) + 1
                 if not target.counted:
                     target.counted = True
-                    self.refused[target.decision.reason] += 1
+                    self.refused[reason] += 1
                 continue
             if deepest is not None and depth > deepest:
-                depth_refused = True
+                refused[Reason.LINK_DEPTH] = refused.get(Reason.LINK_DEPTH, 0) + 1
                 if not target.counted:
                     target.counted = True
                     self.refused[Reason.LINK_DEPTH] += 1
@@ -120,7 +122,7 @@ class CandidateChecker:
             new.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited))
         if inherited is not None and known_one is not None:
             new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, inherited=inherited))
-        return Found(keys, new, depth_refused, too_deep)
+        return Found(keys, new, too_deep, refused)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
         """Check a single candidate: a start URL or a redirect target."""

@@ -19,10 +19,10 @@ from crawlspace.crawl.depth import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
 from crawlspace.crawl.forgotten_urls import EndedUrls
-from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.ports import PageStore, WorkerView
+from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.site_delays import SiteDelays
@@ -35,13 +35,14 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.recrawl import site_wait
+from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
@@ -231,11 +232,8 @@ class Engine:
 
     def begin_commit(self) -> bool:
         """Set apart all outcomes taken so far, to be written by `commits`. Return False where there are none, or others are being written."""
-        refused = {reason.value: count for reason, count in self.discovery.refused.items()}
-        if refused:
-            self.results.count_refusals(refused)
-            self.progress.refused.update(refused)
-            self.discovery.refused.clear()
+        self.progress.refused.update({reason.value: count for reason, count in self.discovery.refused.items()})
+        self.discovery.refused.clear()
         return self.commits.begin(self.outcome_policy.take_changed)
 
     def singly(self) -> Singly:
@@ -360,12 +358,15 @@ class Engine:
         """Add the change that an outcome makes to the batch."""
         self._run.look_at_clock()
         state = self._leased.pop(outcome.id)
-        new, keys = self.admission.of_page(state, outcome)
+        new, keys, refused = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
         transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical)
         after = transition.state
         if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation
+            after.refused = packed(refused or {})
+        elif after.state is State.GONE:
+            after.refused = None
         wanted = transition.order is not None or after.canonical != state.canonical
         if outcome.document is not None and after.checksum is not None and after.held is None:
             after.fields_mark = document_mark(outcome)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from crawlspace.crawl.batch import RecordStore
@@ -18,7 +17,6 @@ class PageStore(RecordStore, RobotsStore, RunStore, Protocol):
 
     def health(self, site: str) -> Health: ...
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None: ...
     def version(self) -> int: ...
 
 

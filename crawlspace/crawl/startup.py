@@ -11,11 +11,12 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.engine import SINK, Engine
-from crawlspace.crawl.generation import begin_generation
-from crawlspace.crawl.known_addresses import Entries, KnownAddresses
-from crawlspace.crawl.plan import Plan
 from crawlspace.crawl.ports import WorkerView
-from crawlspace.crawl.rule_change import reconcile, rules_hash
+from crawlspace.crawl.rule_changes.generation import begin_generation
+from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
+from crawlspace.crawl.rule_changes.plan import Plan
+from crawlspace.crawl.rule_changes.reconcile import reconcile, rules_hash
+from crawlspace.crawl.rule_changes.rediscovery import Rediscovery
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
@@ -23,6 +24,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.printable import quoted
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.store import Store
@@ -75,6 +77,24 @@ def build_deletion_limit(collection: Collection) -> DeletionLimit:
     return DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
 
 
+def build_rediscovery(collection: Collection, space: CrawlSpace) -> Rediscovery:
+    """Return the collection's checks, to be compared with those of the last start."""
+    checks = Checks(
+        rules=collection.rules,
+        limits=collection.limits,
+        start_urls=[start.url for start in collection.start_urls],
+        host_case_sensitive=collection.host_case_sensitive,
+        accept="" if collection.action_rules is None else collection.action_rules.accept_hash,
+        sites="" if space.site_limits is None else space.site_limits.content_hash,
+        redirects=collection.max_redirects,
+        page_links=collection.content.max_links,
+        robots=collection.robots_obey,
+        meta_robots=collection.content.obey_meta_robots,
+    )
+    starts = frozenset(start.url.text for start in collection.start_urls)
+    return Rediscovery(checks.described(), starts, is_wanted=collection.rediscover)
+
+
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
     """Return a hash that changes whenever the rules may decide differently about a URL."""
     return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
@@ -101,6 +121,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         hash=hash_of(collection, space),
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
+        rediscovery=build_rediscovery(collection, space),
     )
     _apply_content(store, collection)
     _apply_inheritance(store, collection)

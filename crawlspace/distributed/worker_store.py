@@ -6,7 +6,6 @@ reads from the store itself.
 
 from __future__ import annotations
 
-from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,9 +41,6 @@ class WorkerStore:
         self._robots: RecentByWeight[tuple[str, str], RobotsEntry] = RecentByWeight(MAX_ROBOTS_CHARACTERS, _weight)
         self._written: tuple[Sequence[Change], int] | None = None
         """The changes of the last call of `record`, and the number of that call."""
-        self._refused: deque[Mapping[str, int]] = deque()
-        """Refused links by reason, which are counted in the next call of `record`."""
-        self._refused_in_call: Counter[str] = Counter()
 
     def learn(self, site: str, known: SiteKnowledge) -> None:
         """Cache what the server knows of a site that was acquired."""
@@ -70,13 +66,10 @@ class WorkerStore:
         """
         if self._written is None or self._written[0] is not changes:
             self._written = changes, self.worker.next_number()
-            self._collect_refused()
         for site, of_site in (health or {}).items():
             if (known := self._known.get(site)) is not None:
                 known.health = of_site
-        effects = self.worker.record(changes, now=now, health=health, refused=self._refused_in_call, number=self._written[1])
-        self._refused_in_call = Counter()
-        return effects
+        return self.worker.record(changes, now=now, health=health, number=self._written[1])
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return self.store.lost_links(ids)
@@ -101,23 +94,6 @@ class WorkerStore:
         if (known := self._known.get(entry.site)) is not None:
             known.schemes.add(entry.scheme)
         self._background.do(lambda: self.worker.save_robots(entry))
-
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        self._refused.append(dict(by_reason))
-
-    def count_remaining_refusals(self) -> None:
-        """Count, at the end of a crawl, the refused links that no recorded outcome follows."""
-
-        def count() -> None:
-            self._collect_refused()
-            self.store.count_refusals(self._refused_in_call)
-            self._refused_in_call = Counter()
-
-        self._background.do(count)
-
-    def _collect_refused(self) -> None:
-        while self._refused:
-            self._refused_in_call.update(self._refused.popleft())
 
 
 def _weight(_: object, entry: RobotsEntry) -> int:

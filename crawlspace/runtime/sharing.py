@@ -224,7 +224,6 @@ class Sharing:
             self._loop.stop()
         if self._session.error is None:
             self.settle()
-            self._shared.view.count_remaining_refusals()
             self._engine.site_failures.end()
             self._engine.frontier.close()
         self._prefetch.close()

@@ -83,5 +83,7 @@ class Reclassified:
     """Become excluded with status 2004 and are due at once, for their links; their documents leave the index."""
     held_unindexed: Sequence[int] = ()
     """As `held`; when the deletion is approved they become as `unindexed`."""
+    due: Sequence[int] = ()
+    """Known URLs that are due at once, with an unconditional GET, unless they are pending or never due."""
     moved: Sequence[tuple[int, Queue]] = ()
     """Ids with their new source and shift; they may be in another list, too."""

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state import rule_change_values
-from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, next_fetch, next_interval, retry_wait
+from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 
 
@@ -240,7 +240,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
 
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
     """Return the state after a finished round, due again after the next interval."""
-    interval = next_interval(state.interval_s, changed=changed, policy=policy)
+    interval = interval_of(state, changed=changed, policy=policy)
     return structs.replace(
         state,
         state=into,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ldexp
 
+from crawlspace.model import UrlState
 from crawlspace.state.error_policy import ErrorRules
 
 
@@ -29,6 +30,8 @@ class RecrawlPolicy:
     """The share of the site's last fetches from which on a failure counts as the site's."""
     next_cycle: int | None = None
     """When the next cycle begins, where everything is fetched once a cycle instead of after an interval of its own."""
+    start_refresh_s: int | None = None
+    """The interval of start URLs; None: as that of other pages."""
     cycle_s: int = 0
     """The length of a cycle."""
 
@@ -44,6 +47,13 @@ def next_interval(interval_s: int | None, *, changed: bool, policy: RecrawlPolic
         return first_interval(policy)
     wanted = interval_s // 2 if changed else interval_s * 3 // 2
     return max(policy.refresh_min_s, min(policy.refresh_max_s, wanted))
+
+
+def interval_of(state: UrlState, *, changed: bool, policy: RecrawlPolicy) -> int:
+    """Return the interval of a URL after a finished round: a start URL has one of its own."""
+    if state.depth == 0 and policy.start_refresh_s is not None:
+        return policy.start_refresh_s
+    return next_interval(state.interval_s, changed=changed, policy=policy)
 
 
 def next_fetch(now: int, interval_s: int, policy: RecrawlPolicy) -> int:

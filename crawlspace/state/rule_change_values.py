@@ -23,6 +23,7 @@ EXCLUDED: Values = {
     "held_mark": 0,
     "asked": False,
     "fields_mark": 0,
+    "refused": None,
 }
 """With its status. Nothing of the page is kept; it is never due, but for its links (DUE)."""
 DUE: Values = {"rules": 0}

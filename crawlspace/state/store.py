@@ -98,9 +98,6 @@ class ResultStore(Protocol):
     def health(self, site: str) -> Health:
         """Return how a site has answered; that of a new site where nothing is known."""
 
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        """Add to the numbers of refused candidates by reason, which are kept across runs."""
-
     def version(self) -> int:
         """Return another number whenever another process has written since the last call."""
 
@@ -151,9 +148,6 @@ class UrlStore(Protocol):
         only those in the index whose deletion is held."""
 
     def counts(self) -> Counts: ...
-
-    def refusals(self) -> Mapping[str, int]:
-        """Return the numbers of refused candidates by reason."""
 
     def known_of_host(self, host: str) -> int:
         """Return the number of known URLs of a host on all its ports."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from crawlspace.decision import Reason
 from crawlspace.model import Queue, Source
 
 
@@ -55,6 +56,8 @@ class KnownUrl(NamedTuple):
     """It is not pending and is never due."""
     source: int = Source.INDEX_FOLLOW
     shift: int = 0
+    refused: str | None = None
+    """As in UrlState."""
     left_to_others: bool = False
     """It has no document here, and the index has one of it, left there for another collection."""
 
@@ -85,6 +88,8 @@ class Counts:
     """URLs with an outstanding retry of this run."""
     held: int = 0
     """Documents in the index whose deletion is held."""
+    refused: Mapping[Reason, int] = field(default_factory=dict)
+    """Links that were refused, of all pages as last fetched."""
     left_to_others: int = 0
     """URLs without a document here of which the index has one, left there for another collection; not counted in `indexed`."""
 

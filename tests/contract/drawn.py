@@ -71,4 +71,5 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "shift": draw(st.integers(-1, 1)),
         "asked": draw(st.booleans()),
         "fields_mark": draw(st.integers(0, 2)),
+        "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
     }

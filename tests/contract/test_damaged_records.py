@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.generation import generation, set_generation
+from crawlspace.crawl.rule_changes.generation import generation, set_generation
 from crawlspace.errors import CrawlspaceError, StoreDamaged
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.changes import Change
@@ -45,11 +45,18 @@ def collection(client: Any) -> Mapping[bytes, bytes]:
     known.discover(*PAGES, replaced("b.example/new", inherited=fields), new("c.example/", source=Source.USER))
     found = [replaced("a.example/two", inherited=fields), replaced("c.example/deep", inherited=fields)]
     known.record(
-        known.page("a.example/one", "one", links=[one.key for one in found], discovered=found, etag='"1"', next_fetch=NOW + 60),
+        known.page(
+            "a.example/one",
+            "one",
+            links=[one.key for one in found],
+            discovered=found,
+            etag='"1"',
+            refused="d3",
+            next_fetch=NOW + 60,
+        ),
         known.page("a.example/two", "two", canonical=new("a.example/one").key, next_fetch=NOW),
         known.page("b.example/one", "one", next_fetch=NOW - 60, retries=1),
     )
-    store.count_refusals({"domain": 3})
     store.park("log", store.orders("log", 1, now=NOW)[0], "too large")
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
     store.wait_site("a.example:80", NOW + 60)
@@ -122,7 +129,6 @@ def look(store: RedisStore) -> None:
     list(store.sites())
     list(store.urls())
     store.scan(0, 100)
-    store.refusals()
     store.unreachable()
     store.robots("a.example:80", "http")
     store.health("a.example:80")

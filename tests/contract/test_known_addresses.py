@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawlspace.crawl.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
-from crawlspace.crawl.rule_change import survey
+from crawlspace.crawl.rule_changes.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
+from crawlspace.crawl.rule_changes.survey import survey
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits

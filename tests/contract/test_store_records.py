@@ -356,12 +356,9 @@ def test_odds_and_ends_last(known: Known, store: Store) -> None:
     entry = RobotsEntry("a.example:80", "http", 200, "User-agent: *\n", NOW)
     store.save_robots(replace(entry, body=""))
     store.save_robots(entry)
-    store.count_refusals({"domain": 2, "scheme": 1})
-    store.count_refusals({"domain": 3})
     store.set_meta("rules", "old")
     store.set_meta("rules", "new")
     assert (store.robots("a.example:80", "http"), store.robots("a.example:80", "https")) == (entry, None)
-    assert store.refusals() == {"domain": 5, "scheme": 1}
     assert (store.get_meta("rules"), store.get_meta("else")) == ("new", None)
     store.check()
 
@@ -370,7 +367,6 @@ def test_nothing_to_do(known: Known, store: Store) -> None:
     assert known.discover() == known.record()
     store.release([])
     store.acknowledge("index", [])
-    store.count_refusals({})
     assert (store.lease("a.example:80", 0, now=NOW, until=NOW), list(store.sites()), list(store.urls())) == ([], [], [])
 
 

@@ -92,7 +92,7 @@ def make_due(project: Project, name: str = "demo") -> None:
 
 def refusals(project: Project, name: str = "demo") -> dict[str, int]:
     with opened(project, name) as store:
-        return dict(store.refusals())
+        return {reason.value: number for reason, number in store.counts().refused.items()}
 
 
 def _short(url: str, first: str) -> str:

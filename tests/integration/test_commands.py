@@ -16,7 +16,6 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.engine import SINK
-from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
@@ -25,6 +24,7 @@ from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
 from crawlspace.runtime.store_places import StateFile
 from crawlspace.state.changes import Change
+from crawlspace.state.refused_links import LETTERS, packed
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun
@@ -61,8 +61,8 @@ def fill(store: SqliteStore) -> None:
         state.state, state.status = (State.DONE, 200) if document else (State.GONE, 404)
         state.fetched_at, state.next_fetch = NOW, NOW + 86_400
         state.checksum = bytes([depth]) * 16 if document else None
+        state.refused = "p1" if document else None
         store.record([Change(state, document=document)], now=NOW)
-    store.count_refusals({"prefix": 2})
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -168,7 +168,10 @@ def test_no_line_is_too_long(demo: Project, run: Run) -> None:
     demo.write({"demo/settings.py": "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", "demo/crawl.rules": ""})
     (demo.data / "demo").mkdir()
     with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
-        store.count_refusals({reason.value: 1_000_000 for reason in Reason})
+        fill(store)
+        state = next(store.urls())
+        state.refused = packed(dict.fromkeys(LETTERS, 1_000_000))
+        store.record([Change(state)], now=NOW)
     for shown in (run("status", "demo"), run("explain", "demo", "http://other.example/")):
         assert max(map(len, shown.succeeded().stdout.splitlines())) <= WIDTH
 

@@ -49,7 +49,6 @@ def demo(project: MakeProject) -> Project:
     with opened(demo) as store, closing(EmbeddedIndex(demo.data / "demo" / "index.db", owner="demo")) as index:
         for url, status in ((f"{HOME}/", 200), (f"{HOME}/b", 200), (f"{HOME}/gone", 404), (f"{SHOP}/", 200)):
             crawled(store, url, status)
-        store.count_refusals({"prefix": 2})
         Drain(store, index, FakeClock(NOW)).drain_all()
     return demo
 
@@ -62,6 +61,7 @@ def crawled(store: Store, url: str, status: int) -> None:
     state.state, state.status = State.DONE if is_page else State.GONE, status
     state.fetched_at, state.next_fetch, state.interval_s = NOW, NOW, 86_400
     state.checksum = url.encode()[-16:] if is_page else None
+    state.refused = "p2" if url.endswith("/b") else None
     store.record([Change(state, document=Document(url, title="A") if is_page else None)], now=NOW)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import METADATA_HASH
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection, RefreshMode
-from crawlspace.crawl.generation import begin_generation
+from crawlspace.crawl.rule_changes.generation import begin_generation
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.model import Queue, Source, State, UrlState
 from crawlspace.state.changes import Change

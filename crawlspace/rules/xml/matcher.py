@@ -75,6 +75,10 @@ class CompiledActions:
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
         """Hexadecimal; changes whenever a result may change."""
+        self.accept_hash = _hash(
+            {"before": accept, "rules": _settings(rules.rules, roots, conditions, aspects=frozenset(_ACCEPT))}
+        )
+        """As `content_hash`, but of which URLs are accepted."""
         self.fields_hash = _fields_hash(rules.rules, roots, conditions)
         """As `content_hash`, but of the metadata added to documents; empty if there is none."""
         self._atoms = AtomMatcher(conditions.atoms)

@@ -102,7 +102,9 @@ class Responses:
             detail = "the download was stopped"
             return Fetched(Outcome(state.id, state.url, OutcomeKind.GONE, Status.CUT_SHORT, detail=detail))
         page = self._reader.read(response, mime=mime, declared=declared)
-        if page.links_left_out or page.text_left_out:
+        left_out = _left_out(page)
+        if left_out:
+            self._session.engine.discovery.refused.update(left_out)
             self._report_limits(page, state)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
@@ -124,6 +126,7 @@ class Responses:
             document=None,
             links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
             base=page.base if page.base != state.url else "",
+            left_out=left_out,
             canonical=page.canonical or headers.canonical,
             declared_type=declared,
         )
@@ -165,9 +168,7 @@ class Responses:
         )
 
     def _report_limits(self, page: Page, state: UrlState) -> None:
-        refused = self._session.engine.discovery.refused
         if page.links_left_out:
-            refused[Reason.PAGE_LINKS] += page.links_left_out
             self._spider.logger.warning(
                 "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
                 state.url,
@@ -175,7 +176,6 @@ class Responses:
                 self._reader.max_links,
             )
         if page.text_left_out:
-            refused[Reason.PAGE_TEXT] += 1
             self._spider.logger.warning(
                 "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
             )
@@ -192,6 +192,12 @@ class Responses:
         )
         detail = f"document() returned a {kind}"
         return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
+
+
+def _left_out(page: Page) -> dict[Reason, int]:
+    """Return what a page has beyond the limits of one page: the number of links, and whether text."""
+    numbers = {Reason.PAGE_LINKS: page.links_left_out, Reason.PAGE_TEXT: int(page.text_left_out > 0)}
+    return {reason: number for reason, number in numbers.items() if number}
 
 
 def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:

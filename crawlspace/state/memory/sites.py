@@ -1,9 +1,8 @@
-"""What the memory store keeps beside URLs: of sites, how many links were refused, and values by name."""
+"""What the memory store keeps beside URLs: of sites, and values by name."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite
@@ -11,7 +10,7 @@ from crawlspace.state.views import RobotsEntry
 
 
 class MemorySites:
-    """Waits, health, robots.txt and failed runs, by site; refused links by reason, counted across runs."""
+    """Waits, health, robots.txt and failed runs, by site; values by name."""
 
     def __init__(self) -> None:
         self._waits: dict[str, tuple[int, int]] = {}
@@ -19,7 +18,6 @@ class MemorySites:
         self._health: dict[str, Health] = {}
         self._robots: dict[tuple[str, str], RobotsEntry] = {}
         self._unreachable: dict[str, UnreachableSite] = {}
-        self._refusals: Counter[str] = Counter()
         self._meta: dict[str, str] = {}
 
     def get_meta(self, name: str) -> str | None:
@@ -54,9 +52,3 @@ class MemorySites:
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._robots[entry.site, entry.scheme] = entry
-
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        self._refusals.update(by_reason)
-
-    def refusals(self) -> Mapping[str, int]:
-        return dict(self._refusals)

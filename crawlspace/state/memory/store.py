@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
-from crawlspace.state import rule_change_values
+from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
@@ -76,8 +76,7 @@ class MemoryStore(MemorySites):
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
         self._set_aside.put(ready)
-        ready = [row for row in ready if row not in self._set_aside]
-        ready.sort(key=queue_place)
+        ready = sorted((row for row in ready if row not in self._set_aside), key=queue_place)
         for row in ready[:limit]:
             row.lease_until = until
         return [self._copy(row) for row in ready[:limit]]
@@ -146,6 +145,11 @@ class MemoryStore(MemorySites):
                 others.append(structs.replace(row, **rule_change_values.PENDING_AGAIN))
             elif row.state is not State.PENDING:
                 others.append(structs.replace(row, **rule_change_values.NOT_HELD, **rule_change_values.DUE, next_fetch=now))
+        others += [
+            structs.replace(row, **rule_change_values.DUE, next_fetch=now)
+            for row in self._stored(found.due)
+            if row.state is not State.PENDING and row.next_fetch is not None
+        ]
         for row in others:  # what they have in the index stays, whatever that is
             self._apply(Change(row, keep_in_index=True), batch)
         for id, queue in found.moved:
@@ -193,6 +197,7 @@ class MemoryStore(MemorySites):
                 never_due=row.state is not State.PENDING and row.next_fetch is None,
                 source=row.source,
                 shift=row.shift,
+                refused=row.refused,
                 left_to_others=self._groups.has_left(row.id),
             )
             for row in rows
@@ -244,6 +249,7 @@ class MemoryStore(MemorySites):
             hosts=len({_host(row.site) for row in rows}),
             retrying=sum(1 for row in rows if row.retries),
             held=sum(1 for row in rows if row.held is not None and self._groups.is_in_index(row)),
+            refused=refused_links.total(row.refused for row in rows),
             left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
         )
 

@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 
 from crawlspace.model import Document, Op, UrlState
+from crawlspace.state.refused_links import by_letter, by_reason
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
@@ -75,9 +76,9 @@ class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
 
 
 class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
-    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), a count of refusals, or metadata."""
+    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), or metadata."""
 
-    table: Literal["meta", "refusal", "tally"]
+    table: Literal["meta", "tally"]
     name: str
     value: int | str
 
@@ -96,6 +97,7 @@ class Summary:
         self._numbers: Counter[str] = Counter()
         self._states: Counter[str] = Counter()
         self._statuses: Counter[int] = Counter()
+        self._refused: Counter[str] = Counter()
         self._hosts: set[str] = set()
 
     def add(self, record: msgspec.Struct) -> bytes:
@@ -124,7 +126,13 @@ class Summary:
         """What `Store.counts` is to return of a store with these records."""
         names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others")
         numbers = {name: self._numbers[name] for name in names}
-        return Counts(by_state=dict(self._states), by_status=dict(self._statuses), hosts=len(self._hosts), **numbers)
+        return Counts(
+            by_state=dict(self._states),
+            by_status=dict(self._statuses),
+            hosts=len(self._hosts),
+            refused=by_reason(self._refused.items()),
+            **numbers,
+        )
 
     def differences(self, other: Summary) -> list[str]:
         """The kinds of records that differ."""
@@ -137,6 +145,8 @@ class Summary:
         self._states[url.state.label] += 1
         if url.status is not None:
             self._statuses[url.status] += 1
+        for letter, number in by_letter(url.refused):
+            self._refused[letter] += number
         self._hosts.add(url.site.rpartition(":")[0])
         self._numbers["indexed"] += url.indexed
         self._numbers["retrying"] += url.retries > 0

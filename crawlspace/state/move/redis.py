@@ -184,8 +184,6 @@ class RedisSide:
         for field, value in sorted(self._hash("meta").items()):
             if field.decode() not in NOT_KEPT:
                 yield ValueRecord("meta", field.decode(), value.decode())
-        for field, value in sorted(self._hash("refusal").items()):
-            yield ValueRecord("refusal", field.decode(), int(value))
         for own, name in _TALLIES.items():
             last_number = self._command("HGET", "n", name)
             if last_number is not None:

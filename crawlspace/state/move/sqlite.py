@@ -39,10 +39,7 @@ _KEPT = (
     " LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
 )
 """What a UrlRecord has beside the state of the URL, in its order."""
-_VALUES = (
-    "SELECT 'meta', name, value FROM meta UNION ALL SELECT 'refusal', reason, times FROM refusal"
-    " UNION ALL SELECT 'tally', name, value FROM tally WHERE name IN ('id', 'sequence') ORDER BY 1, 2"
-)
+_VALUES = "SELECT 'meta', name, value FROM meta UNION ALL SELECT 'tally', name, value FROM tally WHERE name IN ('id', 'sequence') ORDER BY 1, 2"
 _OPS = (Op.DELETE, Op.PUSH)
 _COLUMNS = tuple(name for name in UrlState.__struct_fields__ if name not in ("site", "lease_until", "duplicate_of"))
 _ADD_URL = (
@@ -186,6 +183,7 @@ class SqliteSide:
         if one.status is not None:
             tally[f"status {one.status}"] += 1
         tally["retrying"] += one.retries > 0
+        tally.count_refused(one.refused, 1)
         tally["indexed"] += one.indexed
         tally.documents[site] += one.indexed
         tally.uncounted[site] += one.status in UNCOUNTED

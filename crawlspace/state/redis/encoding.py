@@ -57,6 +57,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     rules: int = 0
     checksum: msgspec.Raw = NOTHING
     canonical: msgspec.Raw = NOTHING
+    refused: str | None = None
     etag: str | None = None
     last_modified: str | None = None
     held: Held | None = None
@@ -205,7 +206,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
         _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at,
-        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical, refused,
         etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
@@ -220,7 +221,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         None if canonical is NOTHING else _number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
         held, held_mark, asked, inherited,
-        0 if fields_mark is NOTHING else _number_of(fields_mark) or 0,
+        0 if fields_mark is NOTHING else _number_of(fields_mark) or 0, refused,
     )  # fmt: skip
 
 
@@ -254,6 +255,7 @@ def _known_of(reply: UrlReply) -> KnownUrl:
         never_due=row.state != State.PENDING and row.next_fetch is None,
         source=row.source,
         shift=row.shift,
+        refused=row.refused,
     )
 
 
@@ -334,6 +336,7 @@ def _fields_of(state: UrlState) -> list[object]:
         state.rules,
         None if state.checksum is None else raw(state.checksum),
         None if state.canonical is None else number(state.canonical),
+        state.refused,
         state.etag,
         state.last_modified,
         None if state.held is None else int(state.held),

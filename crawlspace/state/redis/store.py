@@ -39,6 +39,7 @@ from crawlspace.state.redis.encoding import (
 )
 from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
 from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
@@ -135,6 +136,7 @@ class RedisStore:
                 returned=list(found.returned),
                 unindexed=list(found.unindexed),
                 held_unindexed=list(found.held_unindexed),
+                due=list(found.due),
                 moved=[(id, int(queue.source), queue.shift) for id, queue in found.moved],
                 now=now,
             )
@@ -251,16 +253,6 @@ class RedisStore:
     def save_robots(self, entry: RobotsEntry) -> None:
         self._write("save_robots", **encode_robots(entry))
 
-    # refusals, counted across runs
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        if by_reason:
-            self._write("count_refusals", refused=counted(by_reason))
-
-    def refusals(self) -> Mapping[str, int]:
-        reply = self.scripts.hash("refusal")
-        with understood("the links refused"):
-            return {reason.decode(): int(times) for reason, times in reply.items()}
-
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
         return [
@@ -362,11 +354,6 @@ def encode_robots(entry: RobotsEntry) -> dict[str, object]:
     return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
 
 
-def counted(by_reason: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return what was refused as the scripts take it."""
-    return [(str(reason), times) for reason, times in by_reason.items()]
-
-
 def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
     by_name, by_status, waiting, parked, hosts, left = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
@@ -384,6 +371,7 @@ def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
         hosts=hosts,
         retrying=numbers.get("retrying", 0),
         held=held,
+        refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=left,
     )
 

@@ -29,7 +29,7 @@ from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
 from crawlspace.state.redis.inherited_metadata import encode_pages
 from crawlspace.state.redis.sites import encode_unreachable, row_of
-from crawlspace.state.redis.store import RedisStore, counted, encode_robots, robots_entry, urls_leased
+from crawlspace.state.redis.store import RedisStore, encode_robots, robots_entry, urls_leased
 from crawlspace.state.site_health import Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
@@ -287,17 +287,15 @@ class Worker:
         *,
         now: int,
         health: Mapping[str, Health] | None = None,
-        refused: Mapping[str, int] | None = None,
         number: int | None = None,
     ) -> Effects:
-        """Record as the store does, without the URLs that this worker has not leased any more; count `refused` links by reason."""
+        """Record as the store does, without the URLs that this worker has not leased any more."""
         reply = self._run(
             "record",
             number=number or self.next_number(),
             changes=list(map(change_of, changes)),
             now=now,
             health=[(site, how.as_text()) for site, how in (health or {}).items()],
-            refused=counted(refused or {}),
             **encode_pages(changes),
         )
         return self._store.effects_with_metadata(reply)
@@ -306,7 +304,12 @@ class Worker:
         self._run(
             "release_sites",
             sites=[
-                (one.site, -1 if one.last_request_ago_s is None else int(one.last_request_ago_s * 1000), int(one.rest_s * 1000), list(one.ids))
+                (
+                    one.site,
+                    -1 if one.last_request_ago_s is None else int(one.last_request_ago_s * 1000),
+                    int(one.rest_s * 1000),
+                    list(one.ids),
+                )
                 for one in sites
             ],
         )

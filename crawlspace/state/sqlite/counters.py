@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import apsw
 
+from crawlspace.state.refused_links import by_letter
+
 
 class Tally(Counter[str]):
     """What a transaction adds to each number, by name; negative where it takes away."""
@@ -17,6 +19,11 @@ class Tally(Counter[str]):
         """What it adds to the documents in the index, by id of their site."""
         self.uncounted: Counter[int] = Counter()
         """What it adds to the URLs that do not count towards the limit of their host (UNCOUNTED), by id of their site."""
+
+    def count_refused(self, text: str | None, sign: int) -> None:
+        """Count the refused links of a page, or take them out."""
+        for letter, number in by_letter(text):
+            self[f"refused {letter}"] += sign * number
 
 
 def add(db: apsw.Connection, tally: Tally) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 import apsw
 
 from crawlspace.model import State, UrlState
+from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite import counters
 from crawlspace.state.sqlite.rows import URL_COLUMNS, integers, unpack_keys, url_states
 from crawlspace.state.views import Counts, KnownUrl
@@ -16,7 +17,7 @@ from crawlspace.state.views import Counts, KnownUrl
 PAGE = 1_000
 _LIGHT = (
     "SELECT url.id, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
-    " state <> 0 AND next_fetch IS NULL, source, shift, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    " state <> 0 AND next_fetch IS NULL, source, shift, refused, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
 )
 
@@ -76,6 +77,7 @@ def counts(db: apsw.Connection) -> Counts:
         hosts=db.execute("SELECT count(DISTINCT host) FROM site WHERE urls > 0").get,
         retrying=numbers.get("retrying", 0),
         held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND (indexed OR left_behind)").get,
+        refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=db.execute("SELECT count(*) FROM url INDEXED BY url_left WHERE left_behind").get,
     )
 

@@ -67,6 +67,7 @@ class _Row:
     old_indexed: int
     old_group: bytes | None
     old_aside: int
+    old_refused: str | None
     indexed: int
     named: int
     state: int
@@ -94,7 +95,7 @@ class _Batch:
         self.rows = {
             row[0]: _Row(*row)
             for row in db.execute(
-                "SELECT id, key, url, site, state, status, retries, checksum, canonical, indexed, grp, aside,"
+                "SELECT id, key, url, site, state, status, retries, checksum, canonical, indexed, grp, aside, refused,"
                 " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, inherited"
                 " FROM url WHERE id IN (SELECT value FROM carray(?))",
                 (integers([change.state.id for change in changes]),),
@@ -174,6 +175,7 @@ class _Batch:
                     new.held_mark,
                     new.asked,
                     new.fields_mark,
+                    new.refused,
                     row.group,
                     row.aside,
                     row.left,
@@ -184,7 +186,7 @@ class _Batch:
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " grp = ?, aside = ?, left_behind = ? WHERE id = ?",
+            " refused = ?, grp = ?, aside = ?, left_behind = ? WHERE id = ?",
             updates,
         )
         if self._bystanders:
@@ -332,6 +334,10 @@ def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:
     if row.old_status is not None:
         tally[f"status {row.old_status}"] -= 1
     tally["retrying"] -= row.old_retries > 0
+    now_refused = None if new is None else new.refused
+    if row.old_refused != now_refused:
+        tally.count_refused(row.old_refused, -1)
+        tally.count_refused(now_refused, 1)
     if new is not None:
         tally[f"state {int(new.state)}"] += 1
         if new.status is not None:

@@ -31,7 +31,8 @@ URL_COLUMNS = f"""
         (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
          ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1)
     ) END,
-    url.held, url.held_mark, url.asked, url.inherited, url.fields_mark
+    url.held, url.held_mark, url.asked, url.inherited, url.fields_mark,
+    url.refused
 """
 """What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
 

@@ -52,6 +52,11 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
             held = structs.replace(state, **HELD, held_mark=mark)
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
+    db.execute(
+        f"UPDATE url SET {_set(DUE)}, next_fetch = ?2, lease_until = NULL"
+        f" WHERE {_IDS} AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL",
+        (integers(found.due), now),
+    )
     settlement, concerned = record.record(writing, changes, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
@@ -82,6 +87,8 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
+    for (refused,) in db.execute(f"SELECT refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)):
+        tally.count_refused(refused, -1)
     if status in UNCOUNTED:
         tally.uncounted.update(by_site)
     tally[f"state {int(State.EXCLUDED)}"] += by_site.total()

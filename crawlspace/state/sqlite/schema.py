@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from crawlspace.model import Source
 
-APPLICATION_ID = 0x63727370
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsp`."""
-DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773})
+APPLICATION_ID = 0x63727363
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsc`."""
+DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370})
 """The ids in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
@@ -93,6 +93,8 @@ CREATE TABLE url (
     inherited       TEXT,
     -- over the fields that rules added to its document, see `document_hash.py`
     fields_mark     INTEGER NOT NULL DEFAULT 0,
+    -- how many of its links were refused, by reason, see `refused_links.py`
+    refused         TEXT,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -157,11 +159,10 @@ CREATE TABLE robots (
     fetched_at INTEGER NOT NULL,
     PRIMARY KEY (site, scheme)
 ) STRICT;
-CREATE TABLE refusal (reason TEXT PRIMARY KEY, times INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Numbers kept along with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,
--- `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
+-- `refused LETTER`, `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Who crawls; the lock itself is held by the operating system.

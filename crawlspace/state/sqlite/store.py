@@ -258,18 +258,6 @@ class SqliteStore:
                 (entry.site, entry.scheme, entry.status, entry.body, entry.fetched_at),
             )
 
-    # refusals, counted across runs
-    def count_refusals(self, by_reason: Mapping[str, int]) -> None:
-        with self._writing() as db:
-            db.executemany(
-                "INSERT INTO refusal VALUES (?, ?) ON CONFLICT (reason) DO UPDATE SET times = times + excluded.times",
-                [(str(reason), times) for reason, times in by_reason.items()],
-            )
-
-    def refusals(self) -> Mapping[str, int]:
-        with self._file.reading() as db:
-            return dict(db.execute("SELECT reason, times FROM refusal"))
-
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
         self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure

@@ -142,7 +142,6 @@ def fill(store: Store) -> None:
     store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 612, NOW - 9, 2, NOW))
     store.save_robots(RobotsEntry("other.example:443", "https", 404, "", NOW))
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "Disallow: /é", NOW))
-    store.count_refusals({"domain": 3})
     store.set_meta("rules_hash", "0123")
 
 
@@ -159,7 +158,7 @@ def seen(store: Store) -> dict[str, object]:
         "documents": store.documents([f"{host}.example:80" for host in "abc"]),
         "health": [store.health(f"{host}.example:80") for host in "abc"],
         "robots": [store.robots("other.example:443", "https"), store.robots("a.example:80", "http")],
-        "rest": [dict(store.refusals()), store.get_meta("rules_hash"), store.get_meta("moving")],
+        "rest": [store.get_meta("rules_hash"), store.get_meta("moving")],
     }
 
 

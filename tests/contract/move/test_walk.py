@@ -75,14 +75,9 @@ class MovedWalk(StoreWalk):
     def save_robots(self, site: str, scheme: str, at: int) -> None:
         self.both(lambda store: store.save_robots(RobotsEntry(site, scheme, 200, "User-agent: *", at)))
 
-    @rule(times_=st.integers(1, 3))
-    def count_refusals(self, times_: int) -> None:
-        self.both(lambda store: store.count_refusals({"domain": times_}))
-
     @invariant()
     def same_odds_and_ends(self) -> None:
         self.both(lambda store: [store.get_meta(name) for name in NAMES])
-        self.both(lambda store: dict(store.refusals()))
         self.both(lambda store: [store.robots(site, "http") for site in (*SITES, "robots.example:80")])
 
     @invariant()

@@ -15,7 +15,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.rule_change import RULES_HASH
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.generation import generation
-from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, reconcile
+from crawlspace.crawl.rule_changes.generation import generation
+from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, reconcile
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules

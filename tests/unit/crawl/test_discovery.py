@@ -6,6 +6,7 @@ import pytest
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.decision import Reason
 from crawlspace.model import Candidate, Source
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -79,7 +80,7 @@ def test_refusals_are_counted_once_for_each_link() -> None:
 def test_links_beyond_the_depth_limit_are_left_out_and_reported() -> None:
     looking = discovery(max_link_depth=2)
     page = looking.links(["/x"], base="http://a.example/", base_host_as_written=None, depth=3)
-    assert (list(page.keys), page.new, page.depth_refused) == ([], [], True)
+    assert (list(page.keys), page.new, page.refused) == ([], [], {Reason.LINK_DEPTH: 1})
     assert found(looking, "http://a.example/", "/x", depth=2) == ["http://a.example/x"]
 
 

@@ -50,7 +50,9 @@ class Web:
     def collection(self) -> Collection:
         names = {name: value for name, value in vars(defaults).items() if name.isupper()}
         given = {"CRAWLSPACE_COLLECTIONS_DIR": str(self.folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, "RETRY_TIMES": 1}
-        return load_collection("demo", {**names, **given, **self.settings})
+        longest = str(self.settings.get("CRAWLSPACE_REFRESH_MAX", "30d"))
+        starts = {"CRAWLSPACE_START_REFRESH": "372h" if longest == "30d" else longest}  # as a new page
+        return load_collection("demo", {**names, **given, **starts, **self.settings})
 
     def open(self) -> Startup:
         return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock)
@@ -222,7 +224,7 @@ def test_changed_rules_take_out_and_let_in(web: Web) -> None:
     assert web.open().plan is None, "nothing has changed since"
     web.write(start=HOME)
     web.crawl()
-    assert web.asked == [(f"{HOME}3", False)]
+    assert_same(web.asked, [(HOME, False), (f"{HOME}3", False)])
     assert "3" in web.indexed
 
 
@@ -237,7 +239,7 @@ def test_deletions_by_a_mistake_in_the_rules_are_held_until_it_is_fixed(web: Web
     web.write(start=HOME)
     web.crawl()
     assert web.held() == {}
-    assert_same(web.asked, [(f"{HOME}{number}", False) for number in (1, 2, 3)])
+    assert_same(web.asked, [(HOME, False), *((f"{HOME}{number}", False) for number in (1, 2, 3))])
     assert len(web.indexed) == 6
 
 

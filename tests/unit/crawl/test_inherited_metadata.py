@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from crawlspace.crawl.document_hash import document_mark
-from crawlspace.crawl.generation import generation
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, lacks_fields, packed
+from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.decision import Actions
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory.store import MemoryStore

@@ -10,9 +10,9 @@ import pytest
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.plan import Plan
-from crawlspace.crawl.rule_change import plan
-from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
+from crawlspace.crawl.rule_changes.plan import Plan
+from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.state.memory.store import MemoryStore
@@ -38,7 +38,13 @@ class TwoCollections(Web):
         collection = self.collection()
         space = build_space(collection)
         verdicts = BulkDecisions(space, build_global_space(collection))
-        return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
+        return plan(
+            self.store,
+            verdicts,
+            hash=hash_of(collection, space),
+            deletion_limit=build_deletion_limit(collection),
+            rediscovery=build_rediscovery(collection, space),
+        )
 
     @property
     def sales(self) -> int:

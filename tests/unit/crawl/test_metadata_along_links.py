@@ -189,7 +189,7 @@ def test_inherited_metadata_goes_when_the_rules_forbid_its_source_page(web: Link
     assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})
     web.write(start=HOME)
     web.crawl()
-    assert (web.times(), web.fields("x")) == ({"hub": ONCE, "x": ONCE}, {"dep": "hub"})
+    assert (web.times(), web.fields("x")) == ({"": ONCE, "hub": ONCE, "x": ONCE}, {"dep": "hub"})
 
 
 def test_inherited_metadata_goes_when_the_held_deletion_of_its_source_page_is_approved(web: Linked) -> None:

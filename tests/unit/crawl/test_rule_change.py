@@ -7,9 +7,9 @@ import json
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl import rule_change as module
-from crawlspace.crawl.plan import OTHERS, Plan
-from crawlspace.crawl.rule_change import RULES_HASH, plan, reconcile, rules_hash
+from crawlspace.crawl.rule_changes import survey as module
+from crawlspace.crawl.rule_changes.plan import OTHERS, Plan
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.model import Document, Held, State
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
@@ -121,6 +121,7 @@ def test_a_plan_lists_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
         "kept": 3,
         "returned": 3,
         "unindexed": 0,
+        "due": 0,
         "deletions": 3,
         "held": 3,
         "by_rule": {

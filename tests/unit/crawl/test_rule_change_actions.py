@@ -9,9 +9,10 @@ from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
-from crawlspace.crawl import rule_change as module
-from crawlspace.crawl.plan import Plan
-from crawlspace.crawl.rule_change import ACTIONS_HASH, plan, reconcile
+from crawlspace.crawl.rule_changes import survey as module
+from crawlspace.crawl.rule_changes.plan import Plan
+from crawlspace.crawl.rule_changes.reconcile import plan, reconcile
+from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH
 from crawlspace.model import Held, Queue, Source, State
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.crawl import rule_change as module
-from crawlspace.crawl.generation import set_generation
-from crawlspace.crawl.rule_change import RECONCILING, RULES_HASH, plan, reconcile
+from crawlspace.crawl.rule_changes import survey as module
+from crawlspace.crawl.rule_changes.generation import set_generation
+from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from tests.unit.crawl.known_urls import (

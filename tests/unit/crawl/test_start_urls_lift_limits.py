@@ -10,10 +10,10 @@ from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
 from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.plan import Plan
-from crawlspace.crawl.rule_change import plan
+from crawlspace.crawl.rule_changes.plan import Plan
+from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_space, hash_of
+from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.space import CrawlSpace
@@ -47,7 +47,13 @@ class Chain(Web):
         collection = self.collection()
         space = build_space(collection)
         verdicts = BulkDecisions(space, build_global_space(collection))
-        return plan(self.store, verdicts, hash=hash_of(collection, space), deletion_limit=build_deletion_limit(collection))
+        return plan(
+            self.store,
+            verdicts,
+            hash=hash_of(collection, space),
+            deletion_limit=build_deletion_limit(collection),
+            rediscovery=build_rediscovery(collection, space),
+        )
 
     def admits(self, url: str) -> bool:
         """What `explain` says of it."""

@@ -192,12 +192,6 @@ function ops.discover(args)
   return record.replied(lowered, 0, 0)
 end
 
-function record.count_refused(refused)
-  for _, one in ipairs(refused or {}) do later("HINCRBY", P .. "refusal", one[1], one[2]) end
-end
-
-function ops.count_refusals(args) record.count_refused(args.refused) end
-
 function ops.record(args)
   local number, before
   if args.worker then number, before = alive.caller(args) end
@@ -235,7 +229,6 @@ function ops.record(args)
   local inherits = inheritance.add(args.pages, is_recorded, args.any_metadata, args.now) or call("EXISTS", P .. "to_inherit") == 1
   local pushes, deletes, displaced = groups.settle()
   record.write_health(args.health, args.worker, answered)
-  if number or not args.worker then record.count_refused(args.refused) end  -- of one that is no more, a repeated call is not known
   local reply = record.replied(lowered, pushes, deletes, displaced, inherits)
   return number and alive.remembered(args, reply) or reply
 end
@@ -287,6 +280,10 @@ function ops.reclassify(args)
     elseif row[STATE] ~= PENDING then
       record.apply(id, {state = record.with(row, WRITES.NOT_HELD, WRITES.DUE, due), keep = true})
     end
+  end)
+  prefetch(args.due)
+  each(args.due, function(id, row)
+    if row[STATE] ~= PENDING and row[NEXT_FETCH] then record.apply(id, {state = record.with(row, WRITES.DUE, due), keep = true}) end
   end)
   for _, move in ipairs(args.moved) do
     local row = get(move[1])

@@ -66,7 +66,7 @@ records.TYPES = {
   zset = {"free", "later", "workers"},
   hash = {
     "aside", "last_request", "broken", "by", "claimed", "deleted", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
-    "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "refusal", "retries",
+    "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "retries",
     "robots", "site", "site_name", "status", "text", "unreachable", "wait",
   },
 }

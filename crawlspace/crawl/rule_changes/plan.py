@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from crawlspace.model import Status
 from crawlspace.plural import counted
 
-EXCLUDED, KEPT, RETURNED, UNINDEXED, DELETIONS = "excluded", "kept", "returned", "unindexed", "deletions"
+EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"
 OTHERS = "(others)"
 """Stands for all hosts except those with the most changes."""
 
@@ -38,6 +38,8 @@ class Plan:
     """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
     examples: Mapping[str, Sequence[str]]
     """The first few URLs of each kind."""
+    due: int = 0
+    """URLs that are due at once, because links of theirs, or they themselves, were refused by a check that admits more now."""
     unindexed: int = 0
     """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
     pushed: int = field(default=0, compare=False)
@@ -46,7 +48,7 @@ class Plan:
     @property
     def has_effect(self) -> bool:
         """Whether any known URL is affected."""
-        return bool(self.excluded or self.kept or self.returned or self.unindexed)
+        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due)
 
     def sentence(self) -> str:
         """Return the effects in one line."""
@@ -62,6 +64,7 @@ class Plan:
             (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
             (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
+            (self.due, "due at once for links that were refused"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]
 
@@ -75,6 +78,7 @@ class Plan:
             KEPT: self.kept,
             RETURNED: self.returned,
             UNINDEXED: self.unindexed,
+            DUE: self.due,
             DELETIONS: self.deletions,
             "held": self.held,
             "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},

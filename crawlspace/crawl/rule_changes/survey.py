@@ -1,46 +1,26 @@
-"""The effects of a change of the rules on known URLs: shown by `plan`, applied by `reconcile` at the next start.
-
-Both check every known URL once, with the same function. URLs that leave the crawl space become 760 or 761, those readmitted
-become pending. If the deletions exceed the limit, all of them are held. The change is made in many transactions; `reconciling` in
-the store's meta has the decision made before the first of them, so that a start after a kill continues with the same decision.
-
-Address rules apply to hosts with known addresses (known_addresses). A URL of another host that only an address rule excludes
-can't be distinguished from a readmitted one: it becomes pending after every change.
-"""
+"""The known URLs that a change of the rules concerns: one pass over all of them, for `plan` and for `reconcile`."""
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from dataclasses import dataclass, field
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
 from typing import Protocol
 
-from crawlspace.crawl.generation import generation, set_generation
-from crawlspace.crawl.host_limit import has_room, note_kept_out
-from crawlspace.crawl.plan import DELETIONS, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED
+from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
 from crawlspace.rules.bulk import BulkDecisions, Exclusion
-from crawlspace.rules.crawl_rules import CrawlRules
-from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.changes import Effects, Reclassified
-from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.metadata import get_table
+from crawlspace.state.changes import Reclassified
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
 
-RULES_HASH = "rules_hash"
-"""Meta: the hash of the rules last applied to the store."""
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
-RECONCILING = "reconciling"
-"""Meta: the decision about a change in progress; empty if there is none."""
-
 BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
 
@@ -52,80 +32,6 @@ class SurveyedStore(Protocol):
     def counts(self) -> Counts: ...
     def host_count(self, host: str) -> int: ...
     def get_meta(self, name: str) -> str | None: ...
-
-
-class ReclassifiedStore(SurveyedStore, Protocol):
-    """The same, with the changes that `reconcile` makes."""
-
-    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def drop_inherited(self) -> None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
-    """Return a hexadecimal hash that changes whenever a decision may change: of the meaning of the rules, not their text.
-
-    `beside` has other values that count as a change of the rules.
-    """
-    shared = None if global_rules is None else [f"{rule.action} {rule.target}" for rule in global_rules.domain]
-    content = json.dumps([1, space.content_hash, shared, *beside])
-    return blake2b(content.encode(), digest_size=16).hexdigest()
-
-
-def plan(store: SurveyedStore, verdicts: BulkDecisions, *, hash: str, deletion_limit: DeletionLimit) -> Plan:  # noqa: A002 - the builtin is not needed here
-    """Return what the next start would change; nothing is written, and a crawl may be running."""
-    work = _unfinished(store)
-    counts = store.counts()
-    changed = work is not None or store.get_meta(RULES_HASH) != hash
-    if not changed and not has_room(store, verdicts):
-        return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
-    found = survey(store, verdicts)
-    hold = (
-        work.hold if work is not None and work.hash == hash else not deletion_limit.allows(found.leaving, indexed=counts.indexed)
-    )
-    return _plan(found, indexed=counts.indexed, hold=hold, changed=changed)
-
-
-def reconcile(
-    store: ReclassifiedStore,
-    verdicts: BulkDecisions,
-    *,
-    hash: str,  # noqa: A002 - as above
-    deletion_limit: DeletionLimit,
-    now: int,
-) -> Plan | None:
-    """Apply the rules to the known URLs if they have changed or a host has room again; return what was done, or None.
-
-    After a kill, the next call continues, with the same result. Times are seconds since 1970.
-    """
-    work = _unfinished(store)
-    interrupted = work is not None
-    before = store.get_meta(RULES_HASH)
-    changed = work is not None or before != hash
-    if not changed and not has_room(store, verdicts):
-        return None
-    present = generation(store)
-    if work is None and before is None and not store.scan(0, 1):
-        set_generation(store, present)
-        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
-        store.set_meta(RULES_HASH, hash)
-        return None
-    indexed = store.counts().indexed
-    found = survey(store, verdicts)
-    if work is None or work.hash != hash:
-        work = _Work(hash, not deletion_limit.allows(found.leaving, indexed=indexed), present + changed)
-        store.set_meta(RECONCILING, work.written())
-    if present < work.generation:  # before pages that need an unconditional GET become pending
-        set_generation(store, work.generation)
-    pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
-    if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
-        store.drop_inherited()  # pages that are no longer crawled pass on no metadata
-    if found.actions_changed:
-        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
-    note_kept_out(store, found.beyond_limit, hold=work.hold)
-    store.set_meta(RULES_HASH, hash)
-    store.set_meta(RECONCILING, "")
-    return replace(_plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed)
 
 
 @dataclass(slots=True)
@@ -146,6 +52,8 @@ class Survey:
     """Become 2004, with nothing in the index."""
     unindexed_deletions: array[int] = field(default_factory=lambda: array("q"))
     """Become 2004; their documents are deleted."""
+    due: array[int] = field(default_factory=lambda: array("q"))
+    """Are due at once: they have links, or are themselves, what a check refused that admits more now."""
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Get another queue."""
     actions_changed: bool = False
@@ -200,6 +108,11 @@ class Survey:
         self.returned.append(known.id)
         self._count(RETURNED, known, None)
 
+    def look_again(self, known: KnownUrl) -> None:
+        """Add a page whose links, or which itself, a check has refused that admits more now."""
+        self.due.append(known.id)
+        self._count(DUE, known, None)
+
     def parts(self, *, hold: bool) -> Iterator[Reclassified]:
         """Yield the changes in batches for one transaction each.
 
@@ -224,8 +137,20 @@ class Survey:
                 yield Reclassified(excluded=deletions)
             for (deletions,) in _portions(self.unindexed_deletions, size=BATCH):
                 yield Reclassified(unindexed=deletions)
+        for (due,) in _portions(self.due, size=BATCH):
+            yield Reclassified(due=due)
         for first in range(0, len(self.moved), BATCH):
             yield Reclassified(moved=self.moved[first : first + BATCH])
+
+    @property
+    def by_rule(self) -> dict[str, dict[str, int]]:
+        """The numbers by rule and kind, the rules with the most URLs first."""
+        return {rule: _numbers(self.rules, rule) for rule in _ranked(self.rules)}
+
+    @property
+    def by_host(self) -> dict[str, dict[str, int]]:
+        """The same by host, for those with the most URLs; OTHERS stands for the rest."""
+        return _by_host(self.hosts)
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
@@ -236,7 +161,7 @@ class Survey:
             examples.append(known.url)
 
 
-def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
+def survey(store: SurveyedStore, verdicts: BulkDecisions, *, looser: LoosenedChecks = NONE_LOOSENED) -> Survey:
     """Return the known URLs whose state differs from what the present rules demand. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
@@ -246,7 +171,7 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
     while page := store.scan(last, BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
-            _, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, left = known
+            _, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
@@ -266,46 +191,11 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions) -> Survey:
                 again = again or (found.actions_changed and actions.index and status == Status.NOINDEX)
             if again:
                 found.come_back(known)
+            elif looser and looser.concern(known):
+                found.look_again(known)
         found.known += len(page)
         last = page[-1].id
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A change in progress: the hash of its rules, whether its deletions are held, and its generation."""
-
-    hash: str
-    hold: bool
-    generation: int
-
-    def written(self) -> str:
-        return json.dumps({"hash": self.hash, "hold": self.hold, "generation": self.generation})
-
-
-def _unfinished(store: SurveyedStore) -> _Work | None:
-    read = get_table(store, RECONCILING)
-    if read is None:
-        return None
-    return _Work(str(read.get("hash")), bool(read.get("hold", True)), int(str(read.get("generation", 1))))
-
-
-def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
-    deletions = found.leaving
-    return Plan(
-        changed=changed,
-        known=found.known,
-        indexed=indexed,
-        excluded=len(found.excluded) + len(found.deletions),
-        kept=len(found.given_up) + len(found.kept),
-        returned=len(found.returned),
-        deletions=deletions,
-        held=deletions if hold else 0,
-        by_rule={rule: _numbers(found.rules, rule) for rule in _ranked(found.rules)},
-        by_host=_by_host(found.hosts),
-        examples=found.examples,
-        unindexed=len(found.unindexed) + len(found.unindexed_deletions),
-    )
 
 
 def _by_host(hosts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:
