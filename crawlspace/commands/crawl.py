@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
@@ -72,11 +73,12 @@ class Command(ScrapyCrawl):
         try:
             collection_folder(args[0], self.settings)
             settings = self.settings.copy()
-            CollectionLoader.from_settings(settings).load(args[0]).update_settings(settings)
+            spider = CollectionLoader.from_settings(settings).load(args[0])
+            spider.update_settings(settings)
             for fault in faults(settings):
                 raise fault
             check_exports(settings)
-            self._session = open_session(args[0], settings)
+            self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
         except CrawlspaceError as error:
@@ -195,6 +197,11 @@ def summary(session: Session) -> str:
 def _left(session: Session, counts: Counts) -> list[str]:
     """Return lines on what is left to do, and for whom."""
     lines = []
+    if session.next_due is not None:
+        due = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.next_due))
+        lines.append(
+            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} makes pages due now)"
+        )
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or counts.outbox:
         rest = [f"{counted(left, 'URL')} pending"] if left else []

@@ -23,6 +23,8 @@ from crawlspace.model import Status
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.loader import CollectionLoader
+from crawlspace.runtime.spiders.source_hash import source_hash
 from crawlspace.state.memory.store import MemoryStore
 
 _KINDS = {
@@ -30,7 +32,7 @@ _KINDS = {
     KEPT: "leave it, and stay in the index for another crawler (761)",
     RETURNED: "are back in the crawl space",
     UNINDEXED: "are crawled for their links only (2004)",
-    DUE: "are due at once: a check that refused links of theirs admits more now",
+    DUE: "are due at once: a check admits more now, or the spider has changed",
     DELETIONS: "leave the index",
 }
 _FIELDS = (
@@ -82,6 +84,7 @@ class Command(CollectionCommand):
 
 def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int]:
     """Return what changes, whether metadata does, the hosts without a known address, and the documents left to others (761)."""
+    spider = CollectionLoader.from_settings(place.settings).load(place.name)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     with place.store.reading() as opened:
@@ -92,7 +95,7 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
             verdicts,
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space),
+            rediscovery=build_rediscovery(collection, space, spider=source_hash(spider)),
         )
         unknown = sorted(verdicts.hosts_without_addresses)
         return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others
@@ -109,7 +112,7 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
     if not shown.has_effect:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
-    if not shown.changed and not shown.due:
+    if not shown.changed and shown.returned:
         yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST)"
     beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
     yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")

@@ -77,8 +77,8 @@ def build_deletion_limit(collection: Collection) -> DeletionLimit:
     return DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
 
 
-def build_rediscovery(collection: Collection, space: CrawlSpace) -> Rediscovery:
-    """Return the collection's checks, to be compared with those of the last start."""
+def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: str = "") -> Rediscovery:
+    """Return the collection's checks and the hash of its spider, to be compared with those of the last start."""
     checks = Checks(
         rules=collection.rules,
         limits=collection.limits,
@@ -92,7 +92,7 @@ def build_rediscovery(collection: Collection, space: CrawlSpace) -> Rediscovery:
         meta_robots=collection.content.obey_meta_robots,
     )
     starts = frozenset(start.url.text for start in collection.start_urls)
-    return Rediscovery(checks.described(), starts, is_wanted=collection.rediscover)
+    return Rediscovery(checks.described(), starts, is_wanted=collection.rediscover, spider=spider)
 
 
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
@@ -106,8 +106,10 @@ def rules_of(collection: Collection, space: CrawlSpace) -> str:
     return blake2b(combined.encode(), digest_size=8).hexdigest()
 
 
-def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None) -> Startup:
-    """Bring the store in line and make the engine; the start URLs are entered.
+def open_engine(
+    collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None, spider: str = ""
+) -> Startup:
+    """Bring the store in line and make the engine; the start URLs are entered. `spider` is the hash of the spider's code.
 
     Raises ConfigError, before any change, if the rules refuse all start URLs or the sink has another name than SINK. After a kill, the next start continues.
     """
@@ -121,7 +123,7 @@ def open_engine(collection: Collection, *, store: Store, sink: Sink, clock: Cloc
         hash=hash_of(collection, space),
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
-        rediscovery=build_rediscovery(collection, space),
+        rediscovery=build_rediscovery(collection, space, spider=spider),
     )
     _apply_content(store, collection)
     _apply_inheritance(store, collection)

@@ -23,9 +23,10 @@ from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.scrapy_internals import wake
 from crawlspace.runtime.session import Session
+from crawlspace.runtime.spiders.source_hash import source_hash
 
 if TYPE_CHECKING:
-    from scrapy import Request
+    from scrapy import Request, Spider
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
 
@@ -190,8 +191,8 @@ class FrontierScheduler(BaseScheduler):
             )
 
 
-def open_session(name: str, settings: Mapping[str, object]) -> Session:
-    """Open the session of a collection, to be crawled through this scheduler.
+def open_session(spider: type[Spider], settings: Mapping[str, object]) -> Session:
+    """Open the session of the collection that a spider has the name of, to be crawled through this scheduler.
 
     Raises CrawlspaceError as `Session.open` does, and for another scheduler, which would neither ask the rules nor record anything.
     """
@@ -202,4 +203,4 @@ def open_session(name: str, settings: Mapping[str, object]) -> Session:
             f"SCHEDULER is {quoted(written)}, which applies no rules and records no states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
-    return Session.open(name, settings)
+    return Session.open(spider.name, settings, spider=source_hash(spider))

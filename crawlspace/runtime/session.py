@@ -68,6 +68,8 @@ class Session:
         """The numbers of the store at the end; None where it could not be read any more."""
         self.final_sites: list[SiteReport] = []
         """The sites that cannot be reached, at the end."""
+        self.next_due: int | None = None
+        """When the first page is due, in seconds since 1970, where this run ended without having fetched anything."""
         self.final_held = 0
         """Documents whose deletion is held, at the end."""
         self.faults: list[str] = []
@@ -92,8 +94,10 @@ class Session:
         """Scrapy's reason for the end of the crawl: "finished" when nothing was left to do."""
 
     @classmethod
-    def open(cls, name: str, settings: Mapping[str, object]) -> Session:
+    def open(cls, name: str, settings: Mapping[str, object], *, spider: str = "") -> Session:
         """Read the configuration, lock the collection, open store and index, bring them in line, and enter the start URLs.
+
+        `spider` is the hash of the spider's code.
 
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
@@ -108,7 +112,7 @@ class Session:
             raise
         try:
             check_server(collection, opened, index)
-            startup, resent = _opened(collection, opened, index)
+            startup, resent = _opened(collection, opened, index, spider=spider)
             if opened.joined is not None:
                 opened.joined.shared.worker.ready()
             session = cls(collection, startup, opened=opened, index=index, settings=settings)
@@ -133,11 +137,12 @@ class Session:
         """Log what the start changed in the known URLs, and what a person may do about it."""
         name, plan = self.collection.name, self.startup.plan
         if plan is not None and plan.has_effect:
-            why = (
-                "the rules of %s have changed: %s"
-                if plan.changed
-                else "hosts of %s have room again (CRAWLSPACE_MAX_URLS_PER_HOST): %s"
-            )
+            if plan.changed:
+                why = "the rules of %s have changed: %s"
+            elif plan.returned:
+                why = "hosts of %s have room again (CRAWLSPACE_MAX_URLS_PER_HOST): %s"
+            else:
+                why = "the settings or the spider of %s have changed: %s"
             logger.info(why, name, plan.sentence())
         if self.resent is not None:
             logger.warning("%s: %s", self.collection.index_file, self.resent.sentence())
@@ -301,6 +306,8 @@ class Session:
                 self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
                 if self.final_counts.held or held_sites(self.final_sites):
                     self.final_held = sum(held_by_reason(self._store, self.final_sites).values())
+                if self.finish_reason == "finished" and not self.engine.progress.fetched:
+                    self.next_due = min((due for site in self._store.sites() for _, due in site.due), default=None)
         except StoreError as error:
             self.error = self.error or error
         finally:
@@ -327,14 +334,14 @@ def make_folder(collection: Collection) -> None:
             ) from error
 
 
-def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> tuple[Startup, Resent | None]:
+def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex, *, spider: str) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
     check_sink(index)  # before anything is sent again
     clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, opened) else None
     view = None if opened.joined is None else opened.joined.shared.view
-    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view)
+    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view, spider=spider)
     limit = startup.engine.space.limits.max_link_depth
     depth = _FAR if limit is None else limit  # until a link to it is found
 

@@ -18,6 +18,7 @@ from crawlspace.runtime import scheduler as module
 from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.requests import ROBOTS, STATE, robots_request
 from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
+from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 from tests.components.opened import OpenCrawl, crawler_of_another
 
@@ -146,4 +147,4 @@ def test_other_spiders_have_scrapys_scheduler() -> None:
 
 def test_a_scheduler_that_applies_no_rules_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which applies no rules"):
-        open_session("demo", {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})
+        open_session(CollectionSpider, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})

@@ -39,7 +39,7 @@ class Plan:
     examples: Mapping[str, Sequence[str]]
     """The first few URLs of each kind."""
     due: int = 0
-    """URLs that are due at once, because links of theirs, or they themselves, were refused by a check that admits more now."""
+    """URLs that are due at once: links of theirs, or they themselves, were refused by a check that admits more now; start URLs."""
     unindexed: int = 0
     """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
     pushed: int = field(default=0, compare=False)
@@ -64,7 +64,7 @@ class Plan:
             (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
             (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
-            (self.due, "due at once for links that were refused"),
+            (self.due, "due at once for a check that admits more or a changed spider"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]
 

@@ -56,7 +56,7 @@ class BaseCollectionSpider(scrapy.Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, session: Session | None = None, **kwargs: Any) -> BaseCollectionSpider:
         spider: BaseCollectionSpider = super().from_crawler(crawler, *args, **kwargs)
         if session is None and crawler.crawling and not _is_of_a_scrapy_command(cls.start):
-            session = open_session(cls.name, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` passes a session
+            session = open_session(cls, crawler.settings)  # a script's own CrawlerProcess; `scrapy crawl` passes a session
             session.log_warnings()
         if session is not None:
             spider.use_session(session)
