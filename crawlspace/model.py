@@ -183,6 +183,8 @@ class Candidate(Struct, frozen=True, gc=False):
     shift: int = 0
     inherited: str | None = None
     """As in NewUrl."""
+    depth_from: int = 0
+    """As in NewUrl."""
 
 
 class NewUrl(Struct, frozen=True, gc=False):
@@ -201,6 +203,8 @@ class NewUrl(Struct, frozen=True, gc=False):
     """Set only if it differs from the host in normal form."""
     inherited: str | None = None
     """Metadata inherited from the source page, as a JSON object."""
+    depth_from: int = 0
+    """Id of the page that leads to it; 0: a start URL, or from elsewhere."""
 
     @property
     def queue(self) -> Queue:
@@ -263,6 +267,10 @@ class UrlState(Struct, gc=False):
     """Hash of the metadata that the document was stored with (`document_hash`); 0 = none."""
     refused: str | None = None
     """How many of its links were refused at the last fetch, by reason (`refused_links`); None = none."""
+    depth_from: int = 0
+    """Id of the page that gave it its depth, by a link or a redirect; 0: a start URL, or from elsewhere."""
+    orphaned: int | None = None
+    """Number of the run since which no way leads to it from a start URL; None: one does."""
 
     @property
     def queue(self) -> Queue:

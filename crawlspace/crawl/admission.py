@@ -76,6 +76,7 @@ class Admission:
                 base=outcome.base or state.url,
                 base_host_as_written=state.host_as_written,
                 depth=state.depth + 1,
+                page=state.id,
                 inherited=packed(outcome.link_metadata) if outcome.link_metadata else None,
             )
             known = self._known(found.too_deep)
@@ -84,8 +85,7 @@ class Admission:
         if outcome.redirect_to is not None:
             target, reason = self._redirect_target(state, outcome)
             refused = {} if target is not None else {reason: 1}
-            if target is not None:
-                new, keys = [target], [target.key]
+            new, keys = ([], []) if target is None else ([target], [target.key])
         if new:
             kept, unknown = self.within_host_limit(new)
             self.room.coming(unknown)
@@ -154,6 +154,7 @@ class Admission:
             base_host_as_written=state.host_as_written,
             depth=state.depth,
             redirects=state.redirects + 1,
+            depth_from=state.id,
             inherited=packed(added_by(self._discovery.recheck(state).actions, state.inherited).items()),
         )
         admitted, url, decision = self._discovery.candidate(candidate)

@@ -72,9 +72,16 @@ class CandidateChecker:
         self._warned_of_length = False
 
     def links(
-        self, hrefs: Sequence[str], *, base: str, base_host_as_written: str | None, depth: int, inherited: str | None = None
+        self,
+        hrefs: Sequence[str],
+        *,
+        base: str,
+        base_host_as_written: str | None,
+        depth: int,
+        page: int = 0,
+        inherited: str | None = None,
     ) -> Found:
-        """Check the links of a page; `depth` is the page's plus one, `inherited` the metadata that the page passes on."""
+        """Check the links of a page; `depth` is the page's plus one, `page` its id, `inherited` the metadata that it passes on."""
         if inherited is not None:
             inherited = self._fitting(inherited, base)
         known_one: tuple[Url, LinkTarget] | None = None
@@ -110,7 +117,7 @@ class CandidateChecker:
                     target.counted = True
                     self.refused[Reason.LINK_DEPTH] += 1
                 if inherited is not None:
-                    too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited))
+                    too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
                 continue
             keys.append(target.key)
             least = known.young.get(target.key) or known.get(target.key)
@@ -119,9 +126,9 @@ class CandidateChecker:
                     known_one = url, target
                 continue
             known.put(target.key, depth + 1)  # plus one, so that no value is 0
-            new.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited))
+            new.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
         if inherited is not None and known_one is not None:
-            new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, inherited=inherited))
+            new.append(_new_url(*known_one, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
         return Found(keys, new, too_deep, refused)
 
     def candidate(self, candidate: Candidate) -> tuple[NewUrl | None, Url | None, Decision]:
@@ -136,7 +143,13 @@ class CandidateChecker:
         self._known.put(target.key, candidate.depth + 1)
         inherited = None if candidate.inherited is None else self._fitting(candidate.inherited, candidate.base)
         new = _new_url(
-            url, target, depth=candidate.depth, redirects=candidate.redirects, source=candidate.source, inherited=inherited
+            url,
+            target,
+            depth=candidate.depth,
+            redirects=candidate.redirects,
+            source=candidate.source,
+            inherited=inherited,
+            page=candidate.depth_from,
         )
         if candidate.shift:
             new = structs.replace(new, shift=candidate.shift)
@@ -188,7 +201,9 @@ class CandidateChecker:
         return LinkTarget(decision, key, url, source_of(index=decision.index, follow=decision.follow))
 
 
-def _new_url(url: Url, target: LinkTarget, *, depth: int, redirects: int, source: Source | None, inherited: str | None) -> NewUrl:
+def _new_url(
+    url: Url, target: LinkTarget, *, depth: int, redirects: int, source: Source | None, inherited: str | None, page: int
+) -> NewUrl:
     written = url.host_as_written if url.host_as_written != url.host else None
     return NewUrl(
         key=target.key,
@@ -201,6 +216,7 @@ def _new_url(url: Url, target: LinkTarget, *, depth: int, redirects: int, source
         rank=rank_of(redirects, url.text),
         host_as_written=written,
         inherited=inherited,
+        depth_from=page,
     )
 
 

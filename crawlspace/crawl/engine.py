@@ -15,7 +15,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
 from crawlspace.crawl.batch import Commits, Singly
-from crawlspace.crawl.depth import fetch_again
+from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
 from crawlspace.crawl.forgotten_urls import EndedUrls

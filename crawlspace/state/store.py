@@ -3,7 +3,8 @@
 What becomes of a URL is decided outside (`lifecycle.py`) and written as a `Change`. Two things are computed by the store, because they
 must hold in the same transaction:
 
-* **Known URLs.** A URL is inserted once; its depth is only ever lowered, together with the depth of what it leads to.
+* **Known URLs.** A URL is inserted once; its depth is lowered together with the depth of what it leads to, and kept with the page that
+  gave it. A page that does not lead there any more leaves a mark (`depths.py`); no depth goes up before it is settled.
 * **Duplicates.** URLs with one checksum are a group, and a page that names another page as its canonical one is in that page's group, as
   long as that page has a document and names no other page itself. Exactly one of a group is indexed: within a host the one with the
   smallest rank, between hosts the one that was first (`standing` in `duplicates.py`); those with the same checksum are noted on its
@@ -19,11 +20,13 @@ StoreFull, StoreDamaged, StoreLocked or StoreError, and then have changed nothin
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
@@ -124,6 +127,34 @@ class RuleChangeStore(Protocol):
         """Do the same for all unleased URLs that wait in another source than refresh, for a retry or because a person asked for them."""
 
 
+class DepthStore(Protocol):
+    """For link depths, once a run is over: which of them may be wrong, and the links they depend on. See `depths.py`."""
+
+    def depth_marks(self) -> dict[int, DepthMark]:
+        """Return the marks by key: `record` has made them. The URL of a key may not be stored."""
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        """Write marks by key; None removes one."""
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        """Return the stored URLs with these keys, in any order."""
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        """Return the next URLs in order of discovery, from the one after that id on."""
+
+    def orphans(self) -> list[UrlDepth]:
+        """Return the URLs that are orphaned, in order of discovery."""
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        """Return the keys that pages lead to, by id; without those that lead nowhere."""
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        """Return the next pages whose links count (`leads_on`), in order of discovery, from the one after that id on."""
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None:
+        """Write depths in one transaction; what they lead to is not changed, and nothing becomes due."""
+
+
 class UrlStore(Protocol):
     """For whoever looks at URLs, or changes single ones."""
 
@@ -219,7 +250,7 @@ class MetaStore(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-class Store(LeaseStore, RunStore, ResultStore, RuleChangeStore, UrlStore, SiteStore, OrderStore, MetaStore, Protocol):
+class Store(LeaseStore, RunStore, ResultStore, RuleChangeStore, DepthStore, UrlStore, SiteStore, OrderStore, MetaStore, Protocol):
     """All of it."""
 
     def check(self) -> None:

@@ -90,6 +90,8 @@ class Counts:
     """Documents in the index whose deletion is held."""
     refused: Mapping[Reason, int] = field(default_factory=dict)
     """Links that were refused, of all pages as last fetched."""
+    orphaned: int = 0
+    """URLs to which no way leads from a start URL."""
     left_to_others: int = 0
     """URLs without a document here of which the index has one, left there for another collection; not counted in `indexed`."""
 

@@ -23,9 +23,12 @@ queues = st.builds(Queue, sources, st.integers(-1, 1))
 new_urls = st.one_of(
     st.just(TWIN),
     st.builds(
-        lambda url, inherited, **given: structs.replace(new(url, **given), inherited=inherited),
+        lambda url, inherited, depth_from, **given: structs.replace(
+            new(url, **given), inherited=inherited, depth_from=depth_from
+        ),
         places,
         inherited_all,
+        st.integers(0, 8),
         source=sources,
         shift=st.integers(-2, 2),
         depth=st.integers(0, 6),
@@ -72,4 +75,5 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "asked": draw(st.booleans()),
         "fields_mark": draw(st.integers(0, 2)),
         "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
+        "orphaned": draw(st.sampled_from([None, None, None, 1, 2])),
     }

@@ -18,6 +18,7 @@ from msgspec import structs
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
+from crawlspace.state.depths import DepthMark, NewDepth
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.site_health import Health
@@ -198,10 +199,30 @@ class StoreWalk(RuleBasedStateMachine):
                 later = structs.replace(
                     state, state=State.DONE, checksum=url.encode(), next_fetch=now + 99_999, rules=generation, inherited=inherited
                 )
-                leads = [structs.replace(new(other), inherited=link_metadata) for other in reached or ()]
+                below = [new(other, depth=state.depth + 1) for other in reached or ()]
+                leads = [structs.replace(one, inherited=link_metadata, depth_from=state.id) for one in below]
                 keys = None if reached is None else [one.key for one in leads]
                 changes.append(Change(later, Document("", text=url, fields=dict(own)), keys, leads))
         self.both(lambda store: store.record(changes, now=now))
+
+    @rule(
+        depths=st.dictionaries(
+            st.integers(0, 15),
+            st.tuples(st.integers(0, 6), st.integers(0, 8), st.none() | st.integers(1, 3), st.booleans()),
+            max_size=5,
+        ),
+        marks=st.dictionaries(
+            places.map(key), st.none() | st.builds(DepthMark, st.integers(0, 8), st.integers(-1, 3)), max_size=3
+        ),
+    )
+    def depths(self, depths: dict[int, tuple[int, int, int | None, bool]], marks: dict[int, DepthMark | None]) -> None:
+        depth_now = {state.id: state.depth for state in self.model.urls()}
+        new_depths = [
+            NewDepth(id, depth_now[id] + outdated, depth, page, orphaned)
+            for id, (depth, page, orphaned, outdated) in self.known_ids(depths).items()
+        ]
+        self.both(lambda store: store.set_depths([NewDepth(4711, 0, 1, 1, None), *new_depths]))
+        self.both(lambda store: store.set_depth_marks(marks))
 
     @rule()
     def drop_inherited(self) -> None:
@@ -286,6 +307,10 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: [store.known_of_host(host) for host in ("a.example", "b.example")])
         self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
         self.both(lambda store: store.lost_links([state.id for state in store.urls()]))
+        self.both(lambda store: (store.depth_marks(), store.orphans()))
+        self.both(lambda store: sorted(store.depths_of(map(key, PLACES))))
+        self.both(lambda store: [store.scan_depths(0, 3), store.scan_depths(3, 100)])
+        self.both(lambda store: [store.scan_links(0, 100), store.scan_links(4, 3), store.links_of(range(20))])
         for sink in SINKS:
             self.both(partial(_outbox, sink=sink))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -164,5 +165,9 @@ def test_a_second_run_has_nothing_to_do(project: MakeProject) -> None:
         demo = project(collection(server.url("/")))
         demo.crawl("demo").succeeded()
         server.forget()
-        assert "demo: done. 0 fetched, 2 documents in the index" in demo.crawl("demo").succeeded().stderr
+        shown = demo.crawl("demo").succeeded().stderr
+        assert "demo: done. 0 fetched, 2 documents in the index" in shown
+        assert re.search(
+            r"nothing was due: the next page is on \d{4}-\d\d-\d\d \d\d:\d\d  \(scrapy recrawl demo makes pages due now\)", shown
+        )
         assert server.paths() == []

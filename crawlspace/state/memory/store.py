@@ -18,6 +18,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
+from crawlspace.state.memory.depths import MemoryDepths
 from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
 from crawlspace.state.memory.inherited_metadata import MemoryInheritance
 from crawlspace.state.memory.outbox import MemoryOutbox
@@ -38,16 +39,13 @@ class _TransactionEffects:
     """Ids whose depth went down, with the depth they had."""
 
 
-class MemoryStore(MemorySites):
+class MemoryStore(MemoryDepths, MemorySites):
     """A store that is lost when the process ends."""
 
     def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
         super().__init__()
-        self._urls: dict[int, UrlState] = {}
         self._ids: dict[str, int] = {}
-        self._keys: defaultdict[int, set[int]] = defaultdict(set)
         self._sites: defaultdict[str, set[int]] = defaultdict(set)
-        self._links: dict[int, tuple[int, ...]] = {}
         self._outbox = MemoryOutbox(sinks)
         self._groups = MemoryDuplicates(self._urls, self._with_key, outbox=self._outbox)
         self._inheritance = MemoryInheritance(self._urls, self._with_key, self._links)
@@ -58,7 +56,7 @@ class MemoryStore(MemorySites):
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         batch = _TransactionEffects()
         self._discover(urls, batch, now)
-        self._carry(batch)
+        self._carry(batch.nearer, batch.effects)
         for new in urls:
             row = self._urls[self._ids[new.url]]
             row.inherited = row.inherited or new.inherited
@@ -111,12 +109,14 @@ class MemoryStore(MemorySites):
         batch = _TransactionEffects(self._groups.before(self._stored(change.state.id for change in changes)))
         discovered: list[NewUrl] = []
         keys = {row.id: row.key for row in self._stored(change.state.id for change in changes)}
+        before = self._before_links_are_lost(keys)
         for change in changes:
             if change.state.id in self._urls:
                 discovered.extend(change.discovered)
                 self._apply(change, batch)
         self._discover(discovered, batch, now)
-        self._carry(batch)
+        self._carry(batch.nearer, batch.effects)
+        self._mark_depths(before)
         self._groups.settle(batch.before, batch.effects)
         self._inheritance.settle(keys, changes, batch.effects, now=now)
         self._health.update(health or {})
@@ -251,6 +251,7 @@ class MemoryStore(MemorySites):
             held=sum(1 for row in rows if row.held is not None and self._groups.is_in_index(row)),
             refused=refused_links.total(row.refused for row in rows),
             left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
+            orphaned=sum(1 for row in rows if row.orphaned is not None),
         )
 
     def known_of_host(self, host: str) -> int:
@@ -317,7 +318,7 @@ class MemoryStore(MemorySites):
                 effects.pending_sites.setdefault(row.site, 0)
             if new.depth < row.depth:
                 batch.nearer.setdefault(row.id, row.depth)
-                row.depth = new.depth
+                row.depth, row.depth_from = new.depth, new.depth_from
 
     def _insert(self, new: NewUrl, now: int) -> None:
         self._last_id += 1
@@ -333,6 +334,7 @@ class MemoryStore(MemorySites):
             rank=new.rank,
             host_as_written=new.host_as_written,
             discovered_at=now,
+            depth_from=new.depth_from,
         )
         self._ids[new.url] = self._last_id
         self._keys[new.key].add(self._last_id)
@@ -356,6 +358,7 @@ class MemoryStore(MemorySites):
             discovered_at=old.discovered_at,
             inherited=old.inherited,
             depth=min(old.depth, change.state.depth),
+            depth_from=old.depth_from,
             lease_until=None,
             checksum=checksum,
             canonical=canonical,
@@ -376,24 +379,6 @@ class MemoryStore(MemorySites):
         self._keys[row.key].discard(row.id)
         self._sites[row.site].discard(row.id)
         self._links.pop(row.id, None)
-
-    def _carry(self, batch: _TransactionEffects) -> None:
-        """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
-        nearer = batch.nearer
-        queue = list(nearer)
-        while queue:
-            row = self._urls[queue.pop()]
-            depth = row.depth + (row.state is not State.REDIRECTED)
-            for key in self._links.get(row.id, ()):
-                for id in self._keys.get(key, ()):
-                    target = self._urls[id]
-                    if depth < target.depth:
-                        nearer.setdefault(id, target.depth)
-                        target.depth = depth
-                        queue.append(id)
-        for id, depth in sorted(nearer.items()):
-            if self._urls[id].state is not State.PENDING:
-                batch.effects.lowered.append((id, depth, self._urls[id].depth))
 
 
 def _host(site: str) -> str:

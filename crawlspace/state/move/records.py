@@ -76,9 +76,9 @@ class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
 
 
 class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
-    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), or metadata."""
+    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), metadata, or a mark of a depth by key."""
 
-    table: Literal["meta", "tally"]
+    table: Literal["meta", "tally", "depth_mark"]
     name: str
     value: int | str
 
@@ -124,7 +124,7 @@ class Summary:
     @property
     def counts(self) -> Counts:
         """What `Store.counts` is to return of a store with these records."""
-        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others")
+        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others", "orphaned")
         numbers = {name: self._numbers[name] for name in names}
         return Counts(
             by_state=dict(self._states),
@@ -152,3 +152,4 @@ class Summary:
         self._numbers["retrying"] += url.retries > 0
         self._numbers["held"] += (url.indexed or url.left) and url.held is not None
         self._numbers["left_to_others"] += url.left
+        self._numbers["orphaned"] += url.orphaned is not None

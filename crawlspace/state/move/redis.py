@@ -30,6 +30,7 @@ from crawlspace.state.redis.encoding import (
     decode_all,
     decode_state,
     document_of,
+    key_bytes,
     number,
     raw,
     understood,
@@ -181,6 +182,9 @@ class RedisSide:
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
 
     def _values(self) -> Iterator[ValueRecord]:
+        marks = self._store.depth_marks()
+        for key, mark in sorted((str(key), f"{mark.page} {mark.depth}") for key, mark in marks.items()):
+            yield ValueRecord("depth_mark", key, mark)
         for field, value in sorted(self._hash("meta").items()):
             if field.decode() not in NOT_KEPT:
                 yield ValueRecord("meta", field.decode(), value.decode())
@@ -286,10 +290,16 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
                 put(f"{key}:kept", at, one.document and _packed(one.url, one.document))
                 values["ZADD", f"{key}:{one.op if one.reason is None else 'parked'}"] += (at, at)
             case ValueRecord():
-                key, name = ("n", _TALLIES[one.name]) if one.table == "tally" else (one.table, one.name)
-                put(key, name, str(one.value))
+                put(*_place(one), str(one.value))
     for (command, key), arguments in values.items():
         yield [command, key, *arguments]
+
+
+def _place(value: ValueRecord) -> tuple[str, object]:
+    """Return the hash and the field of a named value."""
+    if value.table == "tally":
+        return "n", _TALLIES[value.name]
+    return value.table, raw(key_bytes(int(value.name))) if value.table == "depth_mark" else value.name
 
 
 def _row(url: UrlRecord) -> list[object]:

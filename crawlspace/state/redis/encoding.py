@@ -47,6 +47,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     redirects: int
     rank: int
     discovered_at: int
+    depth_from: int = 0
     host_as_written: str | None = None
     next_fetch: int | None = None
     retries: int = 0
@@ -58,6 +59,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     checksum: msgspec.Raw = NOTHING
     canonical: msgspec.Raw = NOTHING
     refused: str | None = None
+    orphaned: int | None = None
     etag: str | None = None
     last_modified: str | None = None
     held: Held | None = None
@@ -99,16 +101,16 @@ _key_of = struct.Struct("<xq").unpack
 """Reads the key in a record, which is a string of 8 bytes behind a head of one."""
 
 
-def _key(value: int) -> bytes:
+def key_bytes(value: int) -> bytes:
     return value.to_bytes(8, "little", signed=True)
 
 
 def number(value: int) -> msgspec.Raw:
     """Return a 64-bit number as the scripts take it."""
-    return raw(_key(value))
+    return raw(key_bytes(value))
 
 
-def _number_of(value: msgspec.Raw) -> int | None:
+def number_of(value: msgspec.Raw) -> int | None:
     found = bytes_of(value)
     return None if found is None else int.from_bytes(found, "little", signed=True)
 
@@ -205,8 +207,8 @@ def _row_of(reply: UrlReply) -> Row:
 def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
-        _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at,
-        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical, refused,
+        _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at, depth_from,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical, refused, orphaned,
         etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
@@ -218,10 +220,10 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, rank, host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
         None if checksum is NOTHING else bytes_of(checksum),
-        None if canonical is NOTHING else _number_of(canonical),
+        None if canonical is NOTHING else number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
         held, held_mark, asked, inherited,
-        0 if fields_mark is NOTHING else _number_of(fields_mark) or 0, refused,
+        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned,
     )  # fmt: skip
 
 
@@ -272,6 +274,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
             new.rank,
             new.host_as_written,
             new.inherited,
+            new.depth_from,
         )
         for new in urls
     ]
@@ -294,7 +297,7 @@ def change_of(change: Change) -> dict[str, object]:
         encoded["text"] = document.text
         encoded["fields"] = raw(_write(document.fields) if document.fields else b"")
     if change.links is not None:
-        encoded["links"] = raw(b"".join(map(_key, change.links)))
+        encoded["links"] = raw(b"".join(map(key_bytes, change.links)))
     if change.discovered:
         encoded["discovered"] = new_urls(change.discovered)
     return encoded
@@ -326,6 +329,7 @@ def _fields_of(state: UrlState) -> list[object]:
         state.redirects,
         state.rank,
         state.discovered_at,
+        state.depth_from,
         None,
         state.next_fetch,
         state.retries,
@@ -337,6 +341,7 @@ def _fields_of(state: UrlState) -> list[object]:
         None if state.checksum is None else raw(state.checksum),
         None if state.canonical is None else number(state.canonical),
         state.refused,
+        state.orphaned,
         state.etag,
         state.last_modified,
         None if state.held is None else int(state.held),

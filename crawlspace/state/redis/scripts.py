@@ -32,6 +32,7 @@ _PARTS = (
     "inheritance",
     "record",
     "look",
+    "depths",
     "take",
     "claims",
     "orders",

@@ -17,6 +17,7 @@ from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis import sites as redis_sites
+from crawlspace.state.redis.depths import RedisDepths
 from crawlspace.state.redis.encoding import (
     batch_of,
     bytes_of,
@@ -49,7 +50,7 @@ _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore:
+class RedisStore(RedisDepths):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
@@ -355,7 +356,7 @@ def encode_robots(entry: RobotsEntry) -> dict[str, object]:
 
 
 def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
-    by_name, by_status, waiting, parked, hosts, left = reply
+    by_name, by_status, waiting, parked, hosts, left, orphaned = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
     by_state = {}
     for name, count in numbers.items():
@@ -373,6 +374,7 @@ def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
         held=held,
         refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=left,
+        orphaned=orphaned,
     )
 
 

@@ -75,6 +75,7 @@ class _Known:
     depth: int
     state: int
     source: int
+    depth_from: int = 0
     changed: bool = False
 
 
@@ -83,6 +84,7 @@ class _Fresh:
     new: NewUrl
     depth: int
     source: int
+    depth_from: int
 
 
 class Discovery:
@@ -108,12 +110,14 @@ class Discovery:
                 continue
             twin = fresh.get(new.url)
             if twin is None:
-                fresh[new.url] = _Fresh(new, new.depth, new.source)
+                fresh[new.url] = _Fresh(new, new.depth, new.source, new.depth_from)
             else:
-                twin.depth, twin.source = min(twin.depth, new.depth), min(twin.source, new.source)
+                twin.source = min(twin.source, new.source)
+                if new.depth < twin.depth:
+                    twin.depth, twin.depth_from = new.depth, new.depth_from
         self._db.executemany(
-            "UPDATE url SET depth = ?, source = ? WHERE id = ?",
-            [(row.depth, row.source, row.id) for row in known.values() if row.changed],
+            "UPDATE url SET depth = ?, source = ?, depth_from = ? WHERE id = ?",
+            [(row.depth, row.source, row.depth_from, row.id) for row in known.values() if row.changed],
         )
         if fresh:
             self._insert(fresh.values())
@@ -130,7 +134,7 @@ class Discovery:
             depths[id], states[id] = depth, state
         queue = [(depth, id) for id, depth in depths.items()]
         heapify(queue)
-        lowered = set()
+        lowered: dict[int, int] = {}
         while queue:
             depth, id = heappop(queue)
             if depth > depths[id]:
@@ -140,20 +144,24 @@ class Discovery:
                 if reach < depths.setdefault(target, stored):
                     self.nearer.setdefault(target, stored)
                     depths[target], states[target] = reach, state
-                    lowered.add(target)
+                    lowered[target] = id
                     heappush(queue, (reach, target))
-        self._db.executemany("UPDATE url SET depth = ? WHERE id = ?", [(depths[id], id) for id in lowered])
+                elif reach == depths[target] and target in lowered:
+                    lowered[target] = min(lowered[target], id)
+        self._db.executemany(
+            "UPDATE url SET depth = ?, depth_from = ? WHERE id = ?", [(depths[id], page, id) for id, page in lowered.items()]
+        )
         self._effects.lowered = [(id, self.nearer[id], depths[id]) for id in sorted(self.nearer) if states[id] != State.PENDING]
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(
-            "SELECT url.url, url.id, depth, state, source FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+            "SELECT url.url, url.id, depth, state, source, depth_from FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
             " ON url.key = wanted.value",
             (integers(sorted(new.key for new in urls)),),
         )
         known = {}
-        for text, id, depth, state, source in rows:
-            known[text] = _Known(id, depth, state, source)
+        for text, *values in rows:
+            known[text] = _Known(*values)
         return known
 
     def _find_again(self, row: _Known, new: NewUrl) -> None:
@@ -163,7 +171,7 @@ class Discovery:
             self._effects.pending_sites.setdefault(new.site, 0)
         if new.depth < row.depth:
             self.nearer.setdefault(row.id, row.depth)
-            row.depth = new.depth
+            row.depth, row.depth_from = new.depth, new.depth_from
             row.changed = True
 
     def _insert(self, fresh: Iterable[_Fresh]) -> None:
@@ -177,8 +185,8 @@ class Discovery:
         }
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
-            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at, depth_from)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (
                     id,
@@ -192,6 +200,7 @@ class Discovery:
                     row.new.rank,
                     row.new.host_as_written,
                     self._now,
+                    row.depth_from,
                 )
                 for id, row in enumerate(rows, first)
             ],

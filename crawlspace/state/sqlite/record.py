@@ -18,7 +18,7 @@ from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.sqlite import canonical as sqlite_canonical
-from crawlspace.state.sqlite import inherited_metadata, outbox
+from crawlspace.state.sqlite import depths, inherited_metadata, outbox
 from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, Writing
@@ -30,7 +30,7 @@ from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
 def record(writing: Writing, changes: Sequence[Change], *, inherit: bool = True) -> Outgoing:
     """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
-    Without `inherit` the metadata that other URLs inherit stays as it is.
+    Without `inherit` the metadata that other URLs inherit stays as it is, and no depth is marked.
     Returns the orders that are to be given, with key and URL of what the changes concern.
     """
     db, tally = writing.db, writing.tally
@@ -43,6 +43,7 @@ def record(writing: Writing, changes: Sequence[Change], *, inherit: bool = True)
     discovery.discover(batch.discovered)
     discovery.carry()
     if inherit:
+        depths.mark(db, batch.before, batch.rows, batch.links)
         pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
         inherited = {row.id: row.inherited for row in batch.rows.values()}
         inherited_metadata.settle(db, pages, inherited, now=writing.now, effects=writing.effects)
@@ -104,7 +105,9 @@ class _Batch:
         self._db = db
         self._nearer = nearer
         self._effects = effects
-        self._links: dict[int, Sequence[int]] = {}
+        self.before = depths.before(db, self.rows.values())
+        self.links: dict[int, Sequence[int]] = {}
+        """New ones, by id."""
         self._bystanders: list[Bystander] = []
         for change in changes:
             row = self.rows.get(change.state.id)
@@ -176,6 +179,7 @@ class _Batch:
                     new.asked,
                     new.fields_mark,
                     new.refused,
+                    new.orphaned,
                     row.group,
                     row.aside,
                     row.left,
@@ -186,7 +190,7 @@ class _Batch:
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " refused = ?, grp = ?, aside = ?, left_behind = ? WHERE id = ?",
+            " refused = ?, orphaned = ?, grp = ?, aside = ?, left_behind = ? WHERE id = ?",
             updates,
         )
         if self._bystanders:
@@ -259,7 +263,7 @@ class _Batch:
         row.checksum = checksum
         if change.forget:
             row.forgotten, row.canonical = True, None
-            self._links[row.id] = ()
+            self.links[row.id] = ()
             self._nearer.pop(row.id, None)
             return
         if new.depth != row.depth:
@@ -269,7 +273,7 @@ class _Batch:
             pending = self._effects.pending_sites
             pending[new.site] = pending.get(new.site, 0) + 1
         if change.links is not None:
-            self._links[row.id] = change.links
+            self.links[row.id] = change.links
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
     def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
@@ -289,9 +293,9 @@ class _Batch:
         self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
-        self._db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in self._links.items() if not keys])
+        self._db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in self.links.items() if not keys])
         self._db.executemany(
-            "INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in self._links.items() if keys]
+            "INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in self.links.items() if keys]
         )
 
     def _write_forgotten(self, rows: Sequence[_Row], tally: Tally) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from crawlspace.model import Source
 
-APPLICATION_ID = 0x63727363
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsc`."""
-DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370})
+APPLICATION_ID = 0x63727364
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsd`."""
+DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363})
 """The ids in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
@@ -95,6 +95,9 @@ CREATE TABLE url (
     fields_mark     INTEGER NOT NULL DEFAULT 0,
     -- how many of its links were refused, by reason, see `refused_links.py`
     refused         TEXT,
+    -- the page that gave it its depth, 0: none; and since which run no way leads to it from a start URL
+    depth_from      INTEGER NOT NULL DEFAULT 0,
+    orphaned        INTEGER,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -114,6 +117,7 @@ CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 -- A held deletion may be that of a document that was left in the index for another collection.
 CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
 CREATE INDEX url_left ON url (id) WHERE left_behind;
+CREATE INDEX url_orphaned ON url (id) WHERE orphaned IS NOT NULL;
 
 -- Which URL stands for a group where that isn't the one with the best rank, because that is a page of another host.
 CREATE TABLE incumbent (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -123,6 +127,9 @@ CREATE TABLE set_aside (id INTEGER PRIMARY KEY) STRICT;
 
 -- Keys of the URLs a page leads to, eight bytes each, little-endian.
 CREATE TABLE links (id INTEGER PRIMARY KEY, targets BLOB NOT NULL) STRICT;
+
+-- Keys of URLs whose depth may be wrong, each with the page and the depth of `DepthMark`.
+CREATE TABLE depth_mark (key INTEGER PRIMARY KEY, mark TEXT NOT NULL) STRICT;
 
 -- What all URLs that a page links to inherit from it, as a JSON object; only for pages that have any.
 CREATE TABLE link_metadata (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT;

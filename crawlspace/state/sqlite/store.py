@@ -6,6 +6,7 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +17,10 @@ from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.sqlite import counters, outbox, reading, rule_change
+from crawlspace.state.sqlite import counters, depths, outbox, reading, rule_change
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
@@ -174,6 +176,39 @@ class SqliteStore:
     def lost_links(self, ids: Collection[int]) -> set[int]:
         with self._file.snapshot() as db:
             return reading.lost_links(db, ids)
+
+    # link depths
+    def depth_marks(self) -> dict[int, DepthMark]:
+        with self._file.reading() as db:
+            return depths.marks(db)
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        with self._writing() as db:
+            depths.set_marks(db, marks)
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return depths.of_keys(db, keys)
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return depths.scan(db, after, limit)
+
+    def orphans(self) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return depths.orphans(db)
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        with self._file.reading() as db:
+            return depths.links_of(db, ids)
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        with self._file.reading() as db:
+            return depths.scan_links(db, after, limit)
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None:
+        with self._writing() as db:
+            depths.set_depths(db, new)
 
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:

@@ -135,5 +135,5 @@ function ops.counts()
     waiting = waiting + call("ZCARD", outbox.key(sink, "delete")) + call("ZCARD", outbox.key(sink, "push"))
     parked = parked + call("ZCARD", outbox.key(sink, "parked"))
   end
-  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), call("SCARD", P .. "left")}
+  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), call("SCARD", P .. "left"), call("SCARD", P .. "orphaned")}
 end

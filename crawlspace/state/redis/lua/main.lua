@@ -1,6 +1,7 @@
 local READS = {due = true, first_due = true, orders = true, parked = true, get = true, get_ids = true, scan = true, urls = true}
 READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
 READS.workers, READS.sender, READS.documents = true, true, true
+READS.depths_of, READS.scan_depths, READS.orphans, READS.scan_links = true, true, true, true
 READS.without_source, READS.some_inheriting = true, true
 
 -- Another version of crawlspace may have other keys, or other values in them.

@@ -47,7 +47,7 @@ function record.discover(urls, now)
       record.note_scheme(url, site, noted)
       id = records.next_number("urls")
       rows[id] = {
-        FORMAT, url, key, sites.number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[9],
+        FORMAT, url, key, sites.number(site), PENDING, nil, source, shift, depth, new[7], new[8], now, new[11], new[9],
         [RETRIES] = 0, [ERRORS] = 0, [RULES] = 0, [HELD_MARK] = 0,
       }
       url_keys.add(key, id)
@@ -63,7 +63,7 @@ function record.discover(urls, now)
       end
       if depth < row[DEPTH] then
         record.nearer[id] = record.nearer[id] or row[DEPTH]
-        row[DEPTH] = depth
+        row[DEPTH], row[DEPTH_FROM] = depth, new[11]
         touch(id)
       end
     end
@@ -72,7 +72,7 @@ end
 
 -- Lower what the nearer URLs lead to, until nothing gets nearer any more; return what was crawled already.
 function record.carry()
-  local waiting = groups.sorted(record.nearer)
+  local waiting, carried = groups.sorted(record.nearer), {}
   while #waiting > 0 do
     local id = table.remove(waiting)
     local row = rows[id]
@@ -82,9 +82,11 @@ function record.carry()
         local target = rows[other]
         if depth < target[DEPTH] then
           record.nearer[other] = record.nearer[other] or target[DEPTH]
-          target[DEPTH] = depth
+          target[DEPTH], target[DEPTH_FROM], carried[other] = depth, id, true
           touch(other)
           waiting[#waiting + 1] = other
+        elseif depth == target[DEPTH] and carried[other] then
+          target[DEPTH_FROM] = math.min(target[DEPTH_FROM], id)
         end
       end
     end
@@ -94,6 +96,48 @@ function record.carry()
     if rows[id][STATE] ~= PENDING then lowered[#lowered + 1] = {id, record.nearer[id], rows[id][DEPTH]} end
   end
   return lowered
+end
+
+-- The links of a URL that count, see `depths.py`.
+function record.counting_links(id, row)
+  if row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or row[STATUS] == STATUSES.NOINDEX then return record.links_of(id) end
+  return ""
+end
+
+-- Of URLs that are going to change: key, depth and links.
+record.before = {}
+function record.remember_links(id, row)
+  record.before[id] = record.before[id] or {row[KEY], row[DEPTH], record.counting_links(id, row), row[STATE]}
+end
+
+-- As `merged` in `depths.py`.
+record.marks = {}
+function record.mark_depth(key, page, depth)
+  local before = record.marks[key] or call("HGET", P .. "depth_mark", key)
+  local of, was = string.match(before or "", "^(%d+) (-?%d+)$")
+  if of == "0" then page, depth = 0, page == 0 and math.min(depth, tonumber(was)) or -1 end
+  record.marks[key] = string.format("%.0f %.0f", page, depth)
+  later("HSET", P .. "depth_mark", key, record.marks[key])
+end
+
+-- Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten.
+function record.mark_depths()
+  for _, id in ipairs(groups.sorted(record.before)) do
+    local key, depth, links, state = unpack(record.before[id])
+    local row = rows[id]
+    if not row then record.mark_depth(key, 0, depth) end
+    local is_farther = row and state == REDIRECTED and row[STATE] ~= REDIRECTED
+    local links_now = row and not is_farther and record.counting_links(id, row) or ""
+    if links ~= "" and links ~= links_now then
+      local still = {}
+      for _, target in ipairs(url_keys.of_links(links_now)) do still[target] = true end
+      for _, target in ipairs(url_keys.of_links(links)) do
+        for _, other in ipairs(still[target] and {} or url_keys.rows_with(target)) do
+          if rows[other][DEPTH_FROM] == id then record.mark_depth(target, id, -1) end
+        end
+      end
+    end
+  end
 end
 
 function record.forget(id, row)
@@ -135,7 +179,7 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT}) do row[place] = old[place] end
+  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT, DEPTH_FROM}) do row[place] = old[place] end
   row[DEPTH] = math.min(old[DEPTH], new[DEPTH])
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
   rows[id] = row
@@ -220,12 +264,14 @@ function ops.record(args)
       is_recorded[id] = true
       if change.fields then inheritance.set("fields", id, change.fields ~= "" and change.fields or nil) end
       record.completed(change.state)
+      record.remember_links(id, rows[id])
       answered[rows[id][SITE]] = true
       record.apply(id, change)
     end
   end
   record.discover(discovered, args.now)
   local lowered = record.carry()
+  record.mark_depths()
   local inherits = inheritance.add(args.pages, is_recorded, args.any_metadata, args.now) or call("EXISTS", P .. "to_inherit") == 1
   local pushes, deletes, displaced = groups.settle()
   record.write_health(args.health, args.worker, answered)

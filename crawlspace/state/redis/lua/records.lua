@@ -62,10 +62,10 @@ end
 records.TYPES = {
   string = {"format", "run"},
   list = {"to_inherit"},
-  set = {"due", "held", "left", "pending", "schemes", "set_aside", "given_up"},
+  set = {"due", "held", "left", "orphaned", "pending", "schemes", "set_aside", "given_up"},
   zset = {"free", "later", "workers"},
   hash = {
-    "aside", "last_request", "broken", "by", "claimed", "deleted", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
+    "aside", "last_request", "broken", "by", "claimed", "deleted", "depth_mark", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
     "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "retries",
     "robots", "site", "site_name", "status", "text", "unreachable", "wait",
   },

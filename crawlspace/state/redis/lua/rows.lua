@@ -52,7 +52,7 @@ function cache.noted_origin(id, row)
   return {
     key = key, member = member, score = score, site = row[SITE], queue_index = cache.queue_index_of(row), pending = row[STATE] == PENDING,
     state = row[LEASE_UNTIL] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
-    lease = row[LEASE_UNTIL], refused = row[REFUSED],
+    lease = row[LEASE_UNTIL], refused = row[REFUSED], orphaned = row[ORPHANED] ~= nil,
   }
 end
 
@@ -258,6 +258,9 @@ local function flush()
     end
     if (was and was.lease) ~= (is and is.lease) then
       call("HDEL", P .. "lease", id)  -- only `take.lua` leases
+    end
+    if (is and is.orphaned or false) ~= (was and was.orphaned or false) then
+      call(is and is.orphaned and "SADD" or "SREM", P .. "orphaned", id)
     end
     if is and is.held ~= (was and was.held or false) then
       call(is.held and "SADD" or "SREM", P .. "held", id)

@@ -1,0 +1,268 @@
+"""Link depths are true for the stored links: those that may be wrong are found anew, in one pass over all links.
+
+A URL keeps the page that gave it its depth. When that page lost the link or went, the store has marked the URL (`state/depths.py`). It
+and all whose depth came through it get the smallest depth that any page gives them; those that no way leads to from a start URL are
+orphaned. Memory grows with the number of these URLs, not with that of all; a collection in which none is marked costs nothing.
+
+Killed half-way, the next settlement does the same again: the marks are removed last, and what depends on others is written before them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Protocol
+
+from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
+from crawlspace.state.changes import Effects
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth, reach_of
+from crawlspace.state.metadata import get_integer
+
+RUN = "run"
+"""Meta: the number of the last run that came to its end."""
+ANY_GIVER = "depths_any"
+"""Meta: 1 if so many pages left the crawl space that no marks were made for what they lead to."""
+BATCH = 5_000
+"""URLs or pages read or written at once."""
+_FAR = 1 << 30
+
+
+class DepthReader(Protocol):
+    """What a settlement is found from."""
+
+    def depth_marks(self) -> dict[int, DepthMark]: ...
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]: ...
+    def orphans(self) -> list[UrlDepth]: ...
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
+    def get_meta(self, name: str) -> str | None: ...
+
+
+class DepthWriter(DepthReader, Protocol):
+    """The same, to be written."""
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None: ...
+    def set_depth_marks(self, marks: dict[int, DepthMark | None]) -> None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+    def get_by_id(self, id: int) -> UrlState | None: ...
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+
+
+@dataclass(slots=True)
+class Settlement:
+    """What the stored links say of the depths that may be wrong."""
+
+    changes: list[NewDepth] = field(default_factory=list)
+    """In the order in which they must be written. None makes a depth smaller."""
+    lowered: list[tuple[int, int, int]] = field(default_factory=list)
+    """(id, depth, page) of URLs that are nearer than is stored, to be lowered afterwards with what they lead to."""
+    marks: dict[int, DepthMark] = field(default_factory=dict)
+    """Those that are done with."""
+    checked: int = 0
+    """URLs whose depth was found anew."""
+    orphaned: int = 0
+    """Those of them that no way leads to."""
+
+    def depth_of(self) -> dict[int, int]:
+        """Return the depths that differ from the stored ones, by id."""
+        found = {new.id: new.depth for new in self.changes if new.depth != new.depth_before}
+        return found | {id: depth for id, depth, _ in self.lowered}
+
+    def deepest(self) -> int:
+        """Return the largest depth that is new; 0 where there is none."""
+        return max((new.depth for new in self.changes if new.depth > new.depth_before), default=0)
+
+
+def last_run(store: DepthReader) -> int:
+    """Return the number of the last run that came to its end; 0 before the first."""
+    return get_integer(store, RUN) or 0
+
+
+def find(store: DepthReader, *, starts: Collection[int], run: int) -> Settlement:
+    """Return what has to change, as at the end of the run with that number; `starts` are the keys of the start URLs. Reads only."""
+    found = Settlement()
+    marks = store.depth_marks()
+    roots, missing = _roots(store, marks, found)
+    if not roots:
+        return found
+    marked = _Marked(roots)
+    _add_what_depends_on_them(store, marked)
+    seen = _look_for_links(store, marked, missing)
+    found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
+    _spread(store, marked, starts)
+    found.checked = len(marked.urls)
+    for index in range(len(marked.urls) - 1, -1, -1):  # those that depend on others before them
+        one, depth, page = marked.urls[index], marked.depth[index], marked.page[index]
+        if depth == _FAR:
+            found.orphaned += 1
+            new = NewDepth(one.id, one.depth, one.depth, 0, run if one.orphaned is None else one.orphaned)
+        else:
+            new = NewDepth(one.id, one.depth, max(depth, one.depth), page, None)
+            if depth < one.depth:
+                found.lowered.append((one.id, depth, page))
+        if (one.depth, one.depth_from, one.orphaned) != new[2:]:
+            found.changes.append(new)
+    return found
+
+
+def write(store: DepthWriter, found: Settlement, *, now: int) -> Effects:
+    """Write a settlement; return what follows for URLs that are nearer than before."""
+    for first in range(0, len(found.changes), BATCH):
+        store.set_depths(found.changes[first : first + BATCH])
+    effects = Effects()
+    for first in range(0, len(found.lowered), BATCH):
+        part = found.lowered[first : first + BATCH]
+        nearer = [_found_again(state, depth, page) for id, depth, page in part if (state := store.get_by_id(id)) is not None]
+        effects.lowered += store.discover(nearer, now=now).lowered
+    if found.marks:
+        marks_now = store.depth_marks()  # another worker may have written some meanwhile
+        store.set_depth_marks({key: None for key, mark in found.marks.items() if marks_now.get(key) == mark})
+    if store.get_meta(ANY_GIVER):
+        store.set_meta(ANY_GIVER, "")
+    return effects
+
+
+class _Marked:
+    """The URLs whose depths are found anew; `depth` and `page` are the best so far, by index."""
+
+    def __init__(self, roots: Iterable[UrlDepth]) -> None:
+        self.urls: list[UrlDepth] = []
+        self.ids: set[int] = set()
+        self.indexes: dict[int, list[int]] = {}
+        """By key: two URLs may share one."""
+        self.depth = array("q")
+        self.page = array("q")
+        self.add(roots)
+
+    def add(self, urls: Iterable[UrlDepth]) -> None:
+        for one in urls:
+            if one.id not in self.ids:
+                self.ids.add(one.id)
+                self.indexes.setdefault(one.key, []).append(len(self.urls))
+                self.urls.append(one)
+                self.depth.append(_FAR)
+                self.page.append(0)
+
+    def offer(self, key: int, depth: int, page: int) -> Iterator[int]:
+        """Take a depth that a page gives; yield the indexes for which it is the best so far. Of equal depths the page found first gives it."""
+        for index in self.indexes.get(key, ()):
+            if (depth, page) < (self.depth[index], self.page[index]):
+                self.depth[index], self.page[index] = depth, page
+                yield index
+
+
+def _roots(store: DepthReader, marks: dict[int, DepthMark], found: Settlement) -> tuple[list[UrlDepth], set[int]]:
+    """Return the URLs whose depth may be wrong by themselves, and the keys of marks without a URL; marks without a meaning are done with."""
+    roots = store.orphans()
+    missing = set(marks)
+    keys = sorted(marks)
+    for first in range(0, len(keys), BATCH):
+        for one in store.depths_of(keys[first : first + BATCH]):
+            missing.discard(one.key)
+            if one.status in OUT_OF_SPACE:  # it is settled once it is back
+                found.marks.pop(one.key, None)
+                continue
+            if marks[one.key].concerns(one.depth, one.depth_from):
+                roots.append(one)
+            found.marks[one.key] = marks[one.key]
+    if store.get_meta(ANY_GIVER):
+        roots += _without_giver(store)
+    return [one for one in roots if one.status not in OUT_OF_SPACE], missing
+
+
+def _without_giver(store: DepthReader) -> Iterator[UrlDepth]:
+    """Yield the URLs whose depth came from a page that is gone, or does not lead on."""
+    leading: set[int] = set()
+    for one in _all_depths(store):
+        if one.leads_on:
+            leading.add(one.id)
+    for one in _all_depths(store):
+        if one.depth_from and one.depth_from not in leading:
+            yield one
+
+
+def _all_depths(store: DepthReader) -> Iterator[UrlDepth]:
+    last = 0
+    while page := store.scan_depths(last, BATCH):
+        yield from page
+        last = page[-1].id
+
+
+def _add_what_depends_on_them(store: DepthReader, marked: _Marked) -> None:
+    """Add all whose depth came through a marked one."""
+    looked_at = 0
+    while looked_at < len(marked.urls):
+        some = {one.id for one in marked.urls[looked_at : looked_at + BATCH]}
+        looked_at += len(some)
+        keys = set[int]().union(*store.links_of(some).values())
+        marked.add(one for one in store.depths_of(keys) if one.depth_from in some and one.status not in OUT_OF_SPACE)
+
+
+def _look_for_links(store: DepthReader, marked: _Marked, missing: set[int]) -> set[int]:
+    """Offer the marked URLs what all other pages give them; return the missing keys that a page leads to."""
+    wanted = marked.indexes.keys() | missing
+    seen: set[int] = set()
+    last = 0
+    while pages := store.scan_links(last, BATCH):
+        for page in pages:
+            hits = wanted.intersection(page.targets)
+            if hits:
+                seen |= hits & missing
+                if page.id not in marked.ids:
+                    for key in hits:
+                        for _ in marked.offer(key, page.reach, page.id):
+                            pass
+        last = pages[-1].id
+    return seen
+
+
+def _spread(store: DepthReader, marked: _Marked, starts: Collection[int]) -> None:
+    """Give the marked URLs what they give each other, nearest first."""
+    for index, one in enumerate(marked.urls):
+        if one.key in starts:
+            marked.depth[index], marked.page[index] = 0, 0
+    heap: list[tuple[int, int]] = []
+    for index, depth in enumerate(marked.depth):
+        if depth != _FAR:
+            heap.append((depth, index))
+    heap.sort()
+    done: set[int] = set()
+    while heap:
+        batch = _nearest(heap, marked, done)
+        links = store.links_of([marked.urls[index].id for index in batch if marked.urls[index].leads_on])
+        for index in batch:
+            one = marked.urls[index]
+            reach = reach_of(marked.depth[index], one.state)
+            for key in links.get(one.id, ()):
+                for other in marked.offer(key, reach, one.id):
+                    heappush(heap, (reach, other))
+
+
+def _nearest(heap: list[tuple[int, int]], marked: _Marked, done: set[int]) -> list[int]:
+    """Take those with the smallest depth from the heap, at most a batch."""
+    batch: list[int] = []
+    depth = heap[0][0]
+    while heap and heap[0][0] == depth and len(batch) < BATCH:
+        _, index = heappop(heap)
+        if marked.depth[index] == depth and index not in done:
+            done.add(index)
+            batch.append(index)
+    return batch
+
+
+def _found_again(state: UrlState, depth: int, page: int) -> NewUrl:
+    return NewUrl(
+        key=state.key,
+        url=state.url,
+        site=state.site,
+        source=state.source,
+        shift=state.shift,
+        depth=depth,
+        redirects=state.redirects,
+        rank=state.rank,
+        host_as_written=state.host_as_written,
+        depth_from=page,
+    )

@@ -1,0 +1,90 @@
+"""Link depths: what a store tells about them, and what is written when they are settled (`crawl/depths/settlement.py`).
+
+A URL keeps the page that gave it its depth (`UrlState.depth_from`). When that page loses the link, or goes, or when a URL that was
+forgotten comes back at a larger depth, the store marks its key: its depth may be wrong. Marks cost nothing elsewhere.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from crawlspace.model import State, Status
+
+ANY_PAGE = 0
+"""As `DepthMark.page`: the mark does not depend on who gave the depth."""
+
+
+class DepthMark(NamedTuple):
+    """Why the depth of a URL may be wrong."""
+
+    page: int
+    """The page that does not link to it any more; the mark has no meaning if another page gives the depth by now. ANY_PAGE: see `depth`."""
+    depth: int = -1
+    """With ANY_PAGE: the depth that it had when it was forgotten; a larger one may be wrong."""
+
+    def concerns(self, depth: int, depth_from: int) -> bool:
+        """Return whether a URL with that depth, given by that page, is to be settled."""
+        return depth > self.depth if self.page == ANY_PAGE else depth_from == self.page
+
+
+def merged(before: DepthMark | None, mark: DepthMark) -> DepthMark:
+    """Return what a mark becomes where there is one: nothing that makes the depth doubtful is lost."""
+    if before is None or before.page != ANY_PAGE:
+        return mark
+    return DepthMark(ANY_PAGE, min(before.depth, mark.depth) if mark.page == ANY_PAGE else -1)
+
+
+class UrlDepth(NamedTuple):
+    """The depth of a URL, and what it depends on."""
+
+    id: int
+    key: int
+    state: int
+    status: int | None
+    depth: int
+    depth_from: int
+    orphaned: int | None
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether its links count."""
+        return leads_on(self.state, self.status)
+
+
+class PageLinks(NamedTuple):
+    """A page whose links count, and the keys that it leads to."""
+
+    id: int
+    reach: int
+    """The depth of what it leads to."""
+    targets: array[int]
+
+
+class NewDepth(NamedTuple):
+    """What a URL's depth is to be. It is written only if the URL is not leased, and `depth_before` is still its depth."""
+
+    id: int
+    depth_before: int
+    depth: int
+    depth_from: int
+    orphaned: int | None
+    """As in UrlState."""
+
+
+LEADING = frozenset({State.PENDING, State.DONE, State.REDIRECTED, State.FAILED})
+
+
+def leads_on(state: int, status: int | None) -> bool:
+    """Return whether the links count that were stored for a URL: not if it is gone, or forbidden, or outside the crawl space."""
+    return state in LEADING or status == Status.NOINDEX
+
+
+def is_farther(before: int, now: int) -> bool:
+    """Return whether what a URL leads to is farther from it in the second state: a redirect has become a page."""
+    return before == State.REDIRECTED != now
+
+
+def reach_of(depth: int, state: int) -> int:
+    """Return the depth of what a URL leads to: a redirect adds nothing."""
+    return depth if state == State.REDIRECTED else depth + 1

@@ -1,0 +1,105 @@
+"""Link depths in memory: those that go down, those that may be wrong, and the links that they depend on."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import structs
+
+from crawlspace.model import UrlState
+from crawlspace.state.changes import Effects
+from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged, reach_of
+
+_Before = dict[int, tuple[UrlState, frozenset[int]]]
+"""URLs before a change, and their links, by id."""
+
+
+class MemoryDepths:
+    """The part of the store that concerns link depths. All URLs are its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._urls: dict[int, UrlState] = {}
+        self._keys: defaultdict[int, set[int]] = defaultdict(set)
+        self._links: dict[int, tuple[int, ...]] = {}
+        self._depth_marks: dict[int, DepthMark] = {}
+
+    def depth_marks(self) -> dict[int, DepthMark]:
+        return dict(self._depth_marks)
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        for key, mark in marks.items():
+            if mark is None:
+                self._depth_marks.pop(key, None)
+            else:
+                self._depth_marks[key] = mark
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        return [_depth(self._urls[id]) for key in set(keys) for id in sorted(self._keys.get(key, ()))]
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        return [_depth(self._urls[id]) for id in sorted(self._urls) if id > after][:limit]
+
+    def orphans(self) -> list[UrlDepth]:
+        return [_depth(row) for _, row in sorted(self._urls.items()) if row.orphaned is not None]
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        return {id: array("q", self._links[id]) for id in ids if self._links.get(id)}
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        found = [
+            PageLinks(id, reach_of(row.depth, row.state), array("q", self._links[id]))
+            for id, row in sorted(self._urls.items())
+            if id > after and self._links.get(id) and leads_on(row.state, row.status)
+        ]
+        return found[:limit]
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None:
+        for one in new:
+            row = self._urls.get(one.id)
+            if row is not None and row.lease_until is None and row.depth == one.depth_before:
+                row.depth, row.depth_from, row.orphaned = one.depth, one.depth_from, one.orphaned
+
+    def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
+        """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
+        queue, carried = list(nearer), set[int]()
+        while queue:
+            row = self._urls[queue.pop()]
+            depth = reach_of(row.depth, row.state)
+            for key in self._links.get(row.id, ()):
+                for id in self._keys.get(key, ()):
+                    target = self._urls[id]
+                    if depth < target.depth:
+                        nearer.setdefault(id, target.depth)
+                        target.depth, target.depth_from = depth, row.id
+                        carried.add(id)
+                        queue.append(id)
+                    elif depth == target.depth and id in carried:
+                        target.depth_from = min(target.depth_from, row.id)
+        for id, depth in sorted(nearer.items()):
+            if self._urls[id].state:
+                effects.lowered.append((id, depth, self._urls[id].depth))
+
+    def _before_links_are_lost(self, ids: Iterable[int]) -> _Before:
+        rows = [self._urls[id] for id in ids if id in self._urls]
+        return {row.id: (structs.replace(row), self._counting_links(row)) for row in rows}
+
+    def _mark_depths(self, before: _Before) -> None:
+        """Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten."""
+        for id, (old, links) in sorted(before.items()):
+            row = self._urls.get(id)
+            if row is None:
+                self._depth_marks[old.key] = merged(self._depth_marks.get(old.key), DepthMark(ANY_PAGE, old.depth))
+            kept = self._counting_links(row) if row is not None and not is_farther(old.state, row.state) else frozenset()
+            for lost in links - kept:
+                if any(self._urls[other].depth_from == id for other in self._keys.get(lost, ())):
+                    self._depth_marks[lost] = merged(self._depth_marks.get(lost), DepthMark(id))
+
+    def _counting_links(self, row: UrlState) -> frozenset[int]:
+        return frozenset(self._links.get(row.id, ()) if leads_on(row.state, row.status) else ())
+
+
+def _depth(row: UrlState) -> UrlDepth:
+    return UrlDepth(row.id, row.key, int(row.state), row.status, row.depth, row.depth_from, row.orphaned)

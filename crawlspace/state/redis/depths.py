@@ -1,0 +1,128 @@
+"""Link depths in Redis: marks of those that may be wrong, and the links that they depend on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from sys import byteorder
+from typing import Any, TypeVar
+
+import msgspec
+
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
+from crawlspace.state.redis.encoding import key_bytes, number_of, raw, understood
+
+_T = TypeVar("_T")
+_SOME = 1_000
+_PAGES = 2_000
+"""Pages of one script: it keeps the server busy for about 20 ms."""
+_read = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw, int, int | bool, int, int, int | bool]]).decode
+
+
+class RedisDepths(ABC):
+    """The part of the store that concerns link depths."""
+
+    @abstractmethod
+    def _read(self, operation: str, **args: object) -> Any: ...
+
+    @abstractmethod
+    def _write(self, operation: str, **args: object) -> Any: ...
+
+    @abstractmethod
+    def _command(self, command: str, key: str, *args: Any) -> Any: ...
+
+    def depth_marks(self) -> dict[int, DepthMark]:
+        found, cursor = dict[int, DepthMark](), 0
+        while True:
+            cursor, some = self._command("HSCAN", "depth_mark", cursor, "COUNT", _SOME)
+            with understood("its marks of depths"):
+                found |= {_key(key): DepthMark(*map(int, text.split())) for key, text in _pairs(some)}
+            if not int(cursor):
+                return found
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        for some in _parts(list(marks.items())):
+            gone = [key_bytes(key) for key, mark in some if mark is None]
+            new = [part for key, mark in some if mark is not None for part in (key_bytes(key), f"{mark.page} {mark.depth}")]
+            if gone:
+                self._command("HDEL", "depth_mark", *gone)
+            if new:
+                self._command("HSET", "depth_mark", *new)
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        found: list[UrlDepth] = []
+        for some in _parts(sorted(set(keys))):
+            found += _depths_of(self._read("depths_of", keys=raw(b"".join(map(key_bytes, some)))))
+        return found
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        found: list[UrlDepth] = []
+        while len(found) < limit:
+            after, reply = self._read("scan_depths", after=after, limit=min(limit - len(found), _PAGES))
+            found += _depths_of(reply)
+            if not after:
+                break
+        return found
+
+    def orphans(self) -> list[UrlDepth]:
+        ids = sorted(map(int, self._command("SMEMBERS", "orphaned")))
+        return [one for some in _parts(ids) for one in _depths_of(self._read("orphans", ids=some))]
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        found: dict[int, array[int]] = {}
+        for some in _parts(list(ids)):
+            with understood("links"):
+                found |= {
+                    id: _keys(links) for id, links in zip(some, self._command("HMGET", "links", *some), strict=True) if links
+                }
+        return found
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        found: list[PageLinks] = []
+        while len(found) < limit:
+            last, pages = self._read("scan_links", after=after, limit=min(limit - len(found), _PAGES))
+            with understood("links"):
+                found += [PageLinks(id, reach, _keys(links)) for id, reach, links in pages]
+            if not last:
+                break
+            after = last
+        return found
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None:
+        self._write("set_depths", new=[tuple(one) for one in new])
+
+
+def _parts(items: Sequence[_T]) -> Iterable[Sequence[_T]]:
+    return (items[first : first + _SOME] for first in range(0, len(items), _SOME))
+
+
+def _pairs(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[bytes, bytes]]:
+    return found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
+
+
+def _key(key: bytes) -> int:
+    return int.from_bytes(key, "little", signed=True)
+
+
+def _keys(links: bytes) -> array[int]:
+    keys = array("q", links)
+    if byteorder == "big":
+        keys.byteswap()
+    return keys
+
+
+def _depths_of(reply: bytes) -> list[UrlDepth]:
+    with understood("the depths of URLs"):
+        return [
+            UrlDepth(
+                id,
+                number_of(key) or 0,
+                state,
+                None if status is False else status,
+                depth,
+                depth_from,
+                None if orphaned is False else orphaned,
+            )
+            for id, key, state, status, depth, depth_from, orphaned in _read(reply)
+        ]

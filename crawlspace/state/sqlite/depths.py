@@ -1,0 +1,134 @@
+"""Link depths in SQLite: marks of those that may be wrong, and the links that they depend on."""
+
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import apsw
+
+from crawlspace.model import State, Status, UrlState
+from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
+from crawlspace.state.sqlite.rows import integers, unpack_keys
+
+_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
+_LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
+
+
+class Before(NamedTuple):
+    """A URL before a batch of changes."""
+
+    key: int
+    depth: int
+    links: frozenset[int]
+    """Those that count."""
+
+
+class ChangedRow(Protocol):
+    id: int
+    key: int
+    depth: int
+    old_state: int
+    old_status: int | None
+    forgotten: bool
+    last: UrlState | None
+
+
+def before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, Before]:
+    """Return URLs that are going to be changed as they are now."""
+    leading = [row.id for row in rows if leads_on(row.old_state, row.old_status)]
+    links = links_of(db, leading)
+    return {row.id: Before(row.key, row.depth, frozenset(links.get(row.id, ()))) for row in rows}
+
+
+def mark(
+    db: apsw.Connection, were: Mapping[int, Before], rows: Mapping[int, ChangedRow], links: Mapping[int, Sequence[int]]
+) -> None:
+    """Mark what changed URLs gave a depth and do not lead to any more, and those that were forgotten; `links` are new ones."""
+    for id, was in sorted(were.items()):
+        row = rows[id]
+        if row.forgotten:
+            _merge(db, [was.key], DepthMark(ANY_PAGE, was.depth))
+        if not was.links or (row.last is None and not row.forgotten):
+            continue
+        last = None if row.forgotten else row.last
+        leads = last is not None and leads_on(last.state, last.status) and not is_farther(row.old_state, last.state)
+        lost = was.links.difference(links.get(id, was.links) if leads else ())
+        if lost:
+            given = db.execute(
+                "SELECT DISTINCT url.key FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key ON url.key = wanted.value"
+                " WHERE depth_from = ?",
+                (integers(lost), id),
+            )
+            _merge(db, [key for (key,) in given], DepthMark(id))
+
+
+def _merge(db: apsw.Connection, keys: Collection[int], one: DepthMark) -> None:
+    stored = marks(db, keys) if keys else {}
+    set_marks(db, {key: merged(stored.get(key), one) for key in keys})
+
+
+def marks(db: apsw.Connection, keys: Collection[int] | None = None) -> dict[int, DepthMark]:
+    """Return the marks of these keys, or all."""
+    if keys is None:
+        rows = db.execute("SELECT key, mark FROM depth_mark")
+    else:
+        rows = db.execute("SELECT key, mark FROM depth_mark WHERE key IN (SELECT value FROM carray(?))", (integers(keys),))
+    return {key: DepthMark(*map(int, text.split())) for key, text in rows}
+
+
+def set_marks(db: apsw.Connection, wanted: Mapping[int, DepthMark | None]) -> None:
+    for key, one in wanted.items():
+        if one is None:
+            db.execute("DELETE FROM depth_mark WHERE key = ?", (key,))
+        else:
+            _write(db, key, one)
+
+
+def of_keys(db: apsw.Connection, keys: Iterable[int]) -> list[UrlDepth]:
+    rows = db.execute(
+        f"{_DEPTH} carray(?) AS wanted CROSS JOIN url INDEXED BY url_key ON url.key = wanted.value",
+        (integers(sorted(set(keys))),),
+    )
+    return list(map(UrlDepth._make, rows))
+
+
+def scan(db: apsw.Connection, after: int, limit: int) -> list[UrlDepth]:
+    return list(map(UrlDepth._make, db.execute(f"{_DEPTH} url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", (after, limit))))
+
+
+def orphans(db: apsw.Connection) -> list[UrlDepth]:
+    rows = db.execute(f"{_DEPTH} url INDEXED BY url_orphaned WHERE orphaned IS NOT NULL ORDER BY id")
+    return list(map(UrlDepth._make, rows))
+
+
+def links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]:
+    rows = db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+    return {id: unpack_keys(targets) for id, targets in rows}
+
+
+def scan_links(db: apsw.Connection, after: int, limit: int) -> list[PageLinks]:
+    rows = db.execute(
+        f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
+        f" WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?",
+        (after, limit),
+    )
+    return [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in rows]
+
+
+def set_depths(db: apsw.Connection, depths: Sequence[NewDepth]) -> None:
+    db.executemany(
+        "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL",
+        [(new.depth, new.depth_from, new.orphaned, new.id, new.depth_before) for new in depths],
+    )
+
+
+def _write(db: apsw.Connection, key: int, one: DepthMark) -> None:
+    db.execute("INSERT OR REPLACE INTO depth_mark VALUES (?, ?)", (key, _text(one)))
+
+
+def _text(one: DepthMark) -> str:
+    return f"{one.page} {one.depth}"
