@@ -223,6 +223,8 @@ CRAWLSPACE_REFRESH_MODE = "append"
 # The deletion limit, for a run or a change of the rules, is exceeded when both are: this number, and this share of the index.
 CRAWLSPACE_MAX_DELETIONS = 100
 CRAWLSPACE_MAX_DELETIONS_PERCENT = 10
+# URLs that no way leads to any more from a start URL: "keep" them while they answer, or "delete:3" after three runs.
+CRAWLSPACE_ORPHANS = "keep"
 # A failure that may be the host's deletes a page only while less than this share of the site's last fetches failed.
 CRAWLSPACE_HOST_FAILURES_PERCENT = 50
 # Number of last fetches that CRAWLSPACE_HOST_FAILURES_PERCENT counts, from 1 to 60.

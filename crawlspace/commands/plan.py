@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
+from crawlspace.crawl.depths.end_of_run import pending_depths
 from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.startup import (
@@ -96,6 +97,7 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
             rediscovery=build_rediscovery(collection, space, spider=source_hash(spider)),
+            depths=pending_depths(known, collection),
         )
         unknown = sorted(verdicts.hosts_without_addresses)
         return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others

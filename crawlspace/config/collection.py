@@ -18,6 +18,7 @@ from pathlib import Path
 from crawlspace import settings as defaults
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
+from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
@@ -100,6 +101,8 @@ class Collection:
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
+    orphans_after: int | None
+    """After how many runs without a way from a start URL a URL is deleted (CRAWLSPACE_ORPHANS); None: it is kept."""
     """After a change that loosens a check, pages of which it refused links are due at once."""
     continuous: bool
     """The crawl waits for due URLs instead of ending."""
@@ -243,6 +246,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),
+        orphans_after=read_orphans(settings["CRAWLSPACE_ORPHANS"]),
         continuous=continuous,
         refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
         refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),

@@ -254,7 +254,7 @@ class Engine:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self._discovered({(one.site, one.queue) for one in batch.new}, effects)
         self.site_failures.found(batch.new)
-        self._fetch_again(effects)
+        self.fetch_again(effects)
         self.backlog += effects.pushes + effects.deletes
         self._update()
 
@@ -333,9 +333,9 @@ class Engine:
             effects = self.store.discover(new, now=self._now())
             self._discovered({(one.site, one.queue) for one in new}, effects)
             self.site_failures.found(new)
-            self._fetch_again(effects)
+            self.fetch_again(effects)
 
-    def _fetch_again(self, effects: Effects) -> None:
+    def fetch_again(self, effects: Effects) -> None:
         """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
         changes, revised = fetch_again(
             effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()

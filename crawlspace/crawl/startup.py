@@ -10,12 +10,13 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
+from crawlspace.crawl.depths.end_of_run import begin_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.ports import WorkerView
 from crawlspace.crawl.rule_changes.generation import begin_generation
 from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
 from crawlspace.crawl.rule_changes.plan import Plan
-from crawlspace.crawl.rule_changes.reconcile import reconcile, rules_hash
+from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.rediscovery import Rediscovery
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
@@ -117,10 +118,12 @@ def open_engine(
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     global_space = build_global_space(collection)
+    rules = hash_of(collection, space)
+    begin_run(store, collection, clock, rules_changed=store.get_meta(RULES_HASH) not in (None, rules))
     plan = reconcile(
         store,
         build_verdicts(collection, space, store),
-        hash=hash_of(collection, space),
+        hash=rules,
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),
         rediscovery=build_rediscovery(collection, space, spider=spider),

@@ -13,6 +13,7 @@ from crawlspace import private_files
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.depths.end_of_run import end_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.run import describe_refusal
@@ -30,6 +31,7 @@ from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.scrapy_internals import run_soon
 from crawlspace.runtime.stores import abandon, check_server, open_store, sends_from_here
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.urls import url_key
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -247,6 +249,20 @@ class Session:
                 StoreError(f"{fault}: the log has the details, please report it; nothing that was recorded is lost"), crawler
             )
 
+    def end_run(self, crawler: Crawler) -> None:
+        """Settle the link depths and delete orphans, if nothing is left to do; where several workers crawl, one of them does."""
+        if self.error is not None or not self.engine.is_done() or (self.shared is not None and not self.shared.is_over):
+            return
+        try:
+            if self._joined is None:
+                end_run(self.engine)
+            else:
+                with self._joined.shared.store.settling() as is_this:
+                    if is_this:
+                        end_run(self.engine)
+        except StoreError as error:
+            self.fail(error, crawler)
+
     def _keep_addresses(self, *, most: int = 100) -> None:
         """Store the addresses that were looked up, for address rules at the next start."""
         if self._own is not None and self.error is None:
@@ -347,6 +363,7 @@ def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex, *,
 
     def enter(urls: Sequence[str]) -> None:
         startup.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
+        mark_unknown_depths(store, map(url_key, urls))
 
     resending.finish(enter)
     return startup, resent

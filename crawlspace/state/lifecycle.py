@@ -92,14 +92,15 @@ def approved(state: UrlState, *, now: int) -> Transition:
         return Transition(unindexed(state, now), Op.DELETE)
     if state.held is Held.RULES:
         return Transition(excluded(state, Status.EXCLUDED), Op.DELETE)
-    forget = state.held is Held.HOST or state.state in (State.GONE, State.FAILED)
+    forget = state.held is Held.HOST or state.state in (State.GONE, State.FAILED) or state.orphaned is not None
     gone = structs.replace(state, checksum=None, canonical=None, retries=0, lease_until=None, held=None, held_mark=0)
     return Transition(gone, Op.DELETE, forget=forget)
 
 
 def discarded(state: UrlState) -> Transition:
-    """Return what follows when a person discards a held deletion: the document stays, and its errors are counted from 0 again."""
-    return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0))
+    """Return what follows when a person discards a held deletion: the document stays, its errors are counted from 0 again, and an
+    orphan counts as reachable."""
+    return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0, orphaned=None))
 
 
 def excluded(state: UrlState, status: Status) -> UrlState:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlspace.model import Document, Held, Queue, Source, State
+from crawlspace.state.depths import DepthMark
 from crawlspace.state.site_health import Health
 from tests.contract.conftest import NOW, key, new
 
@@ -47,6 +50,25 @@ healths = st.dictionaries(
 documents = st.none() | st.builds(
     Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)
 )
+
+depths = st.dictionaries(
+    st.integers(0, 15),
+    st.tuples(st.integers(0, 6), st.integers(0, 8), st.none() | st.integers(1, 3), st.booleans()),
+    max_size=5,
+)
+"""By a number for a URL: depth, page, orphaned, and whether the depth before is out of date."""
+depth_marks = st.dictionaries(
+    places.map(key), st.none() | st.builds(DepthMark, st.integers(0, 8), st.integers(-1, 3)), max_size=3
+)
+
+
+@dataclass
+class Lying:
+    """What lies in a store: ids and checksums."""
+
+    documents: set[int]
+    checksums: set[bytes]
+    inheritance: set[int]
 
 
 @st.composite

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +27,10 @@ from tests.contract.conftest import NOW, SINKS, key, new
 from tests.contract.drawn import (
     PLACES,
     SITES,
+    Lying,
     canonicals,
+    depth_marks,
+    depths,
     documents,
     edits,
     fields,
@@ -50,15 +52,6 @@ WALK = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # making a failing walk shorter takes longer than a test may
     suppress_health_check=list(HealthCheck),
 )
-
-
-@dataclass
-class Lying:
-    """What lies in a store: ids and checksums."""
-
-    documents: set[int]
-    checksums: set[bytes]
-    inheritance: set[int]
 
 
 class StoreWalk(RuleBasedStateMachine):
@@ -205,17 +198,8 @@ class StoreWalk(RuleBasedStateMachine):
                 changes.append(Change(later, Document("", text=url, fields=dict(own)), keys, leads))
         self.both(lambda store: store.record(changes, now=now))
 
-    @rule(
-        depths=st.dictionaries(
-            st.integers(0, 15),
-            st.tuples(st.integers(0, 6), st.integers(0, 8), st.none() | st.integers(1, 3), st.booleans()),
-            max_size=5,
-        ),
-        marks=st.dictionaries(
-            places.map(key), st.none() | st.builds(DepthMark, st.integers(0, 8), st.integers(-1, 3)), max_size=3
-        ),
-    )
-    def depths(self, depths: dict[int, tuple[int, int, int | None, bool]], marks: dict[int, DepthMark | None]) -> None:
+    @rule(depths=depths, marks=depth_marks)
+    def set_depths(self, depths: dict[int, tuple[int, int, int | None, bool]], marks: dict[int, DepthMark | None]) -> None:
         depth_now = {state.id: state.depth for state in self.model.urls()}
         new_depths = [
             NewDepth(id, depth_now[id] + outdated, depth, page, orphaned)
@@ -307,8 +291,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: [store.known_of_host(host) for host in ("a.example", "b.example")])
         self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
         self.both(lambda store: store.lost_links([state.id for state in store.urls()]))
-        self.both(lambda store: (store.depth_marks(), store.orphans()))
-        self.both(lambda store: sorted(store.depths_of(map(key, PLACES))))
+        self.both(lambda store: (store.depth_marks(), store.orphans(), sorted(store.depths_of(map(key, PLACES)))))
         self.both(lambda store: [store.scan_depths(0, 3), store.scan_depths(3, 100)])
         self.both(lambda store: [store.scan_links(0, 100), store.scan_links(4, 3), store.links_of(range(20))])
         for sink in SINKS:

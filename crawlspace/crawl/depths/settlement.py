@@ -24,6 +24,8 @@ RUN = "run"
 """Meta: the number of the last run that came to its end."""
 ANY_GIVER = "depths_any"
 """Meta: 1 if so many pages left the crawl space that no marks were made for what they lead to."""
+DEEPER = "depths_beyond_limit"
+"""Meta: 1 if URLs are deeper than DEPTH_LIMIT since their depths were found anew, so that the next start excludes them."""
 BATCH = 5_000
 """URLs or pages read or written at once."""
 _FAR = 1 << 30
@@ -52,7 +54,7 @@ class DepthWriter(DepthReader, Protocol):
 
 
 @dataclass(slots=True)
-class Settlement:
+class FoundDepths:
     """What the stored links say of the depths that may be wrong."""
 
     changes: list[NewDepth] = field(default_factory=list)
@@ -81,9 +83,9 @@ def last_run(store: DepthReader) -> int:
     return get_integer(store, RUN) or 0
 
 
-def find(store: DepthReader, *, starts: Collection[int], run: int) -> Settlement:
+def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepths:
     """Return what has to change, as at the end of the run with that number; `starts` are the keys of the start URLs. Reads only."""
-    found = Settlement()
+    found = FoundDepths()
     marks = store.depth_marks()
     roots, missing = _roots(store, marks, found)
     if not roots:
@@ -108,7 +110,7 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> Settlement
     return found
 
 
-def write(store: DepthWriter, found: Settlement, *, now: int) -> Effects:
+def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     """Write a settlement; return what follows for URLs that are nearer than before."""
     for first in range(0, len(found.changes), BATCH):
         store.set_depths(found.changes[first : first + BATCH])
@@ -154,7 +156,7 @@ class _Marked:
                 yield index
 
 
-def _roots(store: DepthReader, marks: dict[int, DepthMark], found: Settlement) -> tuple[list[UrlDepth], set[int]]:
+def _roots(store: DepthReader, marks: dict[int, DepthMark], found: FoundDepths) -> tuple[list[UrlDepth], set[int]]:
     """Return the URLs whose depth may be wrong by themselves, and the keys of marks without a URL; marks without a meaning are done with."""
     roots = store.orphans()
     missing = set(marks)

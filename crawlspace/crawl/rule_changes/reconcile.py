@@ -11,10 +11,13 @@ can't be distinguished from a readmitted one: it becomes pending after every cha
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Protocol
 
+from crawlspace.crawl.depths.settlement import ANY_GIVER, DEEPER
 from crawlspace.crawl.host_limit import has_room, note_kept_out
 from crawlspace.crawl.rule_changes.generation import generation, set_generation
 from crawlspace.crawl.rule_changes.plan import Plan
@@ -58,15 +61,19 @@ def plan(
     hash: str,  # noqa: A002 - the builtin is not needed here
     deletion_limit: DeletionLimit,
     rediscovery: Rediscovery | None = None,
+    depths: Mapping[int, int] = MappingProxyType({}),
 ) -> Plan:
-    """Return what the next start would change; nothing is written, and a crawl may be running."""
+    """Return what the next start would change; nothing is written, and a crawl may be running.
+
+    `depths` are link depths by id where they differ from the stored ones, which may be wrong.
+    """
     work = _unfinished(store)
     counts = store.counts()
     changed = work is not None or store.get_meta(RULES_HASH) != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not has_room(store, verdicts):
+    if not changed and not looser and not store.get_meta(DEEPER) and not has_room(store, verdicts):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
-    found = survey(store, verdicts, looser=looser)
+    found = survey(store, verdicts, looser=looser, depths=depths)
     hold = (
         work.hold if work is not None and work.hash == hash else not deletion_limit.allows(found.leaving, indexed=counts.indexed)
     )
@@ -91,7 +98,7 @@ def reconcile(
     before = store.get_meta(RULES_HASH)
     changed = work is not None or before != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not has_room(store, verdicts):
+    if not changed and not looser and not store.get_meta(DEEPER) and not has_room(store, verdicts):
         if rediscovery is not None:
             rediscovery.applied(store)
         return None
@@ -110,11 +117,16 @@ def reconcile(
         store.set_meta(RECONCILING, work.written())
     if present < work.generation:  # before pages that need an unconditional GET become pending
         set_generation(store, work.generation)
+    pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept)
+    if pages_leave:  # what they lead to may be farther now
+        store.set_meta(ANY_GIVER, "1")
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
-    if interrupted or found.excluded or found.deletions or found.given_up or found.kept:
+    if interrupted or pages_leave:
         store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
+    if store.get_meta(DEEPER):
+        store.set_meta(DEEPER, "")
     note_kept_out(store, found.beyond_limit, hold=work.hold)
     if rediscovery is not None:
         rediscovery.applied(store)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
+from types import MappingProxyType
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED
@@ -161,8 +162,14 @@ class Survey:
             examples.append(known.url)
 
 
-def survey(store: SurveyedStore, verdicts: BulkDecisions, *, looser: LoosenedChecks = NONE_LOOSENED) -> Survey:
-    """Return the known URLs whose state differs from what the present rules demand. Reads only."""
+def survey(
+    store: SurveyedStore,
+    verdicts: BulkDecisions,
+    *,
+    looser: LoosenedChecks = NONE_LOOSENED,
+    depths: Mapping[int, int] = MappingProxyType({}),
+) -> Survey:
+    """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
     acts = bool(before or verdicts.actions_hash)
@@ -171,7 +178,8 @@ def survey(store: SurveyedStore, verdicts: BulkDecisions, *, looser: LoosenedChe
     while page := store.scan(last, BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
-            _, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
+            id, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
+            depth = depths.get(id, depth) if depths else depth
             verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:

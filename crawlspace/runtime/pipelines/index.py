@@ -66,6 +66,7 @@ class BaseDrainIndex:
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
             session.shared.settle()
+        session.end_run(self._crawler)
         try:
             while await self._send_one():
                 pass

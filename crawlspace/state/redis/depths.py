@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from sys import byteorder
 from typing import Any, TypeVar
 
@@ -31,6 +32,16 @@ class RedisDepths(ABC):
 
     @abstractmethod
     def _command(self, command: str, key: str, *args: Any) -> Any: ...
+
+    @contextmanager
+    def settling(self) -> Iterator[bool]:
+        """Yield whether this worker is to settle the depths: not while another one does. One that was killed is waited for ten minutes."""
+        is_this = self._command("SET", "settling", 1, "NX", "EX", 600) is not None
+        try:
+            yield is_this
+        finally:
+            if is_this:
+                self._command("DEL", "settling")
 
     def depth_marks(self) -> dict[int, DepthMark]:
         found, cursor = dict[int, DepthMark](), 0

@@ -18,7 +18,7 @@ _DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FRO
 _LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
 
 
-class Before(NamedTuple):
+class UrlBefore(NamedTuple):
     """A URL before a batch of changes."""
 
     key: int
@@ -37,15 +37,15 @@ class ChangedRow(Protocol):
     last: UrlState | None
 
 
-def before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, Before]:
+def before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, UrlBefore]:
     """Return URLs that are going to be changed as they are now."""
     leading = [row.id for row in rows if leads_on(row.old_state, row.old_status)]
     links = links_of(db, leading)
-    return {row.id: Before(row.key, row.depth, frozenset(links.get(row.id, ()))) for row in rows}
+    return {row.id: UrlBefore(row.key, row.depth, frozenset(links.get(row.id, ()))) for row in rows}
 
 
 def mark(
-    db: apsw.Connection, were: Mapping[int, Before], rows: Mapping[int, ChangedRow], links: Mapping[int, Sequence[int]]
+    db: apsw.Connection, were: Mapping[int, UrlBefore], rows: Mapping[int, ChangedRow], links: Mapping[int, Sequence[int]]
 ) -> None:
     """Mark what changed URLs gave a depth and do not lead to any more, and those that were forgotten; `links` are new ones."""
     for id, was in sorted(were.items()):

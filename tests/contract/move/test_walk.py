@@ -15,9 +15,9 @@ from crawlspace.state.move import sqlite as sqlite_side
 from crawlspace.state.store import Store
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import url_key
-from tests.contract.drawn import SITES, TWIN, times
+from tests.contract.drawn import SITES, TWIN, Lying, times
 from tests.contract.move.stores import KINDS, Stores
-from tests.contract.test_store_walk import WALK, Lying, RedisWalk, SqliteWalk, StoreWalk
+from tests.contract.test_store_walk import WALK, RedisWalk, SqliteWalk, StoreWalk
 from tests.servers import emptied
 
 NAMES = ("one", "two")

@@ -11,6 +11,7 @@ from msgspec import structs
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import LOOK_EVERY_S, SINK, Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
@@ -64,6 +65,8 @@ class Web:
         self.asked = []
         self.work(engine)
         assert engine.is_done()
+        end_run(engine)
+        engine.drain.drain_all()
         engine.close()
         return engine
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.crawl.depths.end_of_run import pending_depths
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.rule_changes.plan import Plan
@@ -51,6 +52,7 @@ class Site(Web):
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
             rediscovery=build_rediscovery(collection, space, spider=self.spider),
+            depths=pending_depths(self.store, collection),
         )
 
     def urls(self) -> list[str]:

@@ -62,7 +62,7 @@ def test_what_was_decided_before_a_kill_holds_after_it(monkeypatch: pytest.Monke
     monkeypatch.setattr(module, "BATCH_IN_INDEX", 1)
     deletion_limit = DeletionLimit(0, 2)
     store = everything()
-    kill(store, 2 + 3 + 1, deletion_limit=deletion_limit)  # after the metas, what is left to others, and one held deletion
+    kill(store, 3 + 3 + 1, deletion_limit=deletion_limit)  # after the metas, what is left to others, and one held deletion
     assert store.counts().held == 1 + 1
     store.record([Change(get(store, f"{PRIVATE}1"), forget=True)], now=NOW)
     found = plan(store, verdicts(), hash="new", deletion_limit=deletion_limit)
@@ -77,7 +77,7 @@ def test_rules_changed_again_after_a_kill(back: bool, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "BATCH_IN_INDEX", 1)
     store = everything()
     store.set_meta(RULES_HASH, "old")
-    kill(store, 2 + 3 + 1, deletion_limit=SHUT)
+    kill(store, 3 + 3 + 1, deletion_limit=SHUT)
     other, rules = ("old", "") if back else ("other", RULES.replace("/private/", "/public/"))
     assert plan(store, verdicts(rules), hash=other, deletion_limit=OPEN).changed
     reconcile(store, verdicts(rules), hash=other, deletion_limit=OPEN, now=LATER)

@@ -60,7 +60,7 @@ end
 
 -- The types of the keys that have one name; others begin with what `alive.lua`, `outbox.lua` and the rest say of them.
 records.TYPES = {
-  string = {"format", "run"},
+  string = {"format", "run", "settling"},
   list = {"to_inherit"},
   set = {"due", "held", "left", "orphaned", "pending", "schemes", "set_aside", "given_up"},
   zset = {"free", "later", "workers"},

@@ -1,0 +1,102 @@
+"""What the end of a run does: link depths are settled, and orphans deleted if CRAWLSPACE_ORPHANS says so."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from crawlspace.crawl.depths.orphans import delete_orphans
+from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, find, last_run, write
+from crawlspace.plural import counted
+from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.depths import ANY_PAGE, DepthMark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from crawlspace.clock import Clock
+    from crawlspace.config.collection import Collection as CrawledCollection
+    from crawlspace.crawl.depths.settlement import DepthReader, DepthWriter
+    from crawlspace.crawl.engine import Engine
+    from crawlspace.state.store import Store
+
+logger = logging.getLogger(__name__)
+
+STARTS = "start_keys"
+"""Meta: the keys of the start URLs at the last start, with spaces between."""
+
+
+def end_run(engine: Engine) -> None:
+    """Settle the link depths, and delete orphans, once nothing is left to do in a run. Raises StoreError."""
+    store, collection = engine.store, engine.collection
+    now, run = int(engine.clock.now()), last_run(store) + 1
+    found = find(store, starts=start_keys(collection), run=run)
+    effects = write(store, found, now=now)
+    _note_limit(store, collection, found)
+    if found.checked:
+        logger.info(
+            "%s: the link depth of %s was found anew%s",
+            collection.name,
+            counted(found.checked, "URL"),
+            f"; no way leads from a start URL to {found.orphaned:,} of them" if found.orphaned else "",
+        )
+    store.set_meta(RUN, str(run))
+    engine.fetch_again(effects)
+    if collection.orphans_after is not None:
+        policy = engine.outcome_policy
+        deleted = delete_orphans(
+            store,
+            after=collection.orphans_after,
+            run=run,
+            deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
+            deleted=policy.deleted + policy.deleted_elsewhere,
+            now=now,
+        )
+        if deleted.forgotten or deleted.held:
+            logger.info(
+                "%s: %s to which no way has led for %s: %s, %s held",
+                collection.name,
+                f"{deleted.forgotten + deleted.held:,} orphaned URLs",
+                counted(collection.orphans_after, "run"),
+                counted(deleted.deletes, "document deleted", "documents deleted"),
+                f"{deleted.held:,}",
+            )
+        engine.progress.deletes += deleted.deletes
+        engine.progress.pushes += deleted.pushes
+        policy.deleted += deleted.deletes
+        engine.backlog += deleted.deletes + deleted.pushes
+
+
+def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:
+    """Settle the link depths that a run which was stopped has left, before changed rules are applied to them; mark removed start URLs."""
+    now_keys = start_keys(collection)
+    before = {int(key) for key in (store.get_meta(STARTS) or "").split()}
+    removed = before - now_keys
+    if removed:
+        store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in removed})
+    if before != now_keys:
+        store.set_meta(STARTS, " ".join(map(str, sorted(now_keys))))
+    if rules_changed:
+        found = find(store, starts=now_keys, run=last_run(store) + 1)
+        write(store, found, now=int(clock.now()))
+        _note_limit(store, collection, found)
+
+
+def pending_depths(store: DepthReader, collection: CrawledCollection) -> dict[int, int]:
+    """Return the depths by id that `begin_run` would write, for `plan`."""
+    return find(store, starts=start_keys(collection), run=last_run(store) + 1).depth_of()
+
+
+def mark_unknown_depths(store: DepthWriter, keys: Iterable[int]) -> None:
+    """Have URLs that were entered at a depth which is not known get a true one at the end of the run."""
+    store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in keys})
+
+
+def start_keys(collection: CrawledCollection) -> set[int]:
+    return {start.url.key for start in collection.start_urls}
+
+
+def _note_limit(store: Store, collection: CrawledCollection, found: FoundDepths) -> None:
+    limit = collection.limits.max_link_depth
+    if limit is not None and found.deepest() > limit:
+        store.set_meta(DEEPER, "1")

@@ -1,0 +1,66 @@
+"""Orphans are deleted after some runs, if CRAWLSPACE_ORPHANS says so; too many at once are held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from msgspec import structs
+
+from crawlspace.model import Held, UrlState
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.depths import UrlDepth
+from crawlspace.state.views import Counts
+
+BATCH = 500
+"""URLs changed in one transaction."""
+
+
+class OrphanStore(Protocol):
+    def orphans(self) -> list[UrlDepth]: ...
+    def get_by_id(self, id: int) -> UrlState | None: ...
+    def counts(self) -> Counts: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+@dataclass(slots=True)
+class DeletedOrphans:
+    """What became of them: documents deleted, documents whose deletion is held, and URLs forgotten."""
+
+    deletes: int = 0
+    held: int = 0
+    forgotten: int = 0
+    pushes: int = 0
+
+
+def delete_orphans(
+    store: OrphanStore, *, after: int, run: int, deletion_limit: DeletionLimit, deleted: int, now: int
+) -> DeletedOrphans:
+    """Forget the URLs that have been orphans for that many runs, with their documents; or hold the deletions, all if they are too many.
+
+    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. What is held already stays so.
+    """
+    found = DeletedOrphans()
+    due = [one.id for one in store.orphans() if one.orphaned is not None and run - one.orphaned + 1 >= after]
+    states = [
+        state for id in due if (state := store.get_by_id(id)) is not None and state.held is None and state.lease_until is None
+    ]
+    indexed = sum(state.indexed for state in states)
+    too_many = not deletion_limit.allows(indexed + deleted, indexed=store.counts().indexed + deleted)
+
+    def change(state: UrlState) -> Change | None:
+        if state.orphaned is None or state.held is not None or state.lease_until is not None:
+            return None
+        if too_many and state.indexed:
+            found.held += 1
+            return Change(structs.replace(state, held=Held.MANY, held_mark=0), keep_in_index=True)
+        found.forgotten += 1
+        return Change(state, forget=True)
+
+    for first in range(0, len(states), BATCH):
+        effects = store.revise([state.id for state in states[first : first + BATCH]], change, now=now)
+        found.deletes += effects.deletes
+        found.pushes += effects.pushes
+    return found

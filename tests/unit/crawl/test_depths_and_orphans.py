@@ -1,0 +1,157 @@
+"""What a crawl does about link depths that have grown, and about pages to which no way leads any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlspace.crawl.engine import SINK
+from crawlspace.errors import SettingError
+from crawlspace.model import Held
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_rediscovery import Site
+
+A, B, C, D = (f"{HOME}{name}" for name in "abcd")
+MONTH = 31
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
+    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made = Site(tmp_path, store)
+    made.write(start=HOME)
+    made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
+    made.links = {HOME: [A, D], A: [B], B: [C], C: [D]}
+    yield made
+    store.close()
+
+
+def depths(site: Site) -> dict[str, int | None]:
+    """By name; None for orphans."""
+    return {
+        state.url.removeprefix(HOME): None if state.orphaned is not None else state.depth
+        for state in sorted(site.store.urls(), key=lambda state: state.url)
+        if state.status == 200
+    }
+
+
+def test_a_page_that_came_back_by_a_long_way_is_not_deleted_by_a_limit(site: Site) -> None:
+    site.crawl()
+    del site.pages[D]
+    site.crawl(after=MONTH)
+    assert "d" not in depths(site)
+    site.pages |= {D: "d", C: "c is new"}
+    site.crawl(after=MONTH)  # HOME answers 304, and C names D again
+    assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
+    site.settings = {"DEPTH_LIMIT": 2}
+    assert site.plan().deletions == 1
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "d"}
+
+
+def test_what_is_farther_than_the_limit_leaves_at_the_next_start(site: Site) -> None:
+    site.settings = {"DEPTH_LIMIT": 3}
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
+    site.pages |= {HOME: "home is new"}
+    site.links[HOME] = [D]
+    site.links[D] = [A]
+    site.pages[D] = "d is new"
+    site.crawl(after=MONTH)
+    assert depths(site) == {"": 0, "a": 2, "b": 3, "c": 4, "d": 1}
+    assert site.indexed == {"", "a", "b", "c", "d"}, "a start says so before"
+    plan = site.plan()
+    assert (plan.excluded, plan.deletions) == (1, 1)
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "d"}
+    assert not site.plan().has_effect
+
+
+def test_a_depth_that_is_only_marked_deletes_nothing(site: Site) -> None:
+    """A crawl that was stopped has settled nothing, when the limit changes."""
+    site.crawl()
+    del site.pages[D]
+    site.crawl(after=MONTH)
+    site.pages |= {D: "d", C: "c is new"}
+    site.clock.advance(MONTH * 86_400)
+    engine = site.open().engine
+    site.work(engine)
+    engine.close()
+    assert depths(site)["d"] == 4
+    site.settings = {"DEPTH_LIMIT": 3}
+    assert site.plan().deletions == 0
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
+
+
+def lose_a(site: Site) -> None:
+    site.crawl()
+    site.pages[HOME] = "home is new"
+    site.links[HOME] = [D]
+    site.crawl(after=MONTH)
+
+
+def test_orphans_are_kept_and_fetched_while_they_answer(site: Site) -> None:
+    lose_a(site)
+    assert depths(site) == {"": 0, "a": None, "b": None, "c": None, "d": 1}
+    assert site.store.counts().orphaned == 3
+    for _ in range(3):
+        site.crawl(after=MONTH)
+        assert A in [url for url, _ in site.asked]
+    assert site.indexed == {"", "a", "b", "c", "d"}
+
+
+def test_orphans_are_deleted_after_some_runs(site: Site) -> None:
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:2"}
+    lose_a(site)
+    assert site.indexed == {"", "a", "b", "c", "d"}
+    engine = site.crawl()
+    assert (site.indexed, engine.progress.deletes) == ({"", "d"}, 3)
+    assert depths(site) == {"": 0, "d": 1}
+    assert site.store.counts().orphaned == 0
+
+
+def test_an_orphan_that_is_linked_again_stays(site: Site) -> None:
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:2"}
+    lose_a(site)
+    site.pages[D] = "d is new"
+    site.links[D] = [B]
+    site.crawl(after=MONTH)
+    assert depths(site) == {"": 0, "b": 2, "c": 3, "d": 1}
+    assert site.indexed == {"", "b", "c", "d"}
+
+
+def test_too_many_orphans_are_held(site: Site) -> None:
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:1", "CRAWLSPACE_MAX_DELETIONS": 2}
+    lose_a(site)
+    assert site.indexed == {"", "a", "b", "c", "d"}
+    assert {url for url, held in site.held().items() if held is Held.MANY} == {"a", "b", "c"}
+    site.crawl(after=MONTH)
+    assert len(site.held()) == 3, "a new run does not delete bit by bit what an earlier one has held"
+
+
+def test_a_start_url_that_is_removed_becomes_an_orphan(site: Site) -> None:
+    other = f"{HOME}other"
+    site.pages[other] = "other"
+    site.write(start=f"{HOME}\n{other}")
+    site.crawl()
+    site.write(start=HOME)
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1, "other": None}
+    site.write(start=f"{HOME}\n{other}")
+    site.crawl()
+    assert depths(site)["other"] == 0
+
+
+@pytest.mark.parametrize("value", ["delete", "delete:0", "delete:-1", "delete:x", "forget:1", "", None, 3, True])
+def test_wrong_values_of_the_setting(site: Site, value: object) -> None:
+    site.settings = {"CRAWLSPACE_ORPHANS": value}
+    with pytest.raises(
+        SettingError, match=r'CRAWLSPACE_ORPHANS is .*: write "keep", or "delete:3" to delete them after three runs'
+    ):
+        site.collection()
