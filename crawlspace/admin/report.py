@@ -72,6 +72,7 @@ class UrlReport:
             "state": label_of(state),
             "status": self.status,
             "depth": state.depth,
+            "orphaned": state.orphaned is not None,
             "source": state.source.label,
             "shift": state.shift,
             "priority": priority(state.source, state.shift),
@@ -103,12 +104,13 @@ def known_urls(
     statuses: range | None = None,
     host: str | None = None,
     held: bool = False,
+    orphaned: bool = False,
     sites: Sequence[SiteReport] = (),
 ) -> Iterator[UrlReport]:
     """Yield the reports of the selected URLs, in order of discovery, without holding them in memory.
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index
-    whose deletion is held. `sites` are the unreachable ones.
+    whose deletion is held, `orphaned` those to which no way leads from a start URL. `sites` are the unreachable ones.
     """
     unreachable = {one.row.site: one for one in sites}
     of_pending = {one.row.status for one in sites}
@@ -121,6 +123,8 @@ def known_urls(
         held=held and not held_sites(sites),
     )
     for state in states:
+        if orphaned and state.orphaned is None:
+            continue
         if label in (None, label_of(state)) and site in (None, state.site):
             one = known(state, store, unreachable)
             if (statuses is None or (one.status is not None and one.status in statuses)) and (
@@ -150,6 +154,8 @@ class Report:
     workers: Sequence[Crawler] | None = None
     """The processes that crawl it now, if several may."""
     unreachable: Sequence[SiteReport] = ()
+    orphaned: int = 0
+    """URLs to which no way leads from a start URL."""
     left_to_others: int = 0
     """Documents in the index left there for another collection; not included in `documents`."""
 
@@ -164,6 +170,7 @@ class Report:
             "since": None if self.since is None else iso(self.since),
             **({} if self.workers is None else {"workers": [_worker_as_json(one) for one in self.workers]}),
             "urls": dict(self.urls),
+            "orphaned": self.orphaned,
             "status": {str(code): count for code, count in sorted(self.status.items())},
             "refused": dict(sorted(self.refused.items())),
             "index": {
@@ -196,6 +203,7 @@ def report(
         refused={reason.value: number for reason, number in counts.refused.items()},
         documents=counts.indexed,
         left_to_others=counts.left_to_others,
+        orphaned=counts.orphaned,
         outbox=counts.outbox,
         parked=counts.parked,
         hosts=counts.hosts,

@@ -125,7 +125,12 @@ def _actions(answer: Explanation) -> Iterator[str]:
 def _known(known: UrlReport) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
-    yield f"{label_of(state)}{status}; {counted(state.depth, 'link')} from a start URL, source {state.source.label}"
+    depth = (
+        f"{counted(state.depth, 'link')} from a start URL"
+        if state.orphaned is None
+        else "no way leads to it from a start URL (orphaned)"
+    )
+    yield f"{label_of(state)}{status}; {depth}, source {state.source.label}"
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""

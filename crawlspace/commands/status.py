@@ -82,6 +82,9 @@ def _lines(numbers: Report) -> Iterator[str]:
     yield ""
     yield f"{'URLs':<20}{numbers.known:>12,}   on {counted(numbers.hosts, 'host')}"
     yield from _table((label, count, "") for label, count in numbers.urls.items() if count)
+    if numbers.orphaned:
+        orphaned = f"of them, to which no way leads from a start URL (scrapy urls {numbers.collection} --orphaned)"
+        yield from _table([("orphaned", numbers.orphaned, orphaned)])
     if numbers.status:
         yield from ("", "Status")
         yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))

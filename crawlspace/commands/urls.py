@@ -42,6 +42,7 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--held", action="store_true", help="only URLs whose document is in the index and whose deletion is held"
         )
+        parser.add_argument("--orphaned", action="store_true", help="only URLs to which no way leads any more from a start URL")
         parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
@@ -54,7 +55,13 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
-            filters = {"label": opts.state, "statuses": opts.status, "host": opts.host, "held": opts.held}
+            filters = {
+                "label": opts.state,
+                "statuses": opts.status,
+                "host": opts.host,
+                "held": opts.held,
+                "orphaned": opts.orphaned,
+            }
             for known in known_urls(opened.store, **filters, sites=place.unreachable(opened.store)):
                 print(line(known))
         return 0

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
@@ -16,6 +17,7 @@ from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.depths.end_of_run import end_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.index_repair import Resending, Resent
+from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
 from crawlspace.crawl.site_addresses import Locating
@@ -88,6 +90,8 @@ class Session:
         self.resent: Resent | None = None
         """What is sent to the index again."""
         self._closed = False
+        self._settled_at = -inf
+        """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
         self._of_process: GuardedResolver | None = None
         self._own: GuardedResolver | None = None
@@ -251,7 +255,17 @@ class Session:
 
     def end_run(self, crawler: Crawler) -> None:
         """Settle the link depths and delete orphans, if nothing is left to do; where several workers crawl, one of them does."""
-        if self.error is not None or not self.engine.is_done() or (self.shared is not None and not self.shared.is_over):
+        if self.engine.is_done() and (self.shared is None or self.shared.is_over):
+            self._settle(crawler)
+
+    def end_day(self, crawler: Crawler) -> None:
+        """Do the same in a crawl that does not end, once a day, when there is nothing to fetch."""
+        if self.collection.continuous and monotonic() - self._settled_at >= DAY_S and self.engine.is_idle():
+            self._settled_at = monotonic()
+            self._settle(crawler)
+
+    def _settle(self, crawler: Crawler) -> None:
+        if self.error is not None:
             return
         try:
             if self._joined is None:

@@ -23,6 +23,15 @@ def get_integer(store: Named, name: str) -> int | None:
         raise _damaged(name, value) from error
 
 
+def get_integers(store: Named, name: str) -> set[int]:
+    """Return numbers that were written with spaces between. Raises StoreDamaged."""
+    value = store.get_meta(name) or ""
+    try:
+        return {int(number) for number in value.split()}
+    except ValueError as error:
+        raise _damaged(name, value) from error
+
+
 def get_table(store: Named, name: str) -> dict[str, object] | None:
     """Return a JSON object; None where there is none. Raises StoreDamaged."""
     value = store.get_meta(name)

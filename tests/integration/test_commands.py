@@ -212,6 +212,7 @@ def looked_at(demo: Project, run: Run) -> None:
         "errors": 0,
         "next_fetch": "2025-06-16T15:06:40Z",
         "indexed": False,
+        "orphaned": False,
         "left_to_others": False,
         "held": None,
         "duplicate_of": None,

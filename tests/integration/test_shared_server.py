@@ -11,7 +11,7 @@ import pytest
 from tests.integration.workers import MakeTeam, all_of, fetched
 from tests.servers import Server as RedisServer
 from tests.servers import another_client, redis_server, started
-from tests.sites import Server
+from tests.sites import Server, held
 
 
 def test_a_full_server_is_waited_for(team: MakeTeam, four: list[Server]) -> None:
@@ -33,18 +33,21 @@ def test_a_full_server_is_waited_for(team: MakeTeam, four: list[Server]) -> None
 
 def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server]) -> None:
     shared = team(*(server.url("/") for server in four))
+    held_page = held(four[0].site["/49"])  # type: ignore[arg-type]
+    four[0].site["/49"] = held_page  # the crawl does not end before the server is empty
     client = another_client()
     worker = shared.start()
     shared.until(lambda: len(fetched(four)) > 30)
     shared.until_in_redis(lambda: len(shared.indexed()) > 20)
     client.flushall()
     client.close()
-    assert worker.wait(timeout=30) == 1
+    held_page.release()
+    assert worker.wait(timeout=300) == 1
     assert "Redis has lost this collection" in shared.output()
     assert "Traceback" not in shared.output()
     assert len(shared.indexed()) > 20, "nothing is deleted"
     again = shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
-    assert again.wait(timeout=30) == 1
+    assert again.wait(timeout=300) == 1
     assert "Redis has no data of demo" in shared.output(1)
 
 

@@ -10,6 +10,7 @@ from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, find, l
 from crawlspace.plural import counted
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, DepthMark
+from crawlspace.state.metadata import get_integers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -70,7 +71,7 @@ def end_run(engine: Engine) -> None:
 def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:
     """Settle the link depths that a run which was stopped has left, before changed rules are applied to them; mark removed start URLs."""
     now_keys = start_keys(collection)
-    before = {int(key) for key in (store.get_meta(STARTS) or "").split()}
+    before = get_integers(store, STARTS)
     removed = before - now_keys
     if removed:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in removed})

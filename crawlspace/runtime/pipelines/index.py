@@ -91,6 +91,7 @@ class BaseDrainIndex:
         try:
             while await self._send_one() and session.engine.backlog >= BATCH:
                 pass
+            session.end_day(self._crawler)
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
         finally:

@@ -164,6 +164,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
             "errors": 0,
             "next_fetch": "2025-06-15T15:07:40Z",
             "indexed": False,
+            "orphaned": False,
             "left_to_others": False,
             "held": None,
             "duplicate_of": f"{HOME}/a",

@@ -47,6 +47,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "crawling": 4711,
         "since": "2025-06-15T15:06:40Z",
         "urls": {"pending": 1, "leased": 1, "done": 1, "redirected": 0, "gone": 2, "failed": 0, "excluded": 0},
+        "orphaned": 0,
         "status": {"200": 1, "404": 1, "410": 1},
         "refused": {"domain": 3, "scheme": 1},
         "index": {"documents": 0, "left_to_others": 0, "outbox": 0, "held": 0, "parked": 0},
