@@ -20,6 +20,7 @@ from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
+from crawlspace.crawl.depths.settlement import last_run
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
@@ -106,6 +107,7 @@ class ChangeableUrls(Protocol):
     def urls(self, *, host: str | None = None, held: bool = False) -> Iterator[UrlState]: ...
     def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
+    def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -159,10 +161,13 @@ class UrlChanges:
         Those demanded by the rules are held again at the next start, which checks all URLs again, unless the rules are corrected.
         """
 
+        next_run = last_run(self._store) + 1
+
         def dropped(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
                 return None
-            return Change(discarded(state).state, keep_in_index=True)  # also if it was left there for another collection
+            transition = discarded(state, next_run=next_run)
+            return Change(transition.state, keep_in_index=True)  # also if it was left there for another collection
 
         if reason in (None, Held.RULES) and self._held(Held.RULES):
             self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start checks all URLs, too

@@ -97,10 +97,13 @@ def approved(state: UrlState, *, now: int) -> Transition:
     return Transition(gone, Op.DELETE, forget=forget)
 
 
-def discarded(state: UrlState) -> Transition:
-    """Return what follows when a person discards a held deletion: the document stays, its errors are counted from 0 again, and an
-    orphan counts as reachable."""
-    return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0, orphaned=None))
+def discarded(state: UrlState, *, next_run: int) -> Transition:
+    """Return what follows when a person discards a held deletion: the document stays, and its errors are counted from 0 again.
+
+    An orphan stays one, as if since the run with the number `next_run`.
+    """
+    orphaned = None if state.orphaned is None else next_run
+    return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0, orphaned=orphaned))
 
 
 def excluded(state: UrlState, status: Status) -> UrlState:

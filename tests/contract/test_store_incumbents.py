@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from msgspec import structs
@@ -208,7 +209,7 @@ def test_what_waits_of_one_that_is_held_is_sent_so_when_it_is_left_to_another_cr
 def test_one_that_was_let_go_joins_with_its_next_document(known: Known, store: Store) -> None:
     known.crawled((FORBIDDEN, "one"), (A, "two"))
     held(known, FORBIDDEN)
-    decided(known, FORBIDDEN, discarded)
+    decided(known, FORBIDDEN, partial(discarded, next_run=1))
     assert (known.orders(), winners(store), store.counts().held) == ([], [FORBIDDEN, A], 0)
     held(known, FORBIDDEN)
     store.reclassify(Reclassified(returned=[known.get(FORBIDDEN).id]), now=NOW)
@@ -261,7 +262,7 @@ def test_a_held_page_that_is_no_document_any_more_is_no_duplicate(known: Known, 
 def test_a_held_page_that_is_a_document_again_joins_its_group(known: Known, store: Store) -> None:
     known.crawled((A, "one"), (A2, "two"))
     known.record(known.change(A, state=State.REDIRECTED, status=301, held=Held.MANY))
-    decided(known, A, discarded)
+    decided(known, A, partial(discarded, next_run=1))
     known.record(known.page(A2, "one"))
     assert (known.orders(), winners(store), store.counts().held) == ([("push", A2)], [A, A2], 0)
     effects = known.record(known.page(A, "one"))

@@ -7,7 +7,7 @@ in any order, each with one outcome; now and then a commit; now and then a batch
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
+from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import open_engine
@@ -31,12 +32,14 @@ from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.answers import checksum_by, status_of, without_document
 from tests.histories.configuration import Configuration, rules_xml
+from tests.histories.depths import depth_differences
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
+from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
 from tests.histories.oracle import Kept
 from tests.histories.reading import Reader
-from tests.histories.web import HTML, Answer, Web, path_of
+from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
 
@@ -85,9 +88,7 @@ class SimulatedCrawler:
         self._keys: dict[int, str] = {}
         self._field = ""
         """What rules.xml adds in this crawl."""
-        self._inherited: dict[str, set[tuple[str, str]]] = {}
-        """Where pages linked to when they were read, and the value that was inherited there."""
-        self._redirects: dict[str, set[str]] = {}
+        self._inherited = Inherited()
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
@@ -220,6 +221,11 @@ class SimulatedCrawler:
         with self.store() as store:
             return {known[one] for one in store.left_to_others(list(known))}
 
+    def depth_differences(self, states: Mapping[str, UrlState]) -> list[str]:
+        """In what the stored depths differ from those over stored links."""
+        with self.store() as store:
+            return list(depth_differences(store, states, self._web.start_urls()))
+
     def kept(self, state: UrlState, configuration: Configuration) -> Kept:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
@@ -228,27 +234,7 @@ class SimulatedCrawler:
         now = checksum_by(title, text, configuration)
         key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
-        return Kept(state.url, title, text, canonical, why, key, self._inherited_from(state.url))
-
-    def _inherited_from(self, url: str) -> dict[str, set[str]]:
-        """The values that were inherited along the links of a page, to wherever those lead by redirects."""
-        found: dict[str, set[str]] = {}
-        for to, value in self._inherited.get(url, ()):
-            waiting, seen = [to], {url}
-            while waiting:
-                led = waiting.pop()
-                if led not in seen:
-                    seen.add(led)
-                    found.setdefault(led, set()).add(value)
-                    waiting += self._redirects.get(led, ())
-        return found
-
-    def _note_inherited(self, url: str, answer: Answer) -> None:
-        if answer.location:
-            self._redirects.setdefault(url, set()).add(answer.location)
-        if self._field and path_of(url).startswith("/p/"):
-            leads = (*answer.links, answer.canonical, answer.link_canonical, answer.location)
-            self._inherited.setdefault(url, set()).update((to, self._field) for to in leads if to)
+        return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
@@ -322,6 +308,8 @@ class SimulatedCrawler:
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted = self.clock.now() - began
+        if run.ended == "finished":
+            end_run(engine)
         engine.close()
         while _drain_once(engine, countdown):
             pass
@@ -353,7 +341,7 @@ class SimulatedCrawler:
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         answer = self._web.answer(state.url, etag=etag, last_modified=modified)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
-        self._note_inherited(state.url, answer)
+        self._inherited.note(state.url, answer, self._field)
         run.fetched += 1
         engine.fetched(outcome)
 

@@ -65,6 +65,8 @@ class CrawledCollection(CheckedCollection):
             report.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             report.differences += self._at_rest(after, index)
+            if run.ended == "finished" and not run.changes:
+                report.differences += self._crawler.depth_differences(after)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
                 # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were

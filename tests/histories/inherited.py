@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.histories.configuration import Configuration
-from tests.histories.web import Page, Web
+from tests.histories.web import Answer, Page, Web, path_of
 
 _LONGEST_CHAIN = 3
 """Redirects in a row, in a web that changes a little."""
@@ -42,3 +42,33 @@ def _inherited(
         followed = not (page.location and page.url in web.led_to) or configuration.max_redirects > _LONGEST_CHAIN
         for_sure = for_sure or (crawled is True and followed and "" not in values and url != page.link_canonical)
     return may - {""} if for_sure else may | {""}
+
+
+class Inherited:
+    """What pages handed along their links when they were read, and where those lead by redirects."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, set[tuple[str, str]]] = {}
+        """By page: where it linked to, and the value that was inherited there."""
+        self._redirects: dict[str, set[str]] = {}
+
+    def note(self, url: str, answer: Answer, value: str) -> None:
+        """Note an answer; `value` is what rules.xml adds below /p/ at that time."""
+        if answer.location:
+            self._redirects.setdefault(url, set()).add(answer.location)
+        if value and path_of(url).startswith("/p/"):
+            leads = (*answer.links, answer.canonical, answer.link_canonical, answer.location)
+            self._values.setdefault(url, set()).update((to, value) for to in leads if to)
+
+    def along_links_of(self, url: str) -> dict[str, set[str]]:
+        """Return the values by the addresses that inherited them."""
+        found: dict[str, set[str]] = {}
+        for to, value in self._values.get(url, ()):
+            waiting, seen = [to], {url}
+            while waiting:
+                led = waiting.pop()
+                if led not in seen:
+                    seen.add(led)
+                    found.setdefault(led, set()).add(value)
+                    waiting += self._redirects.get(led, ())
+        return found

@@ -15,6 +15,7 @@ from typing import Any
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection as Configured
+from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
@@ -230,6 +231,8 @@ class Team:
         try:
             for member in self.members:
                 member.finish()
+            if how == "finished":
+                self._settle()
             for member in self.members:
                 while member.drain():
                     pass
@@ -241,6 +244,12 @@ class Team:
         except Killed:
             return "killed"
         return how
+
+    def _settle(self) -> None:
+        first = self.members[0]
+        with first.shared.store.settling() as is_this:
+            assert is_this
+            end_run(first.engine)
 
 
 def expire(shared: SharedStore) -> None:

@@ -18,7 +18,7 @@ from typing import Protocol
 from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth, reach_of
-from crawlspace.state.metadata import get_integer
+from crawlspace.state.metadata import Named, get_integer
 
 RUN = "run"
 """Meta: the number of the last run that came to its end."""
@@ -78,7 +78,7 @@ class FoundDepths:
         return max((new.depth for new in self.changes if new.depth > new.depth_before), default=0)
 
 
-def last_run(store: DepthReader) -> int:
+def last_run(store: Named) -> int:
     """Return the number of the last run that came to its end; 0 before the first."""
     return get_integer(store, RUN) or 0
 

@@ -215,8 +215,14 @@ def test_what_comes_with_too_many_others_stays_and_leaves_when_approved(
     sent = approved(after, now=NOW)
     assert (sent.order, sent.state.checksum, sent.state.held) == (Op.DELETE, None, None)
     assert sent.forget is (status == 404)
-    dropped = discarded(after)
+    dropped = discarded(after, next_run=7)
     assert (dropped.order, dropped.state.checksum, dropped.state.held) == (None, PAGE.checksum, None)
+
+
+@pytest.mark.parametrize(("orphaned", "then"), [(None, None), (3, 7)])
+def test_an_orphan_whose_deletion_is_discarded_is_one_as_if_since_the_next_run(orphaned: int | None, then: int | None) -> None:
+    held = structs.replace(PAGE, held=Held.MANY, orphaned=orphaned)
+    assert discarded(held, next_run=7).state.orphaned == then
 
 
 def test_what_is_held_for_the_hosts_sake_is_forgotten_when_approved() -> None:
