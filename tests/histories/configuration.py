@@ -75,6 +75,8 @@ class Configuration:
     cycle_minutes: int = 0
     cycle_mode: str = "append"
     continuous: bool = False
+    orphans_after: int | None = None
+    """Runs after which orphans are deleted; None: never."""
 
     @property
     def longest_wait(self) -> int:
@@ -147,6 +149,7 @@ class Configuration:
             "CRAWLSPACE_REFRESH_CYCLE": self.cycle_minutes,
             "CRAWLSPACE_REFRESH_MODE": self.cycle_mode,
             "CRAWLSPACE_CONTINUOUS": self.continuous,
+            "CRAWLSPACE_ORPHANS": f"delete:{self.orphans_after}" if self.orphans_after else "keep",
         }
 
     def _beyond_limits(self, url: str, web: Web) -> bool:

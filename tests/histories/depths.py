@@ -1,30 +1,68 @@
-"""What must hold of link depths after a run that came to its end: they are what the stored links say, found here in the plainest way."""
+"""What must hold at the end of a run: link depths are what the stored links say, found here in the plainest way, and only orphans go."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
 
+from crawlspace.crawl.depths.end_of_run import end_run, start_keys
+from crawlspace.crawl.depths.settlement import last_run
+from crawlspace.crawl.engine import Engine
 from crawlspace.model import State, UrlState
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
+from tests.histories.fate import Run
 
 _NOINDEX = 2004
 
 
 class HasLinks(Protocol):
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
+    def urls(self) -> Iterator[UrlState]: ...
 
 
-def depth_differences(store: HasLinks, states: Mapping[str, UrlState], starts: Collection[str]) -> Iterator[str]:
+def end_run_checked(engine: Engine, run: Run) -> None:
+    """End a run, and note in what that was wrong."""
+    store, collection = engine.store, engine.collection
+    starts = start_keys(collection)
+    before = {state.url: state for state in store.urls()}
+    reached = _distances(store, before.values(), starts)
+    end_run(engine)
+    after = {state.url: state for state in store.urls()}
+    orphans = before.keys() - after.keys()
+    run.orphans |= orphans
+    run.differences += [f"LOST    {url}: a way leads to it over stored links" for url in orphans if before[url].key in reached]
+    run.differences += _depth_differences(store, after, starts)
+    if collection.orphans_after is not None:
+        now = last_run(store)
+        for url, state in after.items():
+            waits = state.held is not None or state.lease_until is not None or state.status in (OUTSIDE, ELSEWHERE)
+            if state.orphaned is not None and now - state.orphaned + 1 >= collection.orphans_after and not waits:
+                run.differences.append(f"ORPHAN  {url}: since run {state.orphaned}, now it is {now}")
+
+
+def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Collection[int]) -> Iterator[str]:
     """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans."""
-    inside = {url: state for url, state in states.items() if state.status not in (OUTSIDE, ELSEWHERE)}
-    links = store.links_of([state.id for state in inside.values()])
-    distances = {state.key: 0 for url, state in inside.items() if url in starts}
+    distances = _distances(store, states.values(), starts)
+    for url, state in states.items():
+        if state.status in (OUTSIDE, ELSEWHERE):
+            continue
+        found = distances.get(state.key)
+        if found is None and state.orphaned is None:
+            yield f"DEPTH   {url}: no way leads to it, and it is no orphan (depth {state.depth}, from {state.depth_from})"
+        elif found is not None and (state.orphaned is not None or state.depth != found):
+            orphan = ", an orphan" if state.orphaned is not None else ""
+            yield f"DEPTH   {url}: {state.depth}{orphan}, must be {found}"
+
+
+def _distances(store: HasLinks, states: Iterable[UrlState], starts: Collection[int]) -> dict[int, int]:
+    inside = [state for state in states if state.status not in (OUTSIDE, ELSEWHERE)]
+    links = store.links_of([state.id for state in inside])
+    distances = {state.key: 0 for state in inside if state.key in starts}
     changed = True
     while changed:
         changed = False
-        for state in inside.values():
+        for state in inside:
             if state.key not in distances or not _leads_on(state):
                 continue
             reach = distances[state.key] + (state.state is not State.REDIRECTED)
@@ -32,13 +70,7 @@ def depth_differences(store: HasLinks, states: Mapping[str, UrlState], starts: C
                 if reach < distances.get(key, reach + 1):
                     distances[key] = reach
                     changed = True
-    for url, state in inside.items():
-        found = distances.get(state.key)
-        if found is None and state.orphaned is None:
-            yield f"DEPTH   {url}: no way leads to it, and it is no orphan (depth {state.depth}, from {state.depth_from})"
-        elif found is not None and (state.orphaned is not None or state.depth != found):
-            orphan = ", an orphan" if state.orphaned is not None else ""
-            yield f"DEPTH   {url}: {state.depth}{orphan}, must be {found}"
+    return distances
 
 
 def _leads_on(state: UrlState) -> bool:

@@ -30,6 +30,9 @@ class Drawn:
     fields: bool = True
     """Fields that rules add and that are inherited along links."""
 
+    orphans: bool = True
+    """Pages that nothing leads to any more, links that come and go, and limits that depend on them."""
+
     two: bool = True
     """A second collection with the same index, hosts and pages that go from one to the other, and global rules that change."""
 

@@ -7,7 +7,7 @@ in any order, each with one outcome; now and then a commit; now and then a batch
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
-from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import open_engine
@@ -31,8 +30,8 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.answers import checksum_by, status_of, without_document
-from tests.histories.configuration import Configuration, rules_xml
-from tests.histories.depths import depth_differences
+from tests.histories.configuration import DAY, Configuration, rules_xml
+from tests.histories.depths import end_run_checked
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.inherited import Inherited
@@ -221,11 +220,6 @@ class SimulatedCrawler:
         with self.store() as store:
             return {known[one] for one in store.left_to_others(list(known))}
 
-    def depth_differences(self, states: Mapping[str, UrlState]) -> list[str]:
-        """In what the stored depths differ from those over stored links."""
-        with self.store() as store:
-            return list(depth_differences(store, states, self._web.start_urls()))
-
     def kept(self, state: UrlState, configuration: Configuration) -> Kept:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
@@ -275,7 +269,7 @@ class SimulatedCrawler:
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))
         commits = self._chance.choice((0.03, 0.2, 1.0))
-        began = self.clock.now()
+        began = ended_at = self.clock.now()
         in_flight: list[FetchPage | FetchRobots] = []
         for step in range(_ROUNDS):
             countdown.tick()
@@ -305,14 +299,22 @@ class SimulatedCrawler:
                 break
             if not self._wait(engine, countdown, until=began + fate.goes_on_for):
                 break
+            ended_at = self._end_day(engine, run, ended_at)
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted = self.clock.now() - began
         if run.ended == "finished":
-            end_run(engine)
+            end_run_checked(engine, run)
         engine.close()
         while _drain_once(engine, countdown):
             pass
+
+    def _end_day(self, engine: Engine, run: Run, ended_at: float) -> float:
+        """Have a crawl that goes on do once a day what others do at their end; return when it did."""
+        if self.clock.now() - ended_at < DAY or not engine.is_idle():
+            return ended_at
+        end_run_checked(engine, run)
+        return self.clock.now()
 
     def _wait(self, engine: Engine, countdown: Countdown, *, until: float) -> bool:
         """Let time pass until there may be something to ask for; False when that is not worth waiting for."""

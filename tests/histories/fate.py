@@ -56,6 +56,10 @@ class Run:
     changes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     """What the crawler logged as an error: there is none in a simulation."""
+    orphans: set[str] = field(default_factory=set)
+    """URLs that were forgotten at its end because no way leads to them."""
+    differences: list[str] = field(default_factory=list)
+    """In what its end was wrong."""
 
 
 class _Errors(logging.Handler):

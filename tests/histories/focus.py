@@ -14,7 +14,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
     focuses = [
         name
-        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields", "two")
+        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields", "orphans", "two")
         if getattr(drawn, name)
     ]
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
@@ -28,7 +28,9 @@ def fitting(focus: str, configuration: Configuration, chance: random.Random) -> 
         return replace(configuration, delay=chance.choice((0.0, 0.0, 2.0)))
     if focus == "fields":
         configuration = replace(configuration, field="old")
-    if focus in ("decisions", "fields", "two"):
+    if focus == "orphans":
+        return replace(configuration, orphans_after=chance.choice((None, 1, 1, 2)), max_depth=chance.choice((0, 0, 2, 3)))
+    if focus in ("decisions", "fields", "orphans", "two"):
         return replace(configuration, max_deletions=chance.choice((0, 1, 2)), max_deletions_percent=0)
     return configuration
 
@@ -41,6 +43,15 @@ def changed(focus: str, configuration: Configuration, web: Web, chance: random.R
                 replace(configuration, max_depth=chance.choice((0, 1, 2, 3))),
                 replace(configuration, offsite=not configuration.offsite),
                 replace(configuration, entire_site=not configuration.entire_site),
+            )
+        )
+    if focus == "orphans":
+        return chance.choice(
+            (
+                replace(configuration, orphans_after=chance.choice((None, 1, 2))),
+                replace(configuration, max_depth=chance.choice((0, 2, 3))),
+                replace(configuration, follow_queries=not configuration.follow_queries),
+                replace(configuration, plain=not configuration.plain),
             )
         )
     if focus == "fields" and chance.random() < 0.2:

@@ -60,13 +60,12 @@ class CrawledCollection(CheckedCollection):
         if self._other is not None:
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
-        report.differences += [f"ERROR   {error}" for error in run.errors]
+        report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
+        report.met.update({"orphans deleted"} if run.orphans else ())
         if not run.changes:
             report.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             report.differences += self._at_rest(after, index)
-            if run.ended == "finished" and not run.changes:
-                report.differences += self._crawler.depth_differences(after)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
                 # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
@@ -240,6 +239,7 @@ class History(CrawledCollection):
             "copies": changes.about_copies,
             "headers": changes.headers,
             "fields": changes.links,
+            "orphans": changes.links,
         }
         return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
 

@@ -47,6 +47,7 @@ def reconfigured(configuration: Configuration, web: Web, chance: random.Random) 
             replace(configuration, robots_ttl=chance.choice((HOUR, 24 * HOUR))),
             replace(configuration, cycle_minutes=chance.choice((0, 60, LONGEST_CYCLE // 60)), cycle_mode=_mode(chance)),
             replace(configuration, continuous=not configuration.continuous),
+            replace(configuration, orphans_after=chance.choice((None, 1, 2, 5))),
         )
     )
 

@@ -15,7 +15,6 @@ from typing import Any
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection as Configured
-from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
@@ -27,6 +26,7 @@ from crawlspace.state.changes import Effects
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
+from tests.histories.depths import end_run_checked
 from tests.histories.driver import NAME, SimulatedCrawler
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
@@ -179,11 +179,11 @@ class Team:
         began, idle = clock.now(), 0
         for step in range(_ROUNDS):
             if fate.stop_after is not None and step >= 3 * fate.stop_after:
-                return self._end("stopped")
+                return self._end(run, "stopped")
             if step == midway and fate.midway is not None:
                 run.changes.append(fate.midway())
             if all(member.is_done for member in self.members):
-                return self._end("finished")
+                return self._end(run, "finished")
             member = chance.choice(self.members)
             try:
                 idle = 0 if self._crawler.act(member, run) else idle + 1
@@ -194,7 +194,7 @@ class Team:
                 idle = 0
                 wait = self._wait()
                 if self._collection.continuous and clock.now() + wait > began + fate.goes_on_for:
-                    return self._end("finished")
+                    return self._end(run, "finished")
                 clock.advance(wait)
         cluster = [member.prefetch.cluster for member in self.members]
         raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {cluster}")
@@ -227,12 +227,12 @@ class Team:
             self.join()
         return bool(self.members)
 
-    def _end(self, how: str) -> str:
+    def _end(self, run: Run, how: str) -> str:
         try:
             for member in self.members:
                 member.finish()
             if how == "finished":
-                self._settle()
+                self._settle(run)
             for member in self.members:
                 while member.drain():
                     pass
@@ -245,11 +245,11 @@ class Team:
             return "killed"
         return how
 
-    def _settle(self) -> None:
+    def _settle(self, run: Run) -> None:
         first = self.members[0]
         with first.shared.store.settling() as is_this:
             assert is_this
-            end_run(first.engine)
+            end_run_checked(first.engine, run)
 
 
 def expire(shared: SharedStore) -> None:

@@ -66,6 +66,7 @@ def end_run(engine: Engine) -> None:
         engine.progress.pushes += deleted.pushes
         policy.deleted += deleted.deletes
         engine.backlog += deleted.deletes + deleted.pushes
+    engine.discovery.forget_known()  # a crawl that goes on may find again, or nearer, what it has found before
 
 
 def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:

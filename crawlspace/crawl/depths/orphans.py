@@ -8,7 +8,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.model import Held, UrlState
+from crawlspace.model import OUT_OF_SPACE, Held, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import UrlDepth
@@ -40,18 +40,17 @@ def delete_orphans(
 ) -> DeletedOrphans:
     """Forget the URLs that have been orphans for that many runs, with their documents; or hold the deletions, all if they are too many.
 
-    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. What is held already stays so.
+    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. What is held, or outside the crawl
+    space, stays as it is.
     """
     found = DeletedOrphans()
     due = [one.id for one in store.orphans() if one.orphaned is not None and run - one.orphaned + 1 >= after]
-    states = [
-        state for id in due if (state := store.get_by_id(id)) is not None and state.held is None and state.lease_until is None
-    ]
+    states = [state for id in due if (state := store.get_by_id(id)) is not None and _may_be_deleted(state)]
     indexed = sum(state.indexed for state in states)
     too_many = not deletion_limit.allows(indexed + deleted, indexed=store.counts().indexed + deleted)
 
     def change(state: UrlState) -> Change | None:
-        if state.orphaned is None or state.held is not None or state.lease_until is not None:
+        if not _may_be_deleted(state):
             return None
         if too_many and state.indexed:
             found.held += 1
@@ -64,3 +63,7 @@ def delete_orphans(
         found.deletes += effects.deletes
         found.pushes += effects.pushes
     return found
+
+
+def _may_be_deleted(state: UrlState) -> bool:
+    return state.orphaned is not None and state.held is None and state.lease_until is None and state.status not in OUT_OF_SPACE
