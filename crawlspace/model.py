@@ -12,7 +12,7 @@ from crawlspace.decision import Reason
 
 
 class Source(IntEnum):
-    """The queue family of a URL; the frontier chooses among them by weight."""
+    """The queue family of a URL, in order of precedence; the frontier chooses among them by weight. The numbers are stored."""
 
     USER = 0
     REDIR = 1
@@ -55,14 +55,7 @@ def source_of(*, index: bool, follow: bool) -> Source:
     return Source.FOLLOW
 
 
-PRIORITY_BASE = {
-    Source.USER: 50,
-    Source.REDIR: 40,
-    Source.INDEX: 30,
-    Source.INDEX_FOLLOW: 20,
-    Source.FOLLOW: 10,
-    Source.REFRESH: 0,
-}
+PRIORITY_BASE = {source: 10 * (len(Source) - 1 - source) for source in Source}
 
 
 def priority(source: Source, shift: int) -> int:

@@ -52,7 +52,6 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.urls import DEFAULT_PORTS
 
 PREFIX = "CRAWLSPACE_"
-LINK_TAGS = ("a", "area", "frame", "iframe", "link", "meta")
 
 
 class RefreshMode(StrEnum):
@@ -237,7 +236,9 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         sites=read_sites(settings, limits),
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=ContentSettings(
-            link_tags=frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS)),
+            link_tags=frozenset(
+                choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], defaults.CRAWLSPACE_LINK_TAGS)
+            ),
             max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
             checksum_cut_off=integer("CRAWLSPACE_CHECKSUM_CUT_OFF", settings["CRAWLSPACE_CHECKSUM_CUT_OFF"], low=0),
             checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),

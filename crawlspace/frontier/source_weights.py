@@ -51,7 +51,7 @@ class WeightedSources:
     """Orders the sources by turn. A weight of 0 pauses a source."""
 
     def __init__(self, weights: Mapping[Source, int]) -> None:
-        self._strides = {source: 1 / weight for source, weight in weights.items() if weight > 0}
+        self._strides = {source: 1 / weights[source] for source in Source if weights.get(source, 0) > 0}
         self._positions = {source: stride / 2 for source, stride in self._strides.items()}
         self._now = 0.0
         """Position of the last pick; a source that was always ready is not behind it."""
@@ -62,7 +62,7 @@ class WeightedSources:
         return frozenset(self._strides)
 
     def order(self) -> list[Source]:
-        """Return the sources that are not paused, in the order of their turns."""
+        """Return the sources that are not paused, in the order of their turns; where those are equal, in the order of `Source`."""
         return sorted(self._positions, key=self._position_of)
 
     def picked(self, source: Source) -> None:

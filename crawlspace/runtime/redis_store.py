@@ -16,6 +16,7 @@ from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
 from crawlspace.plural import counted
 from crawlspace.runtime.stores import index_place
+from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
@@ -61,14 +62,14 @@ class OnServer:
         return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
 
     def index_place(self) -> str:
-        place = self.store.scripts.command("HGET", "index", SINK)
+        place = self.store.scripts.command("HGET", Key.INDEX, SINK)
         return "" if place is None else place.decode(errors="replace")
 
     def deliver(self, index_file: Path, clock: Clock) -> str:
         waiting = self.store.backlog(SINK)
         if not waiting:
             return ""
-        drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in ("drain", "index"))
+        drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in (Key.DRAIN, Key.INDEX))
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             return CRAWL_UPDATES_INDEX
         here = index_place(index_file)
@@ -81,7 +82,7 @@ class OnServer:
         def alone() -> Iterator[Callable[[], object]]:
             """Join the workers without crawling, as the one that sends. Raises StoreLocked where a worker does."""
             sender = Worker(self.store, timeout_s=self.timeout_s)
-            self.store.scripts.command("ZADD", "workers", self._now_ms(), sender.name)
+            self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
             try:
                 sender.heartbeat()  # a sender that does not report any more expires
                 if not sender.drains(SINK, here)[0]:
@@ -116,7 +117,7 @@ class _Report(msgspec.Struct):
 
 def _is_known(store: RedisStore) -> bool:
     command = store.scripts.command
-    return bool(command("EXISTS", "meta") or command("HEXISTS", "n", "urls"))
+    return bool(command("EXISTS", Key.META) or command("HEXISTS", Key.COUNTERS, "urls"))
 
 
 def _crawler(one: WorkerSeen, now: float) -> Crawler:

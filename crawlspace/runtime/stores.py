@@ -15,6 +15,7 @@ from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreError
 from crawlspace.state.move.move import refuse_unfinished_copy
+from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import process_exists
 
@@ -131,5 +132,5 @@ def sends_from_here(collection: Collection, opened: CrawlStore) -> bool:
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
     store = opened.joined.shared.store
-    place = store.scripts.hash("index").get(SINK.encode())
+    place = store.scripts.hash(Key.INDEX).get(SINK.encode())
     return place == index_place(collection.index_file).encode() and len(workers(store)) == 1

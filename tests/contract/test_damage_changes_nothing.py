@@ -84,7 +84,7 @@ DAMAGE = {
     "links": (b"links", nearer),
     "links in a record": (b"links", nearer_in_a_record),
     "number of a site": (b"site", new_sites),
-    "counters": (b"n", record_group),
+    "counters": (b"counters", record_group),
     "counters by status": (b"status", record_group),
     "counters by host": (b"host", new_sites),
     "documents by site": (b"documents", gone_from_group),

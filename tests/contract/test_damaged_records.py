@@ -164,7 +164,7 @@ def test_no_damage_is_more_than_a_sentence(
 def test_the_kinds_of_keys_that_are_spoilt(collection: Mapping[bytes, bytes]) -> None:
     """Another kind of key is to come into the collection above."""
     kinds = {kind_of(key) for key in collection}
-    assert {"url", "site", "site_name", "links", "document", "robots", "health", "meta", "n", "wait", "inherited"} <= kinds
+    assert {"url", "site", "site_name", "links", "document", "robots", "health", "meta", "counters", "wait", "inherited"} <= kinds
 
 
 def test_a_number_that_is_none() -> None:

@@ -183,4 +183,4 @@ def test_a_call_that_arrives_twice_in_a_row_is_one(store: RedisStore, known: Kno
     before = everything(store)
     arrives()
     changed = {key for key, dumped in everything(store).items() if before[key] != dumped}
-    assert changed <= {b"{shared}:n"}, "how many calls were made is counted there"
+    assert changed <= {b"{shared}:counters"}, "how many calls were made is counted there"

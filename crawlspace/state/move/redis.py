@@ -36,6 +36,7 @@ from crawlspace.state.redis.encoding import (
     understood,
     written,
 )
+from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.sites import encode_unreachable, wait_of
 from crawlspace.state.redis.store import RedisStore, encode_robots
@@ -69,7 +70,7 @@ class RedisSide:
         self._command = self._store.scripts.command
         self._hash = self._store.scripts.hash
         self._mark: str | None = None
-        crawling = self._command("EXISTS", "workers") and [who for who in workers(self._store) if who.unseen_s < timeout_s]
+        crawling = self._command("EXISTS", Key.WORKERS) and [who for who in workers(self._store) if who.unseen_s < timeout_s]
         for who in crawling or ():
             raise StoreLocked(
                 f"{collection} is being crawled by process {who.process} on {who.host}, with {self.name}: wait for it or stop it"
@@ -80,15 +81,15 @@ class RedisSide:
         self._store.close()
 
     def version(self) -> str:
-        return " ".join((value or b"0").decode() for value in self._command("HMGET", "n", "writes", "edits"))
+        return " ".join((value or b"0").decode() for value in self._command("HMGET", Key.COUNTERS, "writes", "edits"))
 
     def mark(self) -> CopyMark | None:
         self._mark = self._store.get_meta(MOVING)
         return read_mark(self._mark)
 
     def count(self) -> int:
-        last_part = int(self._command("HGET", "n", "urls") or 0) // PART
-        return sum(int(self._command("HLEN", f"url:{part}")) for part in range(last_part + 1))
+        last_part = int(self._command("HGET", Key.COUNTERS, "urls") or 0) // PART
+        return sum(int(self._command("HLEN", f"{Prefix.RECORDS}{part}")) for part in range(last_part + 1))
 
     def counts(self) -> Counts:
         return RedisStore(self._client, self._collection, sinks=self._sinks()).counts()
@@ -106,8 +107,8 @@ class RedisSide:
                 yield from found
 
     def _sites(self) -> Iterator[SiteRecord]:
-        names, healths = self._hash("site_name"), self._hash("health")
-        waits = {names[site]: wait_of(wait) for site, wait in self._hash("wait").items()}
+        names, healths = self._hash(Key.SITE_NAME), self._hash(Key.HEALTH)
+        waits = {names[site]: wait_of(wait) for site, wait in self._hash(Key.WAIT).items()}
         failed = {row.site.encode(): row for row in self._store.unreachable()}
         for name in sorted({*waits, *healths, *failed}):
             health = health_of(healths[name]) if name in healths else NEW_SITE
@@ -117,14 +118,14 @@ class RedisSide:
                 yield record
 
     def _robots(self) -> Iterator[RobotsRecord]:
-        for field in sorted(self._command("HKEYS", "robots"), key=lambda field: field.partition(b" ")[::-1]):
+        for field in sorted(self._command("HKEYS", Key.ROBOTS), key=lambda field: field.partition(b" ")[::-1]):
             scheme, _, site = field.decode().partition(" ")
             entry = self._store.robots(site, scheme)
             if entry is not None:
                 yield RobotsRecord(entry)
 
     def _urls(self) -> Iterator[UrlRecord]:
-        last = int(self._command("HGET", "n", "urls") or 0)
+        last = int(self._command("HGET", Key.COUNTERS, "urls") or 0)
         for first in range(1, last + 1, _PAGE):
             wanted = list(range(first, min(first + _PAGE, last + 1)))
             states = [decode_state(reply) for reply in decode_all(self._run("get_ids", ids=wanted))]
@@ -134,13 +135,13 @@ class RedisSide:
     def _whole(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
         ids = [state.id for state in states]
         links, documents, asides, link_metadata, pages, marks = (
-            self._get(key, ids) for key in ("links", "document", "aside", "link_metadata", "by", "mark")
+            self._get(key, ids) for key in (Key.LINKS, Key.DOCUMENT, Key.ASIDE, Key.LINK_METADATA, Key.BY, Key.MARK)
         )
         left = self._store.left_to_others(ids)
         groups = {state.id: asides.get(state.id, state.checksum) for state in states if state.checksum is not None}
-        incumbents = self._get("incumbent", list(groups.values()))
+        incumbents = self._get(Key.INCUMBENT, list(groups.values()))
         brings = {one.id: one.checksum for one in states if one.checksum and (one.indexed or groups[one.id] != one.checksum)}
-        texts = self._get("text", list(brings.values()))
+        texts = self._get(Key.TEXT, list(brings.values()))
         for state in states:
             id, state.lease_until = state.id, None
             if len(links.get(id, b"")) % 8:
@@ -165,7 +166,7 @@ class RedisSide:
                 yield from (order for order in self._list(sink, kind) if order.op is op)
 
     def _list(self, sink: str, kind: str) -> Iterator[OrderRecord]:
-        key, last = f"out:{sink}", 0
+        key, last = f"{Prefix.OUTBOX}{sink}", 0
         while numbers := self._command("ZRANGEBYSCORE", f"{key}:{kind}", f"({last}", "+inf", "LIMIT", 0, _PAGE):
             orders, reasons, kept = (self._get(f"{key}:{part}", numbers) for part in ("order", "reason", "kept"))
             for each in numbers:
@@ -185,11 +186,11 @@ class RedisSide:
         marks = self._store.depth_marks()
         for key, mark in sorted((str(key), f"{mark.page} {mark.depth}") for key, mark in marks.items()):
             yield ValueRecord("depth_mark", key, mark)
-        for field, value in sorted(self._hash("meta").items()):
+        for field, value in sorted(self._hash(Key.META).items()):
             if field.decode() not in NOT_KEPT:
                 yield ValueRecord("meta", field.decode(), value.decode())
         for own, name in _TALLIES.items():
-            last_number = self._command("HGET", "n", name)
+            last_number = self._command("HGET", Key.COUNTERS, name)
             if last_number is not None:
                 yield ValueRecord("tally", own, int(last_number))
 
@@ -218,11 +219,11 @@ class RedisSide:
 
     def index_places(self) -> dict[str, str]:
         """Return where the indexes are that the sinks send to, by sink, among all machines."""
-        return {sink.decode(): place.decode() for sink, place in self._hash("index").items()}
+        return {sink.decode(): place.decode() for sink, place in self._hash(Key.INDEX).items()}
 
     def keep_index_places(self, places: Mapping[str, str]) -> None:
         for sink, place in places.items():
-            self._command("HSET", "index", sink, place)
+            self._command("HSET", Key.INDEX, sink, place)
 
     def clear(self) -> None:
         """Remove all of an unfinished copy, last of all its mark."""
@@ -262,28 +263,28 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
     for one in batch:
         match one:
             case SiteRecord():
-                put("health", one.site, one.health.as_text() if one.health != NEW_SITE else None)
-                put("unreachable", one.site, encode_unreachable(one.unreachable))
+                put(Key.HEALTH, one.site, one.health.as_text() if one.health != NEW_SITE else None)
+                put(Key.UNREACHABLE, one.site, encode_unreachable(one.unreachable))
             case RobotsRecord():
                 encoded = encode_robots(one.entry)
-                put("robots", encoded["key"], encoded["entry"])
+                put(Key.ROBOTS, encoded["key"], encoded["entry"])
             case UrlRecord():
                 id, checksum = str(one.id), raw(one.checksum or b"")
-                put("links", id, raw(one.links) if one.links else None)
-                put("document", id, one.document and raw(written(one.document)))
-                put("fields", id, raw(written(one.document.fields)) if one.document and one.document.fields else None)
-                put("text", checksum, one.text)
-                put("incumbent", checksum, id if one.incumbent else None)  # it does not stand aside
-                put("inherited", id, one.inherited)
-                put("link_metadata", id, one.link_metadata)
-                put("mark", id, None if one.inherited_mark is None else str(one.inherited_mark))
+                put(Key.LINKS, id, raw(one.links) if one.links else None)
+                put(Key.DOCUMENT, id, one.document and raw(written(one.document)))
+                put(Key.FIELDS, id, raw(written(one.document.fields)) if one.document and one.document.fields else None)
+                put(Key.TEXT, checksum, one.text)
+                put(Key.INCUMBENT, checksum, id if one.incumbent else None)  # it does not stand aside
+                put(Key.INHERITED, id, one.inherited)
+                put(Key.LINK_METADATA, id, one.link_metadata)
+                put(Key.MARK, id, None if one.inherited_mark is None else str(one.inherited_mark))
                 if one.inherited_from is not None:
-                    put("by", id, str(one.inherited_from))
-                    values["SADD", f"to:{one.inherited_from}"].append(id)
+                    put(Key.BY, id, str(one.inherited_from))
+                    values["SADD", f"{Prefix.INHERITING}{one.inherited_from}"].append(id)
                 if one.left:
-                    values["SADD", "left"].append(id)
+                    values["SADD", Key.LEFT].append(id)
             case OrderRecord():
-                key, at = f"out:{one.sink}", str(one.number)
+                key, at = f"{Prefix.OUTBOX}{one.sink}", str(one.number)
                 put(f"{key}:url", one.url, at)
                 put(f"{key}:order", at, f"{_OPS.index(one.op)}:{one.id}:{one.url}")
                 put(f"{key}:reason", at, one.reason)
@@ -298,7 +299,7 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
 def _place(value: ValueRecord) -> tuple[str, object]:
     """Return the hash and the field of a named value."""
     if value.table == "tally":
-        return "n", _TALLIES[value.name]
+        return Key.COUNTERS, _TALLIES[value.name]
     return value.table, raw(key_bytes(int(value.name))) if value.table == "depth_mark" else value.name
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import fields
 
 from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
+from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
 
@@ -33,6 +34,9 @@ def constants() -> str:
             f"local OUT_OF_SPACE = {_set_of(map(int, sorted(OUT_OF_SPACE)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
             f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
+            f"local KEYS_BY_NAME = {_texts({key.name: key for key in Key})}",
+            f"local PREFIXES = {_texts({prefix.name: prefix for prefix in Prefix})}",
+            f"local KEY_TYPES = {_texts({key.name: type_of(key) for key in Key})}",
             f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",
         )
     )
@@ -44,6 +48,10 @@ def _names(values: Mapping[str, int]) -> str:
 
 def _table(kind: type[IntEnum]) -> str:
     return _of((one.name, int(one)) for one in kind)
+
+
+def _texts(values: Mapping[str, str]) -> str:
+    return _of((name.lower(), f'"{value}"') for name, value in values.items())
 
 
 def _set_of(keys: Iterable[object]) -> str:

@@ -13,6 +13,7 @@ import msgspec
 
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.redis.encoding import key_bytes, number_of, raw, understood
+from crawlspace.state.redis.keys import Key
 
 _T = TypeVar("_T")
 _SOME = 1_000
@@ -36,17 +37,17 @@ class RedisDepths(ABC):
     @contextmanager
     def settling(self) -> Iterator[bool]:
         """Yield whether this worker is to settle the depths: not while another one does. One that was killed is waited for ten minutes."""
-        is_this = self._command("SET", "settling", 1, "NX", "EX", 600) is not None
+        is_this = self._command("SET", Key.SETTLING, 1, "NX", "EX", 600) is not None
         try:
             yield is_this
         finally:
             if is_this:
-                self._command("DEL", "settling")
+                self._command("DEL", Key.SETTLING)
 
     def depth_marks(self) -> dict[int, DepthMark]:
         found, cursor = dict[int, DepthMark](), 0
         while True:
-            cursor, some = self._command("HSCAN", "depth_mark", cursor, "COUNT", _SOME)
+            cursor, some = self._command("HSCAN", Key.DEPTH_MARK, cursor, "COUNT", _SOME)
             with understood("its marks of depths"):
                 found |= {_key(key): DepthMark(*map(int, text.split())) for key, text in _pairs(some)}
             if not int(cursor):
@@ -57,9 +58,9 @@ class RedisDepths(ABC):
             gone = [key_bytes(key) for key, mark in some if mark is None]
             new = [part for key, mark in some if mark is not None for part in (key_bytes(key), f"{mark.page} {mark.depth}")]
             if gone:
-                self._command("HDEL", "depth_mark", *gone)
+                self._command("HDEL", Key.DEPTH_MARK, *gone)
             if new:
-                self._command("HSET", "depth_mark", *new)
+                self._command("HSET", Key.DEPTH_MARK, *new)
 
     def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
         found: list[UrlDepth] = []
@@ -77,7 +78,7 @@ class RedisDepths(ABC):
         return found
 
     def orphans(self) -> list[UrlDepth]:
-        ids = sorted(map(int, self._command("SMEMBERS", "orphaned")))
+        ids = sorted(map(int, self._command("SMEMBERS", Key.ORPHANED)))
         return [one for some in _parts(ids) for one in _depths_of(self._read("orphans", ids=some))]
 
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
@@ -85,7 +86,7 @@ class RedisDepths(ABC):
         for some in _parts(list(ids)):
             with understood("links"):
                 found |= {
-                    id: _keys(links) for id, links in zip(some, self._command("HMGET", "links", *some), strict=True) if links
+                    id: _keys(links) for id, links in zip(some, self._command("HMGET", Key.LINKS, *some), strict=True) if links
                 }
         return found
 

@@ -23,6 +23,7 @@ from crawlspace.state.inherited_metadata import (
     recorded_pages,
 )
 from crawlspace.state.redis.encoding import bytes_of, decode_all, decode_state, number, raw, understood, written
+from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.scripts import Scripts
 
 _AT_ONCE = 1_000
@@ -58,7 +59,7 @@ class RedisInheritance:
 
     def settle(self, effects: Effects) -> None:
         """Decide and write what follows from all entries of the list."""
-        while (entry := self._scripts.command("LINDEX", "to_inherit", 0)) is not None:
+        while (entry := self._scripts.command("LINDEX", Key.TO_INHERIT, 0)) is not None:
             with understood("pages whose metadata is inherited"):
                 found = _read_entry(entry)
                 pages = [_read_page(bytes_of(page) or b"") for page in found.pages]
@@ -77,11 +78,11 @@ class RedisInheritance:
     # StoredMetadata
     def link_metadata(self, pages: Collection[int]) -> Mapping[int, str]:
         with understood("metadata of links"):
-            return {id: value.decode() for id, value in self._values("link_metadata", pages).items()}
+            return {id: value.decode() for id, value in self._values(Key.LINK_METADATA, pages).items()}
 
     def links(self, pages: Collection[int]) -> Mapping[int, Sequence[int]]:
         with understood("links"):
-            return {id: memoryview(keys).cast("q").tolist() for id, keys in self._values("links", pages).items()}
+            return {id: memoryview(keys).cast("q").tolist() for id, keys in self._values(Key.LINKS, pages).items()}
 
     def inherited(self, ids: Collection[int]) -> Mapping[int, str | None]:
         return {state.id: state.inherited for state in self._states(ids)}
@@ -89,7 +90,7 @@ class RedisInheritance:
     def with_source(self, pages: Collection[int]) -> Iterator[InheritingUrl]:
         for page in pages:
             with understood("URLs that inherit metadata"):
-                ids = sorted(map(int, self._scripts.command("SMEMBERS", f"to:{page}")))
+                ids = sorted(map(int, self._scripts.command("SMEMBERS", f"{Prefix.INHERITING}{page}")))
             yield from (InheritingUrl(state.id, state.key, state.inherited, page) for state in self._states(ids))
 
     def without_source(self, keys: Collection[int]) -> Iterator[InheritingUrl]:
@@ -101,7 +102,7 @@ class RedisInheritance:
 
     def documents(self, ids: Collection[int]) -> Iterator[StoredDocument]:
         states = list(self._states(ids))
-        fields, marks = self._values("fields", ids), self._values("mark", ids)
+        fields, marks = self._values(Key.FIELDS, ids), self._values(Key.MARK, ids)
         for state in states:
             with understood("when a URL was due for its metadata"):
                 mark = int(marks[state.id]) if state.id in marks else None
@@ -109,7 +110,7 @@ class RedisInheritance:
 
     def _dropped(self, ids: Collection[int]) -> MetadataChanges:
         with understood("the source pages of URLs"):
-            source_pages = {id: int(page) for id, page in self._values("by", ids).items()}
+            source_pages = {id: int(page) for id, page in self._values(Key.BY, ids).items()}
         urls = [InheritingUrl(one.id, one.key, one.inherited, source_pages.get(one.id)) for one in self._states(ids)]
         statuses = {page.id: page.status for page in self._states(set(source_pages.values()))}
         return dropped(urls, statuses, self)

@@ -39,6 +39,7 @@ from crawlspace.state.redis.encoding import (
     written,
 )
 from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
+from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
@@ -66,19 +67,19 @@ class RedisStore(RedisDepths):
     def sites(self) -> Iterator[Site]:
         pending: defaultdict[str, list[Queue]] = defaultdict(list)
         due: defaultdict[str, list[tuple[Queue, int]]] = defaultdict(list)
-        for kind in ("pending", "due"):
+        for kind in (Key.PENDING, Key.DUE):
             all_places = list(self._command("SMEMBERS", kind))
             for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
                 reply = self._read("first_due", places=[place.decode(errors="replace") for place in places])
                 for place, site, at in zip(places, reply[::2], reply[1::2], strict=True):
                     queue = _queue_of(place)
-                    if kind == "pending":
+                    if kind is Key.PENDING:
                         pending[site_text(site)].append(queue)
                     elif at >= 0:
                         due[site_text(site)].append((queue, at))
         waits = {}
-        for site_number, wait in self.scripts.hash("wait").items():
-            waits[site_text(self._command("HGET", "site_name", site_number) or b"")] = redis_sites.wait_of(wait)
+        for site_number, wait in self.scripts.hash(Key.WAIT).items():
+            waits[site_text(self._command("HGET", Key.SITE_NAME, site_number) or b"")] = redis_sites.wait_of(wait)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
             yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
 
@@ -158,7 +159,7 @@ class RedisStore(RedisDepths):
         return total
 
     def health(self, site: str) -> Health:
-        reply = self._command("HGET", "health", site)
+        reply = self._command("HGET", Key.HEALTH, site)
         with understood(f"how {site} has answered"):
             return NEW_SITE if reply is None else health_of(reply)
 
@@ -177,14 +178,14 @@ class RedisStore(RedisDepths):
             found += knowns_of(reply)
             if not after:
                 break
-        left = self.left_to_others([one.id for one in found]) if self._command("SCARD", "left") else ()
+        left = self.left_to_others([one.id for one in found]) if self._command("SCARD", Key.LEFT) else ()
         return [one._replace(left_to_others=True) if one.id in left else one for one in found] if left else found
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
-        return {id for id, left in zip(ids, self._command("SMISMEMBER", "left", *ids), strict=True) if left} if ids else set()
+        return {id for id, left in zip(ids, self._command("SMISMEMBER", Key.LEFT, *ids), strict=True) if left} if ids else set()
 
     def version(self) -> int:
-        return int(self._command("HGET", "n", "edits") or 0) - self._own_writes
+        return int(self._command("HGET", Key.COUNTERS, "edits") or 0) - self._own_writes
 
     def get(self, url: str) -> UrlState | None:
         return next(iter(states_of(self._read("get", url=url, key=number(url_key(url))))), None)
@@ -222,10 +223,10 @@ class RedisStore(RedisDepths):
             return counts_of(reply, held=len(held))
 
     def known_of_host(self, host: str) -> int:
-        return self._number_of("host", host)
+        return self._number_of(Key.HOST, host)
 
     def host_count(self, host: str) -> int:
-        return self._number_of("host", host) - self._number_of("host_uncounted", host)
+        return self._number_of(Key.HOST, host) - self._number_of(Key.HOST_UNCOUNTED, host)
 
     def _number_of(self, key: str, host: str) -> int:
         reply = self._command("HGET", key, host)
@@ -234,7 +235,7 @@ class RedisStore(RedisDepths):
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:
-        return redis_sites.rows_of(self.scripts.hash("unreachable"))
+        return redis_sites.rows_of(self.scripts.hash(Key.UNREACHABLE))
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         self._write("set_unreachable", site=site, row=redis_sites.encode_unreachable(row))
@@ -244,11 +245,11 @@ class RedisStore(RedisDepths):
         return dict(zip(names, self._read("documents", sites=names), strict=True))
 
     def schemes(self, site: str) -> frozenset[str]:
-        return redis_sites.schemes_of(site, lambda noted: bool(self._command("SISMEMBER", "schemes", noted)))
+        return redis_sites.schemes_of(site, lambda noted: bool(self._command("SISMEMBER", Key.SCHEMES, noted)))
 
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
-        reply = self._command("HGET", "robots", f"{scheme} {site}")
+        reply = self._command("HGET", Key.ROBOTS, f"{scheme} {site}")
         return None if reply is None else robots_entry(site, scheme, reply)
 
     def save_robots(self, entry: RobotsEntry) -> None:
@@ -273,22 +274,22 @@ class RedisStore(RedisDepths):
             return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in reply]
 
     def backlog(self, sink: str) -> int:
-        return sum(self._command("ZCARD", f"out:{sink}:{kind}") for kind in ("delete", "push"))
+        return sum(self._command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in ("delete", "push"))
 
     # values of the collection
     def get_meta(self, name: str) -> str | None:
         return self.get_metas([name])[0]
 
     def get_metas(self, names: Sequence[str]) -> list[str | None]:
-        values = self._command("HMGET", "meta", *names) if names else []
+        values = self._command("HMGET", Key.META, *names) if names else []
         with understood(f"its {', '.join(names[:3])}"):
             return [None if value is None else value.decode() for value in values]
 
     def set_meta(self, name: str, value: str) -> None:
-        self._command("HSET", "meta", name, value)
+        self._command("HSET", Key.META, name, value)
 
     def check(self) -> None:
-        self._command("HGET", "meta", "format")
+        self._command("HGET", Key.META, "format")
 
     def close(self) -> None:
         self.scripts.close()

@@ -28,6 +28,7 @@ from crawlspace.state.changes import Change, Effects
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
 from crawlspace.state.redis.inherited_metadata import encode_pages
+from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.sites import encode_unreachable, row_of
 from crawlspace.state.redis.store import RedisStore, encode_robots, robots_entry, urls_leased
 from crawlspace.state.site_health import Health, health_of
@@ -198,7 +199,7 @@ class Worker:
         while self._prepare("restore_set_aside"):
             pass
         self._store.inheritance.settle(Effects())
-        for kind in ("pending", "due"):
+        for kind in (Key.PENDING, Key.DUE):
             cursor = None
             while cursor != "0":
                 cursor = self._prepare("offer_some", kind=kind, cursor=cursor or "0").decode()

@@ -23,7 +23,7 @@ from tests.servers import another_client, redis_server
     [
         (("HSET", "{walk}:links", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
         (("HSET", "{walk}:document", "1", "of nobody"), "what Redis keeps of this collection is damaged"),
-        (("HSET", "{walk}:n", "orders", "many"), "what Redis keeps of this collection is damaged"),
+        (("HSET", "{walk}:counters", "orders", "many"), "what Redis keeps of this collection is damaged"),
         (("SET", "{walk}:robots", "of nobody"), "what Redis keeps of this collection is damaged"),
         (("HSET", "{walk}:meta", "moving", "of nobody"), "is itself an unfinished copy"),
     ],

@@ -168,7 +168,7 @@ def test_numbers_that_are_wrong_are_noticed(stores: Stores) -> None:
         def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
             super().write(batch, mark)
             with closing(another_client()) as client:
-                client.hincrby("{walk}:n", "retrying", 1)
+                client.hincrby("{walk}:counters", "retrying", 1)
 
     with pytest.raises(StoreError, match="its numbers differ"):
         stores.move("sqlite", "redis", watch=Wrong)

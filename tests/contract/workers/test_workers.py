@@ -137,7 +137,7 @@ def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
 
 def test_records_are_in_parts(store: RedisStore, known: Known) -> None:
     store.begin_run(None)  # a store without a format would be that of another version
-    store.scripts.command("HSET", "n", "urls", 2 * PART - 4)
+    store.scripts.command("HSET", "counters", "urls", 2 * PART - 4)
     urls = [f"a.example/{n}" for n in range(8)]
     known.discover(*urls)
     assert [known.get(url).id for url in urls] == list(range(2 * PART - 3, 2 * PART + 5))

@@ -10,6 +10,7 @@ from crawlspace.config import collection, credential_headers, sites
 from crawlspace.config import files as collection_files
 from crawlspace.config.collection import RefreshMode, known_names, load_collection
 from crawlspace.content import soft_errors
+from crawlspace.content.html import LINK_TAGS
 from crawlspace.errors import CrawlspaceError, SettingError
 from crawlspace.frontier import source_weights
 from crawlspace.parsing import duration, integer
@@ -27,6 +28,10 @@ def test_a_collection_is_read(collections: Path) -> None:
     assert demo.limits.max_link_depth == 3
     assert demo.policy.refresh_min_s == 43_200
     assert demo.store_file == collections / "data" / "demo" / "state.db"
+
+
+def test_links_are_taken_from_all_tags_that_a_page_is_read_for(collections: Path) -> None:
+    assert load_collection("demo", settings(collections)).content.link_tags == LINK_TAGS
 
 
 def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:

@@ -3,7 +3,7 @@
 local ops = {}
 local alive = {}
 
-function alive.worker_key(worker) return P .. "worker:" .. worker end
+function alive.worker_key(worker) return PREFIX.worker .. worker end
 
 local function now_ms()
   if ARGV[5] ~= "" then return tonumber(ARGV[5]) end  -- a test's
@@ -11,7 +11,7 @@ local function now_ms()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-function alive.owned_key(worker) return P .. "owned:" .. worker end
+function alive.owned_key(worker) return PREFIX.owned .. worker end
 -- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
 function alive.caller(args)
   local number, last, reply = unpack(call("HMGET", alive.worker_key(args.worker), "number", "call", "reply"), 1, 3)

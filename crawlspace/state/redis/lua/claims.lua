@@ -7,24 +7,24 @@ function ops.claim(args)
   local now, acquired = now_ms(), {}
   for _, name in ipairs(args.sites) do
     local site = sites.number(name)
-    local owner = call("HGET", P .. "owner", site)
+    local owner = call("HGET", keys.owner, site)
     local not_before = 0
     if not owner then
-      local till, before, waiting = string.match(call("HGET", P .. "kept", site) or "", "^(%d+) (%d+) (.*)$")
+      local till, before, waiting = string.match(call("HGET", keys.kept, site) or "", "^(%d+) (%d+) (.*)$")
       if till and tonumber(till) > now and ownership.is_alive(waiting) then
         owner, not_before = waiting, tonumber(before)
       else
-        not_before = tonumber(call("ZSCORE", P .. "free", site) or 0)
+        not_before = tonumber(call("ZSCORE", keys.free, site) or 0)
       end
     end
     if owner and owner ~= args.worker then
-      local first = call("HGET", P .. "claimed", site)  -- who came first is served first
-      if not (first and ownership.is_alive(first)) then call("HSET", P .. "claimed", site, args.worker) end
+      local first = call("HGET", keys.claimed, site)  -- who came first is served first
+      if not (first and ownership.is_alive(first)) then call("HSET", keys.claimed, site, args.worker) end
     else
-      call("HDEL", P .. "kept", site)
-      call("ZREM", P .. "free", site)
-      call("ZREM", P .. "later", site)
-      call("HSET", P .. "owner", site, args.worker)
+      call("HDEL", keys.kept, site)
+      call("ZREM", keys.free, site)
+      call("ZREM", keys.later, site)
+      call("HSET", keys.owner, site, args.worker)
       call("SADD", alive.owned_key(args.worker), site)
       waits.bounded(site, args.now)
       local it = taking.site_reply(site, {""}, now, false)

@@ -32,7 +32,7 @@ end
 
 -- Return id, depth of what it leads to, and links of pages, and the id of the last one looked at; 0: there are no more.
 function ops.scan_links(args)
-  local last, found = tonumber(call("HGET", P .. "n", "urls") or 0), {}
+  local last, found = tonumber(call("HGET", keys.counters, "urls") or 0), {}
   local first = args.after + 1
   local to = math.min(args.after + args.limit, last)
   if first > to then return {0, found} end
@@ -41,7 +41,7 @@ function ops.scan_links(args)
   local with_links, texts = {}, {}
   for start = 1, #ids, 500 do
     local stop = math.min(start + 499, #ids)
-    for n, links in ipairs(call("HMGET", P .. "links", unpack(ids, start, stop))) do
+    for n, links in ipairs(call("HMGET", keys.links, unpack(ids, start, stop))) do
       local id = ids[start + n - 1]
       if links then with_links[#with_links + 1], texts[id] = id, links end
     end

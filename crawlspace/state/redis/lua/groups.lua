@@ -27,7 +27,7 @@ function groups.write_entries()
   groups.changed_entries = {}
 end
 
-function groups.named_key(group) return P .. "named:" .. group end    -- by key: how many members name it
+function groups.named_key(group) return PREFIX.named .. group end    -- by key: how many members name it
 
 -- For which group a URL stands, and whether it stands aside there, by what is known of all URLs now.
 function groups.group_now(id)
@@ -57,7 +57,7 @@ function groups.standing(group)
   local members = groups.entry_of(group).members
   if members == "" then return {noted = {}} end
   if members ~= "*" then return {winner = tonumber(members), noted = {}} end
-  local winner, noted, first = tonumber(call("HGET", P .. "incumbent", group) or nil), {}, 0
+  local winner, noted, first = tonumber(call("HGET", keys.incumbent, group) or nil), {}, 0
   while #noted < incumbents.NOTED do
     local places = call("ZRANGE", groups.group_key(group), first, first + incumbents.NOTED)
     if #places == 0 then break end
@@ -181,8 +181,8 @@ function groups.concerned()
     local now = row and {checksum = row[CHECKSUM], canon = row[CANONICAL]} or nil
     local before, after = groups.naming(old), groups.naming(now)
     if before ~= after then
-      if before then later("SREM", P .. "names:" .. before, id) end
-      if after then later("SADD", P .. "names:" .. after, id) end
+      if before then later("SREM", PREFIX.names .. before, id) end
+      if after then later("SADD", PREFIX.names .. after, id) end
     end
     if (old.checksum or false) ~= (now and now.checksum or false) then
       if old.checksum then
@@ -200,7 +200,7 @@ function groups.concerned()
   for id, old in pairs(was) do
     local row = rows[id]
     if groups.as_page(old) ~= groups.as_page(row and {checksum = row[CHECKSUM], canon = row[CANONICAL]} or nil) then
-      for _, follower in ipairs(call("SMEMBERS", P .. "names:" .. old.key)) do dirty[tonumber(follower)] = true end
+      for _, follower in ipairs(call("SMEMBERS", PREFIX.names .. old.key)) do dirty[tonumber(follower)] = true end
     end
   end
   return groups.sorted(dirty)
@@ -208,7 +208,7 @@ end
 
 function groups.has_order(url)
   for _, sink in ipairs(SINKS) do
-    if call("HEXISTS", P .. "out:" .. sink .. ":url", url) == 1 then return true end
+    if call("HEXISTS", outbox.key(sink, "url"), url) == 1 then return true end
   end
   return false
 end
@@ -218,7 +218,7 @@ function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row and row[CHECKSUM] and not row[CANONICAL] and not groups.has_order(row[URL]) and groups.entry_of(row[CHECKSUM]).urls == 1 then
-      call("HDEL", P .. "text", row[CHECKSUM])
+      call("HDEL", keys.text, row[CHECKSUM])
     end
   end
 end
@@ -226,20 +226,20 @@ end
 function groups.keep_texts(old_checksums)
   for _, id in ipairs(groups.sorted(groups.new_texts)) do
     local row = rows[id]
-    if row and row[CHECKSUM] and (groups.winner_of(id, row) == id or call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then
-      call("HSET", P .. "text", row[CHECKSUM], groups.new_texts[id])
+    if row and row[CHECKSUM] and (groups.winner_of(id, row) == id or call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then
+      call("HSET", keys.text, row[CHECKSUM], groups.new_texts[id])
     end
   end
   for checksum in pairs(old_checksums) do
-    if groups.entry_of(checksum).urls == 0 then call("HDEL", P .. "text", checksum) end
+    if groups.entry_of(checksum).urls == 0 then call("HDEL", keys.text, checksum) end
   end
 end
 
 -- What is pushed for a URL, as it is now: the document, its text and the URLs of its duplicates; nothing where it has none.
 function groups.document_of(id)
   local row = get(id)
-  local document = row and row[CHECKSUM] and call("HGET", P .. "document", id)
-  local text = document and call("HGET", P .. "text", row[CHECKSUM])
+  local document = row and row[CHECKSUM] and call("HGET", keys.document, id)
+  local text = document and call("HGET", keys.text, row[CHECKSUM])
   if not text then return nil end
   local noted = groups.standing(groups.aside_then(id) or row[CHECKSUM]).noted
   prefetch(noted)
@@ -253,12 +253,12 @@ end
 groups.left = {}  -- by id: what this call has set
 function groups.is_left_in_index(id)
   if groups.left[id] ~= nil then return groups.left[id] end
-  return call("SISMEMBER", P .. "left", id) == 1
+  return call("SISMEMBER", keys.left, id) == 1
 end
 
 function groups.leave_in_index(id, is_left)
   groups.left[id] = is_left
-  later(is_left and "SADD" or "SREM", P .. "left", id)
+  later(is_left and "SADD" or "SREM", keys.left, id)
 end
 
 -- Note whether the index keeps the document of a URL that has none any more.
@@ -333,10 +333,10 @@ function groups.settle()
   for _, move in ipairs(moves) do
     local id, to, aside = move[1], move[3], move[4]
     if aside then
-      call("HSET", P .. "aside", id, to)
+      call("HSET", keys.aside, id, to)
       groups.asides[id] = to
     elseif groups.aside_then(id) then
-      call("HDEL", P .. "aside", id)
+      call("HDEL", keys.aside, id)
       groups.asides[id] = false
     end
     if to then groups.join(to, id, aside) end
@@ -355,7 +355,7 @@ function groups.settle()
       if now.winner ~= old.winner or groups.new_texts[now.winner] or not groups.same_noted(now.noted, old.noted) then pushes[now.winner] = true end
     end
   end
-  if winners ~= 0 then call("HINCRBY", P .. "n", "indexed", winners) end
+  if winners ~= 0 then call("HINCRBY", keys.counters, "indexed", winners) end
   local by_site = {}  -- documents in the index
   for sign, ids in pairs({[-1] = won, [1] = wins}) do
     local both = sign == 1 and won or wins
@@ -368,7 +368,7 @@ function groups.settle()
     end
   end
   for site, by in pairs(by_site) do
-    if by ~= 0 then call("HINCRBY", P .. "documents", site, by) end
+    if by ~= 0 then call("HINCRBY", keys.documents, site, by) end
   end
   for id in pairs(was) do
     local row = rows[id]
@@ -394,7 +394,7 @@ function groups.settle()
   end
   for id in pairs(pushes) do  -- a document that is held apart stays in the index as it is
     local row = get(id)  -- none where the record was put aside
-    if not row or (not groups.new_texts[id] and call("HEXISTS", P .. "text", row[CHECKSUM]) == 0) then pushes[id] = nil end
+    if not row or (not groups.new_texts[id] and call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then pushes[id] = nil end
   end
   groups.write_entries()
   local push_ids, delete_ids = groups.sorted(pushes), groups.sorted(deletes)

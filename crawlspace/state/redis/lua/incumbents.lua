@@ -1,6 +1,6 @@
 -- Who stands for a group of pages of several hosts, where that isn't the one with the best rank.
 
-function groups.member_key(group) return P .. "member:" .. group end  -- by id: its place in the group, and whom it names
+function groups.member_key(group) return PREFIX.member .. group end  -- by id: its place in the group, and whom it names
 
 -- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
 -- in this call; `apart` the ids that leave their groups because their deletion is held and their pages are no documents any more, see `is_held_apart` there.
@@ -54,8 +54,8 @@ function incumbents.settle(group, before)
     end
   end
   if stays then
-    call("HSET", P .. "incumbent", group, stays)
+    call("HSET", keys.incumbent, group, stays)
   else
-    call("HDEL", P .. "incumbent", group)
+    call("HDEL", keys.incumbent, group)
   end
 end

@@ -4,35 +4,35 @@
 
 local inheritance = {}
 
-function inheritance.inherited_of(id) return call("HGET", P .. "inherited", id) or nil end
+function inheritance.inherited_of(id) return call("HGET", keys.inherited, id) or nil end
 
 -- Set a value of a hash; remove it where there is none.
 function inheritance.set(name, id, value)
-  if value then later("HSET", P .. name, id, value) else later("HDEL", P .. name, id) end
+  if value then later("HSET", keys[name], id, value) else later("HDEL", keys[name], id) end
 end
 
 -- Add the pages of a batch to the list; return whether there are any. `pages` are ids with what Python knows of each, `is_recorded` the ids
 -- that were not ignored.
 function inheritance.add(pages, is_recorded, any_metadata, now)
-  if not any_metadata and call("EXISTS", P .. "link_metadata") == 0 and call("EXISTS", P .. "inherited") == 0 then return false end
+  if not any_metadata and call("EXISTS", keys.link_metadata) == 0 and call("EXISTS", keys.inherited) == 0 then return false end
   local added = {}
   for _, page in ipairs(pages) do
     if is_recorded[page[1]] then added[#added + 1] = page[2] end
   end
-  if #added > 0 then later("RPUSH", P .. "to_inherit", pack({now, added})) end
+  if #added > 0 then later("RPUSH", keys.to_inherit, pack({now, added})) end
   return #added > 0
 end
 
 function inheritance.forget(id)
-  local page = call("HGET", P .. "by", id)
-  if page then later("SREM", P .. "to:" .. page, id) end
-  for _, name in ipairs({"inherited", "by", "mark", "fields"}) do later("HDEL", P .. name, id) end
+  local page = call("HGET", keys.by, id)
+  if page then later("SREM", PREFIX.inheriting .. page, id) end
+  for _, name in ipairs({"inherited", "by", "mark", "fields"}) do later("HDEL", keys[name], id) end
 end
 
 -- Write what was decided about an entry, the first of the list; return false where it is no longer that, or where a URL that is to be due is
 -- not as it was.
 function ops.write_inherited(args)
-  if args.entry and call("LINDEX", P .. "to_inherit", 0) ~= args.entry then return false end
+  if args.entry and call("LINDEX", keys.to_inherit, 0) ~= args.entry then return false end
   for _, due in ipairs(args.due) do
     local row = get(due[1])
     if not row or cache.encoded(row) ~= due[2] then return false end
@@ -40,20 +40,20 @@ function ops.write_inherited(args)
   for _, page in ipairs(args.link_metadata) do inheritance.set("link_metadata", page[1], page[2]) end
   for _, url in ipairs(args.urls) do
     local id, was, inherited, page = url[1], url[2], url[3], url[4]
-    if was then later("SREM", P .. "to:" .. was, id) end
+    if was then later("SREM", PREFIX.inheriting .. was, id) end
     if get(id) then
       inheritance.set("inherited", id, inherited)
       inheritance.set("by", id, page)
-      if page then later("SADD", P .. "to:" .. page, id) end
+      if page then later("SADD", PREFIX.inheriting .. page, id) end
     end
   end
   for _, due in ipairs(args.due) do
     local id, at, mark = due[1], due[3], due[4]
     rows[id][NEXT_FETCH] = at
     touch(id)
-    if mark then later("HSET", P .. "mark", id, mark) end
+    if mark then later("HSET", keys.mark, id, mark) end
   end
-  if args.entry then later("LPOP", P .. "to_inherit") end
+  if args.entry then later("LPOP", keys.to_inherit) end
   cache.check()
   flush()
   return true
@@ -61,7 +61,7 @@ end
 
 -- Return some of the ids that inherit metadata, and the cursor for the next call; "0": there are no more.
 function ops.some_inheriting(args)
-  local found, ids = call("HSCAN", P .. "inherited", args.cursor, "COUNT", args.limit), {}
+  local found, ids = call("HSCAN", keys.inherited, args.cursor, "COUNT", args.limit), {}
   for n = 1, #found[2], 2 do ids[#ids + 1] = tonumber(found[2][n]) end
   return {found[1], ids}
 end

@@ -27,7 +27,7 @@ end
 
 -- Return the URLs after `after` for which `wanted` is true, and the id of the last one that was read; 0 if it was the last of all.
 function look.walk(after, limit, most, wanted)
-  local last = tonumber(call("HGET", P .. "n", "urls") or 0)
+  local last = tonumber(call("HGET", keys.counters, "urls") or 0)
   local found, id, looked = {}, after, 0
   while id < last and #found < limit and looked < most do
     local ids = {}
@@ -84,7 +84,7 @@ end
 function ops.lost_links(args)
   local lost = {}
   for _, id in ipairs(args.ids) do
-    for _, key in ipairs(url_keys.of_links(call("HGET", P .. "links", id) or "")) do
+    for _, key in ipairs(url_keys.of_links(call("HGET", keys.links, id) or "")) do
       if #url_keys.ids_with(key) == 0 then
         lost[#lost + 1] = id
         break
@@ -99,7 +99,7 @@ function ops.without_source(args)
   local ids = {}
   for _, key in ipairs(args.keys) do
     for _, id in ipairs(url_keys.ids_with(key)) do
-      if call("HEXISTS", P .. "by", id) == 0 then ids[#ids + 1] = id end
+      if call("HEXISTS", keys.by, id) == 0 then ids[#ids + 1] = id end
     end
   end
   prefetch(ids)
@@ -118,7 +118,7 @@ end
 
 -- Return some of the held deletions, and the cursor for the next call; "0": there are no more.
 function ops.held_some(args)
-  local found, held = call("SSCAN", P .. "held", args.cursor, "COUNT", args.limit), {}
+  local found, held = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}
   local ids = {}
   for n, member in ipairs(found[2]) do ids[n] = tonumber(member) end
   prefetch(ids)
@@ -135,5 +135,5 @@ function ops.counts()
     waiting = waiting + call("ZCARD", outbox.key(sink, "delete")) + call("ZCARD", outbox.key(sink, "push"))
     parked = parked + call("ZCARD", outbox.key(sink, "parked"))
   end
-  return {call("HGETALL", P .. "n"), call("HGETALL", P .. "status"), waiting, parked, call("HLEN", P .. "host"), call("SCARD", P .. "left"), call("SCARD", P .. "orphaned")}
+  return {call("HGETALL", keys.counters), call("HGETALL", keys.status), waiting, parked, call("HLEN", keys.host), call("SCARD", keys.left), call("SCARD", keys.orphaned)}
 end

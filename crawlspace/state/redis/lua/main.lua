@@ -5,10 +5,10 @@ READS.depths_of, READS.scan_depths, READS.orphans, READS.scan_links = true, true
 READS.without_source, READS.some_inheriting = true, true
 
 -- Another version of crawlspace may have other keys, or other values in them.
-local format = call("GET", P .. "format")
+local format = call("GET", keys.format)
 if format ~= tostring(FORMAT) then
-  if format or call("HEXISTS", P .. "n", "urls") == 1 then return redis.error_reply("VERSION " .. (format or "of development")) end
-  if not READS[ARGV[1]] then later("SET", P .. "format", FORMAT) end
+  if format or call("HEXISTS", keys.counters, "urls") == 1 then return redis.error_reply("VERSION " .. (format or "of development")) end
+  if not READS[ARGV[1]] then later("SET", keys.format, FORMAT) end
 end
 
 -- Each attempt of a worker's call has a number. One that arrives after a later one was abandoned by the worker, which has repeated it or has
@@ -21,7 +21,7 @@ if args.at then
 end
 if not READS[ARGV[1]] then
   records.check_types()
-  later("HINCRBY", P .. "n", ARGV[4] == "worker" and "writes" or "edits", 1)
+  later("HINCRBY", keys.counters, ARGV[4] == "worker" and "writes" or "edits", 1)
 end
 local reply = ops[ARGV[1]](args)
 write_all()

@@ -6,8 +6,8 @@ local function move_urls(urls)
   for _, one in ipairs(urls) do
     record.note_scheme(one[2][URL], one[3], noted)
     if one[5] then
-      call("HINCRBY", P .. "documents", sites.number(one[3]), 1)
-      call("HINCRBY", P .. "n", "indexed", 1)
+      call("HINCRBY", keys.documents, sites.number(one[3]), 1)
+      call("HINCRBY", keys.counters, "indexed", 1)
     end
     local id, row, aside = one[1], record.completed(one[2]), one[4]
     row[SITE] = sites.number(one[3])
@@ -15,12 +15,12 @@ local function move_urls(urls)
     url_keys.add(row[KEY], id)
     touch(id)
     groups.asides[id] = aside or false
-    if aside then call("HSET", P .. "aside", id, aside) end
+    if aside then call("HSET", keys.aside, id, aside) end
     if row[CHECKSUM] then
       local entry = groups.entry_of(row[CHECKSUM])
       entry.urls = entry.urls + 1
       groups.changed_entries[row[CHECKSUM]] = true
-      if row[CANONICAL] then call("SADD", P .. "names:" .. row[CANONICAL], id) end
+      if row[CANONICAL] then call("SADD", PREFIX.names .. row[CANONICAL], id) end
     end
   end
   for _, one in ipairs(urls) do
@@ -34,18 +34,18 @@ end
 -- `before` and `mark` are the marks as it must be and as it is to be; none where the copy is done. `commands` are commands without the
 -- beginning of their keys. Returns false where somebody else crawls the collection or moves it.
 function ops.move_part(args)
-  if call("ZCARD", P .. "workers") > 0 then return false end
-  local at = call("HGET", P .. "meta", "moving") or nil
+  if call("ZCARD", keys.workers) > 0 then return false end
+  local at = call("HGET", keys.meta, "moving") or nil
   if at == args.mark then return true end  -- the call is repeated because its answer was lost
   if at ~= args.before then return false end
   move_urls(args.urls)
-  for _, wait in ipairs(args.waits) do call("HSET", P .. "wait", sites.number(wait[1]), string.format("%.0f %.0f", wait[2], wait[3])) end
+  for _, wait in ipairs(args.waits) do call("HSET", keys.wait, sites.number(wait[1]), string.format("%.0f %.0f", wait[2], wait[3])) end
   for _, command in ipairs(args.commands) do call(command[1], P .. command[2], unpack(command, 3)) end
   if args.mark then
-    call("HSET", P .. "meta", "moving", args.mark)
+    call("HSET", keys.meta, "moving", args.mark)
   else
-    call("HDEL", P .. "meta", "moving")
-    call("DEL", P .. "free", P .. "later")  -- the first worker finds them by itself
+    call("HDEL", keys.meta, "moving")
+    call("DEL", keys.free, keys.later)  -- the first worker finds them by itself
   end
   return true
 end

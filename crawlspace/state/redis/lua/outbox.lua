@@ -4,7 +4,7 @@
 local SINKS = cjson.decode(ARGV[3])
 local outbox = {}
 
-function outbox.key(sink, what) return P .. "out:" .. sink .. ":" .. what end
+function outbox.key(sink, what) return PREFIX.outbox .. sink .. ":" .. what end
 
 function outbox.strike_out(sink, url, number)
   call("HDEL", outbox.key(sink, "url"), url)

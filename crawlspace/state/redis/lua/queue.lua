@@ -39,7 +39,7 @@ function ops.reclaim(args)
   local keeps = {}
   for _, id in ipairs(args.keep) do keeps[id] = true end
   local ids, ended = {}, {}
-  local leases = call("HGETALL", P .. "lease")
+  local leases = call("HGETALL", keys.lease)
   for n = 1, #leases, 2 do
     local id = tonumber(leases[n])
     if cache.lease_of(leases[n + 1]) <= args.now and not keeps[id] then ids[#ids + 1] = id end
@@ -85,42 +85,42 @@ function ops.first_due(args)
 end
 
 -- An expired worker may not know yet that it does not own a site any more.
-function queue.holds(worker, site) return not worker or call("HGET", P .. "owner", site) == worker end
+function queue.holds(worker, site) return not worker or call("HGET", keys.owner, site) == worker end
 
 function ops.wait_site(args)
   local site = sites.number(args.site)
   if not queue.holds(args.worker, site) and (args["until"] or 0) <= waits.of(site) then return end
   if args["until"] then
-    call("HSET", P .. "wait", site, string.format("%.0f %.0f", args["until"], args.wait_s or 0))
+    call("HSET", keys.wait, site, string.format("%.0f %.0f", args["until"], args.wait_s or 0))
   else
-    call("HDEL", P .. "wait", site)
+    call("HDEL", keys.wait, site)
   end
 end
 
 -- Unless the site is another worker's, who knows better.
 function ops.set_unreachable(args)
-  local owner = args.worker and call("HGET", P .. "owner", sites.find(args.site) or 0)
+  local owner = args.worker and call("HGET", keys.owner, sites.find(args.site) or 0)
   if owner and owner ~= args.worker then return end
   if args.row then
-    call("HSET", P .. "unreachable", args.site, args.row)
+    call("HSET", keys.unreachable, args.site, args.row)
   else
-    call("HDEL", P .. "unreachable", args.site)
+    call("HDEL", keys.unreachable, args.site)
   end
 end
 
 function ops.documents(args)
   local reply = {}
-  for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", P .. "documents", sites.find(name) or 0) or 0) end
+  for n, name in ipairs(args.sites) do reply[n] = tonumber(call("HGET", keys.documents, sites.find(name) or 0) or 0) end
   return reply
 end
 
 function ops.save_robots(args)
-  if queue.holds(args.worker, sites.find(args.site) or 0) then call("HSET", P .. "robots", args.key, args.entry) end
+  if queue.holds(args.worker, sites.find(args.site) or 0) then call("HSET", keys.robots, args.key, args.entry) end
 end
 
 function ops.hasten_retries(args)
   local ids, limit = {}, 1000
-  for _, place in ipairs(call("SMEMBERS", P .. "due")) do
+  for _, place in ipairs(call("SMEMBERS", keys.due)) do
     if #ids >= limit then break end
     local site, queue_index = string.match(place, "(%d+):(%d+)")
     if tonumber(queue_index) < SHIFTS * SOURCES.REFRESH then

@@ -9,7 +9,7 @@ record.effects = {discovered = 0, pending = {}, fresh = {}}
 -- The keys that a page leads to; an error where they are none.
 record.links = {}  -- by id: what this call has read or set
 function record.links_of(id)
-  local links = record.links[id] or call("HGET", P .. "links", id) or ""
+  local links = record.links[id] or call("HGET", keys.links, id) or ""
   if #links % 8 ~= 0 then error("the links of the URL " .. id .. " are no keys") end
   record.links[id] = links
   return links
@@ -17,7 +17,7 @@ end
 
 function record.set_links(id, links)
   record.links[id] = links
-  if links == "" then later("HDEL", P .. "links", id) else later("HSET", P .. "links", id, links) end
+  if links == "" then later("HDEL", keys.links, id) else later("HSET", keys.links, id, links) end
 end
 
 function record.count_pending(site) record.effects.pending[site] = (record.effects.pending[site] or 0) + 1 end
@@ -29,7 +29,7 @@ function record.note_scheme(url, site, noted)
   if noted[one] then return end
   noted[one] = true
   local port = string.match(site, ":(%d+)$")
-  if not (port == "443" and scheme == "https" or port == "80" and scheme == "http") then later("SADD", P .. "schemes", one) end
+  if not (port == "443" and scheme == "https" or port == "80" and scheme == "http") then later("SADD", keys.schemes, one) end
 end
 
 function record.discover(urls, now)
@@ -113,11 +113,11 @@ end
 -- As `merged` in `depths.py`.
 record.marks = {}
 function record.mark_depth(key, page, depth)
-  local before = record.marks[key] or call("HGET", P .. "depth_mark", key)
+  local before = record.marks[key] or call("HGET", keys.depth_mark, key)
   local of, was = string.match(before or "", "^(%d+) (-?%d+)$")
   if of == "0" then page, depth = 0, page == 0 and math.min(depth, tonumber(was)) or -1 end
   record.marks[key] = string.format("%.0f %.0f", page, depth)
-  later("HSET", P .. "depth_mark", key, record.marks[key])
+  later("HSET", keys.depth_mark, key, record.marks[key])
 end
 
 -- Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten.
@@ -143,12 +143,12 @@ end
 function record.forget(id, row)
   url_keys.drop(row[KEY], id)
   record.set_links(id, "")
-  later("HDEL", P .. "document", id)
+  later("HDEL", keys.document, id)
   inheritance.forget(id)
   rows[id] = false
   touch(id)
   record.nearer[id] = nil
-  later("HINCRBY", P .. "n", "forgotten", 1)
+  later("HINCRBY", keys.counters, "forgotten", 1)
 end
 
 function record.apply(id, change)
@@ -167,10 +167,10 @@ function record.apply(id, change)
   end
   if not checksum then
     groups.part(id, old, change)
-    later("HDEL", P .. "document", id)
+    later("HDEL", keys.document, id)
     groups.new_texts[id] = nil
   elseif change.document then
-    later("HSET", P .. "document", id, change.document)
+    later("HSET", keys.document, id, change.document)
     groups.new_texts[id] = change.text
   end
   if change.forget then
@@ -219,7 +219,7 @@ end
 function record.write_health(health, worker, answered)
   for _, one in ipairs(health) do
     local site = worker and sites.find(one[1])
-    if not worker or (site and (answered[site] or queue.holds(worker, site))) then later("HSET", P .. "health", one[1], one[2]) end
+    if not worker or (site and (answered[site] or queue.holds(worker, site))) then later("HSET", keys.health, one[1], one[2]) end
   end
 end
 
@@ -229,7 +229,7 @@ function ops.discover(args)
   for _, new in ipairs(args.urls) do
     if new[10] then
       local id = url_keys.id_of(new[2], new[1])
-      later("HSETNX", P .. "inherited", id, new[10])
+      later("HSETNX", keys.inherited, id, new[10])
     end
   end
   cache.check()
@@ -272,7 +272,7 @@ function ops.record(args)
   record.discover(discovered, args.now)
   local lowered = record.carry()
   record.mark_depths()
-  local inherits = inheritance.add(args.pages, is_recorded, args.any_metadata, args.now) or call("EXISTS", P .. "to_inherit") == 1
+  local inherits = inheritance.add(args.pages, is_recorded, args.any_metadata, args.now) or call("EXISTS", keys.to_inherit) == 1
   local pushes, deletes, displaced = groups.settle()
   record.write_health(args.health, args.worker, answered)
   local reply = record.replied(lowered, pushes, deletes, displaced, inherits)

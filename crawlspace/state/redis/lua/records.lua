@@ -4,6 +4,16 @@
 -- no record anew.
 
 local P = KEYS[1]
+-- The keys and the beginnings of keys, by the names of `Key` and `Prefix`.
+local function of_collection(names)
+  return setmetatable({}, {
+    __index = function(whole, name)
+      whole[name] = P .. (names[name] or error("no key is called " .. tostring(name)))
+      return whole[name]
+    end,
+  })
+end
+local keys, PREFIX = of_collection(KEYS_BY_NAME), of_collection(PREFIXES)
 local call = redis.call
 local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
 
@@ -12,7 +22,7 @@ local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for 
 -- A hash has the records of PART ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
 local records = {}
 function records.part_of(id) return math.floor(id / PART) end
-function records.part_key(part) return P .. "url:" .. part end
+function records.part_key(part) return PREFIX.records .. part end
 function records.url_key(id) return records.part_key(records.part_of(id)) end
 
 -- The records of at most 500 ids, in their order, false where there is none; a call for each run of ids of one part.
@@ -39,8 +49,8 @@ function records.decoded(text)
   return row
 end
 
-function records.pending_key(site, queue_index) return P .. "p:" .. site .. ":" .. queue_index end
-function records.due_key(site, queue_index) return P .. "d:" .. site .. ":" .. queue_index end
+function records.pending_key(site, queue_index) return PREFIX.pending .. site .. ":" .. queue_index end
+function records.due_key(site, queue_index) return PREFIX.due .. site .. ":" .. queue_index end
 
 function records.first_due(site, queue_index)
   local first = call("ZRANGE", records.due_key(site, queue_index), 0, 0, "WITHSCORES")
@@ -54,46 +64,31 @@ local function later(...) writes[#writes + 1] = {...} end
 
 local function write_all()
   for _, command in ipairs(writes) do call(unpack(command)) end
-  for name, by in pairs(added) do call("HINCRBY", P .. "n", name, by) end
+  for name, by in pairs(added) do call("HINCRBY", keys.counters, name, by) end
   writes, added = {}, {}
 end
 
--- The types of the keys that have one name; others begin with what `alive.lua`, `outbox.lua` and the rest say of them.
-records.TYPES = {
-  string = {"format", "run", "settling"},
-  list = {"to_inherit"},
-  set = {"due", "held", "left", "orphaned", "pending", "schemes", "set_aside", "given_up"},
-  zset = {"free", "later", "workers"},
-  hash = {
-    "aside", "last_request", "broken", "by", "claimed", "deleted", "depth_mark", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
-    "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "retries",
-    "robots", "site", "site_name", "status", "text", "unreachable", "wait",
-  },
-}
-
--- Raise an error where one of them has another type: a command for it would end a script that has written.
+-- Raise an error where a key has another type than its own: a command for it would end a script that has written.
 function records.check_types()
-  for kind, names in pairs(records.TYPES) do
-    for _, name in ipairs(names) do
-      local found = call("TYPE", P .. name).ok
-      if found ~= kind and found ~= "none" then error("the key " .. name .. " is a " .. found) end
-    end
+  for name, kind in pairs(KEY_TYPES) do
+    local found = call("TYPE", keys[name]).ok
+    if found ~= kind and found ~= "none" then error("the key " .. name .. " is a " .. found) end
   end
 end
 
 -- A record that is not ours is put aside, and never looked at again.
 function records.put_aside(id, text)
-  later("HSET", P .. "broken", id, text)
+  later("HSET", keys.broken, id, text)
   later("HDEL", records.url_key(id), id)
-  later("HDEL", P .. "lease", id)
-  later("HINCRBY", P .. "n", "broken", 1)
+  later("HDEL", keys.lease, id)
+  later("HINCRBY", keys.counters, "broken", 1)
 end
 
 -- The number of a counter, to which this call adds. Raises an error where it is none.
 function records.next_number(name)
   local last = counters[name]
   if not last then
-    local text = call("HGET", P .. "n", name) or "0"
+    local text = call("HGET", keys.counters, name) or "0"
     last = tonumber(string.match(text, "^%d+$")) or error("the counter " .. name .. " is not an integer")
   end
   counters[name], added[name] = last + 1, (added[name] or 0) + 1
@@ -104,7 +99,7 @@ end
 local sites = {numbers = {}, names = {}}
 function sites.find(name)
   if sites.numbers[name] == nil then
-    local text = call("HGET", P .. "site", name)
+    local text = call("HGET", keys.site, name)
     sites.numbers[name] = text and (tonumber(text) or error("the number of the site " .. name .. " is no number")) or false
     if sites.numbers[name] then sites.names[sites.numbers[name]] = name end
   end
@@ -115,8 +110,8 @@ function sites.number(name)
   local number = sites.find(name)
   if not number then
     number = records.next_number("sites")
-    later("HSET", P .. "site", name, number)
-    later("HSET", P .. "site_name", number, name)
+    later("HSET", keys.site, name, number)
+    later("HSET", keys.site_name, number, name)
     sites.numbers[name], sites.names[number] = number, name
   end
   return number
@@ -125,7 +120,7 @@ end
 -- The waits of sites: until when, and how many seconds that was, by the clock of the worker that wrote it.
 local waits = {}
 function waits.of(site)
-  local until_, wait_s = string.match(call("HGET", P .. "wait", site) or "", "^(%d+) ?(%d*)$")
+  local until_, wait_s = string.match(call("HGET", keys.wait, site) or "", "^(%d+) ?(%d*)$")
   return tonumber(until_ or 0), tonumber(wait_s ~= "" and wait_s or nil)
 end
 
@@ -134,18 +129,18 @@ function waits.bounded(site, now)
   local until_, wait_s = waits.of(site)
   local latest = now + ((wait_s or 0) > 0 and wait_s or 3600)
   if until_ <= latest then return until_ end
-  call("HSET", P .. "wait", site, string.format("%.0f %.0f", latest, latest - now))
+  call("HSET", keys.wait, site, string.format("%.0f %.0f", latest, latest - now))
   return latest
 end
 
 -- At the begin of a run: a site that gave no answer in the last one need not wait.
 function waits.end_of_unreachable()
-  for _, name in ipairs(call("HKEYS", P .. "unreachable")) do call("HDEL", P .. "wait", sites.find(name) or 0) end
+  for _, name in ipairs(call("HKEYS", keys.unreachable)) do call("HDEL", keys.wait, sites.find(name) or 0) end
 end
 
 function sites.name(number)
   if not sites.names[number] then
-    sites.names[number] = call("HGET", P .. "site_name", number) or error("the site " .. number .. " has no name")
+    sites.names[number] = call("HGET", keys.site_name, number) or error("the site " .. number .. " has no name")
   end
   return sites.names[number]
 end

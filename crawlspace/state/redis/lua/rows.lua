@@ -92,14 +92,14 @@ local function prefetch(ids)
     for first = 1, #some, 500 do
       local last = math.min(first + 499, #some)
       local found = call("HMGET", records.part_key(part), unpack(some, first, last))
-      local leases = call("HMGET", P .. "lease", unpack(some, first, last))
+      local leases = call("HMGET", keys.lease, unpack(some, first, last))
       for n = first, last do cache.keep(some[n], found[n - first + 1], leases[n - first + 1]) end
     end
   end
 end
 
 local function get(id)
-  if rows[id] == nil then cache.keep(id, call("HGET", records.url_key(id), id), call("HGET", P .. "lease", id)) end
+  if rows[id] == nil then cache.keep(id, call("HGET", records.url_key(id), id), call("HGET", keys.lease, id)) end
   return rows[id] or nil
 end
 
@@ -147,9 +147,9 @@ end
 
 -- The keys in the links of a page.
 function url_keys.of_links(links)
-  local keys = {}
-  for first = 1, #links, 8 do keys[#keys + 1] = string.sub(links, first, first + 7) end
-  return keys
+  local found = {}
+  for first = 1, #links, 8 do found[#found + 1] = string.sub(links, first, first + 7) end
+  return found
 end
 
 function url_keys.rows_with(key)
@@ -176,19 +176,19 @@ cache.opened, cache.closed = {}, {}
 
 -- What the records that change add to each counter: in `n`, and in hashes by status, host, and site with queue.
 function cache.tallies()
-  local of = {n = {}, status = {}, host = {}, host_uncounted = {}, retries = {}}  -- of the uncounted, those that do not count towards its limit
+  local of = {counters = {}, status = {}, host = {}, host_uncounted = {}, retries = {}}  -- of the uncounted, those that do not count towards its limit
   local function count(hash, what, by) of[hash][what] = (of[hash][what] or 0) + by end
   for id in pairs(cache.touched) do
     local was = cache.origin[id]
     local is = rows[id] and cache.noted_origin(id, rows[id]) or nil
     for sign, one in pairs({[-1] = was, [1] = is}) do
       if one then
-        count("n", "state " .. one.state, sign)
+        count("counters", "state " .. one.state, sign)
         if one.status then count("status", one.status, sign) end
         if one.status and UNCOUNTED[one.status] then count("host_uncounted", cache.host_of(sites.name(one.site)), sign) end
-        for letter, number in string.gmatch(one.refused or "", "(%a)(%d+)") do count("n", "refused " .. letter, sign * number) end
+        for letter, number in string.gmatch(one.refused or "", "(%a)(%d+)") do count("counters", "refused " .. letter, sign * number) end
         if one.retrying then
-          count("n", "retrying", sign)
+          count("counters", "retrying", sign)
           count("retries", one.site .. ":" .. one.queue_index, sign)
         end
       end
@@ -202,7 +202,7 @@ end
 function cache.check_counters(hash, names)
   for first = 1, #names, 500 do
     local last = math.min(first + 499, #names)
-    for n, count in ipairs(call("HMGET", P .. hash, unpack(names, first, last))) do
+    for n, count in ipairs(call("HMGET", keys[hash], unpack(names, first, last))) do
       if count and not string.match(count, "^-?%d+$") then error("the counter " .. names[first + n - 1] .. " is not an integer") end
     end
   end
@@ -224,17 +224,17 @@ function cache.check()
       of_sites[site] = true
     end
   end
-  cache.check_counters("n", cache.COUNTERS)
+  cache.check_counters("counters", cache.COUNTERS)
   for hash, counts in pairs(cache.tallies()) do
-    if hash ~= "n" then cache.check_counters(hash, cache.keys(counts)) end
+    if hash ~= "counters" then cache.check_counters(hash, cache.keys(counts)) end
   end
   cache.check_counters("documents", cache.keys(of_sites))
 end
 
 function cache.keys(map)
-  local keys = {}
-  for key in pairs(map) do keys[#keys + 1] = key end
-  return keys
+  local found = {}
+  for key in pairs(map) do found[#found + 1] = key end
+  return found
 end
 
 local function flush()
@@ -257,15 +257,15 @@ local function flush()
       cache.opened[is.key] = is
     end
     if (was and was.lease) ~= (is and is.lease) then
-      call("HDEL", P .. "lease", id)  -- only `take.lua` leases
+      call("HDEL", keys.lease, id)  -- only `take.lua` leases
     end
     if (is and is.orphaned or false) ~= (was and was.orphaned or false) then
-      call(is and is.orphaned and "SADD" or "SREM", P .. "orphaned", id)
+      call(is and is.orphaned and "SADD" or "SREM", keys.orphaned, id)
     end
     if is and is.held ~= (was and was.held or false) then
-      call(is.held and "SADD" or "SREM", P .. "held", id)
+      call(is.held and "SADD" or "SREM", keys.held, id)
     elseif was and was.held and not is then
-      call("SREM", P .. "held", id)
+      call("SREM", keys.held, id)
     end
     if row then
       if what == "row" then
@@ -291,18 +291,18 @@ local function flush()
     for first = 1, #pairs_, 500 do call("ZADD", key, unpack(pairs_, first, math.min(first + 499, #pairs_))) end
   end
   for key, one in pairs(cache.opened) do
-    call("SADD", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.queue_index)
+    call("SADD", keys[one.pending and "pending" or "due"], one.site .. ":" .. one.queue_index)
     cache.closed[key] = nil
-    if call("HEXISTS", P .. "owner", one.site) == 0 then  -- see `workers.lua`
+    if call("HEXISTS", keys.owner, one.site) == 0 then  -- see `workers.lua`
       if one.pending then
-        call("ZADD", P .. "free", "LT", 0, one.site)
+        call("ZADD", keys.free, "LT", 0, one.site)
       else
-        call("ZADD", P .. "later", "LT", one.score * 1000, one.site)
+        call("ZADD", keys.later, "LT", one.score * 1000, one.site)
       end
     end
   end
   for key, one in pairs(cache.closed) do
-    if call("EXISTS", key) == 0 then call("SREM", P .. (one.pending and "pending" or "due"), one.site .. ":" .. one.queue_index) end
+    if call("EXISTS", key) == 0 then call("SREM", keys[one.pending and "pending" or "due"], one.site .. ":" .. one.queue_index) end
   end
   cache.opened, cache.closed = {}, {}
   for key in pairs(url_keys.changed) do
@@ -314,10 +314,10 @@ local function flush()
     end
   end
   url_keys.changed = {}
-  for what, by in pairs(tallies.n) do if by ~= 0 then call("HINCRBY", P .. "n", what, by) end end
+  for what, by in pairs(tallies.counters) do if by ~= 0 then call("HINCRBY", keys.counters, what, by) end end
   for _, hash in ipairs({"status", "retries", "host", "host_uncounted"}) do
     for what, by in pairs(tallies[hash]) do
-      if by ~= 0 and call("HINCRBY", P .. hash, what, by) == 0 then call("HDEL", P .. hash, what) end
+      if by ~= 0 and call("HINCRBY", keys[hash], what, by) == 0 then call("HDEL", keys[hash], what) end
     end
   end
 end

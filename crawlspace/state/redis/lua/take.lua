@@ -30,8 +30,8 @@ end
 function taking.lease(batch, site, queue_index, latest, limit, lease)
   local key = latest and records.due_key(site, queue_index) or records.pending_key(site, queue_index)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
-  local any_inherited = call("EXISTS", P .. "inherited") == 1
-  local began = latest and tonumber(call("GET", P .. "run") or nil)
+  local any_inherited = call("EXISTS", keys.inherited) == 1
+  local began = latest and tonumber(call("GET", keys.run) or nil)
   while #ids < limit do
     local many = math.min(limit - #ids, 500)
     local members
@@ -42,7 +42,7 @@ function taking.lease(batch, site, queue_index, latest, limit, lease)
       members = call("ZRANGE", key, 0, many - 1)
     end
     if #members == 0 then break end
-    local inherited = any_inherited and call("HMGET", P .. "inherited", unpack(members)) or {}
+    local inherited = any_inherited and call("HMGET", keys.inherited, unpack(members)) or {}
     local leases, count, first = {}, #ids, #ids
     for n, text in ipairs(records.texts_of(members)) do
       local id = members[n]
@@ -53,7 +53,7 @@ function taking.lease(batch, site, queue_index, latest, limit, lease)
         fine = row ~= nil
       end
       if fine and row and latest and taking.is_for_next_run(row, began) then
-        call("SADD", P .. "set_aside", id)
+        call("SADD", keys.set_aside, id)
       elseif fine then
         count = count + 1
         ids[count], texts[count], size = id, text, size + #text
@@ -68,14 +68,14 @@ function taking.lease(batch, site, queue_index, latest, limit, lease)
         records.put_aside(tonumber(id), text)
       end
     end
-    if count > first then call("HSET", P .. "lease", unpack(leases)) end
+    if count > first then call("HSET", keys.lease, unpack(leases)) end
     call("ZREMRANGEBYRANK", key, 0, #members - 1)
     if not latest then gone["state " .. PENDING] = (gone["state " .. PENDING] or 0) + #members end
   end
   batch.size = size
-  if #ids > before then call("HINCRBY", P .. "n", "state leased", #ids - before) end
-  for name, count in pairs(gone) do call("HINCRBY", P .. "n", name, -count) end
-  if call("EXISTS", key) == 0 then call("SREM", P .. (latest and "due" or "pending"), site .. ":" .. queue_index) end
+  if #ids > before then call("HINCRBY", keys.counters, "state leased", #ids - before) end
+  for name, count in pairs(gone) do call("HINCRBY", keys.counters, name, -count) end
+  if call("EXISTS", key) == 0 then call("SREM", keys[latest and "due" or "pending"], site .. ":" .. queue_index) end
 end
 
 taking.ALL_QUEUE_INDEXES = {}
@@ -88,7 +88,7 @@ function taking.queues_with_any(site, all_queue_indexes)
     for _, queue_index in ipairs(queue_indexes) do places[#places + 1] = site .. ":" .. queue_index end
   end
   if #places == 0 then return pending, due end
-  local is_pending, is_due = call("SMISMEMBER", P .. "pending", unpack(places)), call("SMISMEMBER", P .. "due", unpack(places))
+  local is_pending, is_due = call("SMISMEMBER", keys.pending, unpack(places)), call("SMISMEMBER", keys.due, unpack(places))
   local n = 0
   for _, queue_indexes in ipairs(all_queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do
@@ -137,7 +137,7 @@ end
 
 -- Of the sites that have work, rounded up.
 function taking.fair_share()
-  local sites, workers = call("ZCARD", P .. "free"), call("ZRANGE", P .. "workers", 0, -1)
+  local sites, workers = call("ZCARD", keys.free), call("ZRANGE", keys.workers, 0, -1)
   for _, worker in ipairs(workers) do sites = sites + call("SCARD", alive.owned_key(worker)) end
   return math.ceil(sites / #workers)
 end
@@ -146,10 +146,10 @@ end
 function taking.site_reply(site, urls, now, is_held)
   local name = sites.name(site)
   if is_held then return {name, urls} end
-  local last_request = tonumber(call("HGET", P .. "last_request", site) or nil)
-  local robots = call("HMGET", P .. "robots", "http " .. name, "https " .. name)
+  local last_request = tonumber(call("HGET", keys.last_request, site) or nil)
+  local robots = call("HMGET", keys.robots, "http " .. name, "https " .. name)
   return {name, urls, last_request and math.max(0, now - last_request) or -1, (waits.of(site)),
-    call("HGET", P .. "health", name) or "", robots[1] or "", robots[2] or "", call("HGET", P .. "unreachable", name) or ""}
+    call("HGET", keys.health, name) or "", robots[1] or "", robots[2] or "", call("HGET", keys.unreachable, name) or ""}
 end
 
 -- Lease more URLs of sites that a worker owns (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
@@ -173,15 +173,15 @@ function ops.take(args)
     end
     for _, one in ipairs(args.refill) do
       local site = sites.find(one[1])
-      if site and call("HGET", P .. "owner", site) == args.worker and call("SISMEMBER", P .. "given_up", site) == 0 then
+      if site and call("HGET", keys.owner, site) == args.worker and call("SISMEMBER", keys.given_up, site) == 0 then
         if not got(site, one[2], true, one[3]) then dry[#dry + 1] = one[1] end
       else
         dry[#dry + 1] = one[1]
       end
     end
-    for _, site in ipairs(call("ZRANGEBYSCORE", P .. "later", "-inf", args.now * 1000, "LIMIT", 0, 2000)) do
-      call("ZREM", P .. "later", site)
-      call("ZADD", P .. "free", "LT", 0, site)
+    for _, site in ipairs(call("ZRANGEBYSCORE", keys.later, "-inf", args.now * 1000, "LIMIT", 0, 2000)) do
+      call("ZREM", keys.later, site)
+      call("ZADD", keys.free, "LT", 0, site)
     end
     local wanted, tries = 0, 0
     if args.new > 0 then
@@ -189,18 +189,18 @@ function ops.take(args)
       wanted = math.min(args.new, fair - call("SCARD", alive.owned_key(args.worker)))
     end
     while wanted > 0 and tries < 2 * args.new do
-      local site = call("ZRANGEBYSCORE", P .. "free", "-inf", now, "LIMIT", 0, 1)[1]
+      local site = call("ZRANGEBYSCORE", keys.free, "-inf", now, "LIMIT", 0, 1)[1]
       if not site then break end
       site = tonumber(site)
       tries = tries + 1
-      call("ZREM", P .. "free", site)
+      call("ZREM", keys.free, site)
       local wait = waits.bounded(site, args.now)
       if wait > args.now then
-        call("ZADD", P .. "free", now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
-      elseif call("SISMEMBER", P .. "given_up", site) == 0 then
+        call("ZADD", keys.free, now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
+      elseif call("SISMEMBER", keys.given_up, site) == 0 then
         if got(site, args.limit, false, args.queue_indexes) then
-          call("ZREM", P .. "later", site)
-          call("HSET", P .. "owner", site, args.worker)
+          call("ZREM", keys.later, site)
+          call("HSET", keys.owner, site, args.worker)
           call("SADD", alive.owned_key(args.worker), site)
           wanted = wanted - 1
         else
@@ -211,7 +211,7 @@ function ops.take(args)
               if first and (not at or first < at) then at = first end
             end
           end
-          if at then call("ZADD", P .. "later", at * 1000, site) end
+          if at then call("ZADD", keys.later, at * 1000, site) end
         end
       end
     end
@@ -219,5 +219,5 @@ function ops.take(args)
   end
   local site_replies = {}
   for _, one in ipairs(taken[1]) do site_replies[#site_replies + 1] = taking.site_reply(one[1], leased[one[1]] or {one[2]}, now, one[3]) end
-  return taking.swept({site_replies, taken[2], call("ZCARD", P .. "free") == 0 and (fair or taking.fair_share()) or -1})
+  return taking.swept({site_replies, taken[2], call("ZCARD", keys.free) == 0 and (fair or taking.fair_share()) or -1})
 end

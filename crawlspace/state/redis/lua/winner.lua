@@ -21,11 +21,11 @@ function groups.entry_of(checksum)
   return entry
 end
 
-function groups.group_key(group) return P .. "group:" .. group end
+function groups.group_key(group) return PREFIX.group .. group end
 
 groups.asides = {}
 function groups.aside_then(id)
-  if groups.asides[id] == nil then groups.asides[id] = call("HGET", P .. "aside", id) end
+  if groups.asides[id] == nil then groups.asides[id] = call("HGET", keys.aside, id) end
   return groups.asides[id]
 end
 
@@ -34,7 +34,7 @@ function groups.winner_of(id, row)
   local group = groups.aside_then(id) or row[CHECKSUM]
   local members = groups.entry_of(group).members
   if members ~= "*" then return tonumber(members) end
-  local incumbent = call("HGET", P .. "incumbent", group)
+  local incumbent = call("HGET", keys.incumbent, group)
   if incumbent then return tonumber(incumbent) end
   local first = call("ZRANGE", groups.group_key(group), 0, 0)[1]
   return first and tonumber(string.match(first, "^...........(%d+).$"))

@@ -6,34 +6,34 @@
 
 local ownership = {}
 
-function ownership.is_alive(worker) return call("ZSCORE", P .. "workers", worker) ~= false end
+function ownership.is_alive(worker) return call("ZSCORE", keys.workers, worker) ~= false end
 
 -- Prolong the life of a worker that prepares a run in many calls; false where it has expired.
-function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", P .. "workers", now_ms(), worker) ~= nil end
+function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", keys.workers, now_ms(), worker) ~= nil end
 
 -- Offer a site that nobody owns to the workers.
 function ownership.offer(site, not_before)
   local first = nil
   for queue_index = 0, QUEUES - 1 do
     if call("EXISTS", records.pending_key(site, queue_index)) == 1 then
-      call("ZADD", P .. "free", not_before, site)
+      call("ZADD", keys.free, not_before, site)
       return
     end
     local at = records.first_due(site, queue_index)
     if at and (not first or at < first) then first = at end
   end
-  if first then call("ZADD", P .. "later", first * 1000, site) end
+  if first then call("ZADD", keys.later, first * 1000, site) end
 end
 
 function ownership.release_site(worker, site, last_request_at, not_before)
-  if call("HGET", P .. "owner", site) ~= worker then return end
-  call("HDEL", P .. "owner", site)
+  if call("HGET", keys.owner, site) ~= worker then return end
+  call("HDEL", keys.owner, site)
   call("SREM", alive.owned_key(worker), site)
-  if last_request_at then call("HSET", P .. "last_request", site, string.format("%.0f", last_request_at)) end
-  local waiting = call("HGET", P .. "claimed", site)
+  if last_request_at then call("HSET", keys.last_request, site, string.format("%.0f", last_request_at)) end
+  local waiting = call("HGET", keys.claimed, site)
   if waiting then  -- it is kept for that one, but not for long
-    call("HDEL", P .. "claimed", site)
-    call("HSET", P .. "kept", site, string.format("%.0f %.0f %s", now_ms() + 3000, not_before, waiting))
+    call("HDEL", keys.claimed, site)
+    call("HSET", keys.kept, site, string.format("%.0f %.0f %s", now_ms() + 3000, not_before, waiting))
     not_before = math.max(not_before, now_ms() + 3000)
   end
   ownership.offer(site, not_before)
@@ -44,7 +44,7 @@ function ownership.expire(worker, now)
     ownership.release_site(worker, tonumber(site), now, 0)  -- it may have sent requests until this moment
   end
   local ids, number = {}, queue.worker_number(worker)
-  local leases = call("HGETALL", P .. "lease")
+  local leases = call("HGETALL", keys.lease)
   for n = 1, #leases, 2 do
     local _, holder = cache.lease_of(leases[n + 1])
     if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
@@ -56,11 +56,11 @@ function ownership.expire(worker, now)
     call("HSET", alive.worker_key(worker), "at", at)
     call("EXPIRE", alive.worker_key(worker), 3600)
   end
-  call("ZREM", P .. "workers", worker)
+  call("ZREM", keys.workers, worker)
 end
 
 function ownership.expire_workers(now, timeout_ms)
-  local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", now - timeout_ms)
+  local dead = call("ZRANGEBYSCORE", keys.workers, "-inf", now - timeout_ms)
   for _, worker in ipairs(dead) do ownership.expire(worker, now) end
   return dead
 end
@@ -68,11 +68,11 @@ end
 -- A run begins, or it turns out that it began earlier.
 function ops.begin_run(args)
   if not args.joins then waits.end_of_unreachable() end
-  local began = args.joins and tonumber(call("GET", P .. "run") or nil)
+  local began = args.joins and tonumber(call("GET", keys.run) or nil)
   if args.began and (not began or args.began < began) then
-    call("SET", P .. "run", args.began)
+    call("SET", keys.run, args.began)
   elseif not began then
-    call("DEL", P .. "run")
+    call("DEL", keys.run)
   end
 end
 
@@ -82,27 +82,27 @@ function ops.begin(args)
   local now = now_ms()
   ownership.expire_workers(now, args.timeout_ms)
   local first = true
-  for _, other in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
+  for _, other in ipairs(call("ZRANGE", keys.workers, 0, -1)) do
     if other ~= args.worker then
       first = false
       if call("HGET", alive.worker_key(other), "ready") ~= "1" then return {"opening", other} end
       local rules = call("HGET", alive.worker_key(other), "rules")
       if rules ~= args.rules then
-        local unseen_ms = now - tonumber(call("ZSCORE", P .. "workers", other))
+        local unseen_ms = now - tonumber(call("ZSCORE", keys.workers, other))
         return unseen_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
       end
     end
   end
-  call("ZADD", P .. "workers", now, args.worker)
+  call("ZADD", keys.workers, now, args.worker)
   call("HSET", alive.worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
-    "number", call("HINCRBY", P .. "n", "workers", 1), "at", args.at)
+    "number", call("HINCRBY", keys.counters, "workers", 1), "at", args.at)
   call("PERSIST", alive.worker_key(args.worker))
   if first then
-    if args.index then call("HSETNX", P .. "index", args.index[1], args.index[2]) end
+    if args.index then call("HSETNX", keys.index, args.index[1], args.index[2]) end
     local ids = {}
-    for n, id in ipairs(call("HKEYS", P .. "lease")) do ids[n] = tonumber(id) end
+    for n, id in ipairs(call("HKEYS", keys.lease)) do ids[n] = tonumber(id) end
     for from = 1, #ids, 500 do queue.end_leases({unpack(ids, from, math.min(from + 499, #ids))}) end
-    call("UNLINK", P .. "run", P .. "owner", P .. "given_up", P .. "free", P .. "later", P .. "deleted", P .. "claimed", P .. "kept")
+    call("UNLINK", keys.run, keys.owner, keys.given_up, keys.free, keys.later, keys.deleted, keys.claimed, keys.kept)
     waits.end_of_unreachable()
   end
   return {first and "first" or "joined"}
@@ -111,7 +111,7 @@ end
 -- Some of what was set aside for the next run is due when it was. Returns 1 where there may be more.
 function ops.restore_set_aside(args)
   if args.worker and not ownership.stays_alive(args.worker) then return false end
-  local ids = call("SPOP", P .. "set_aside", args.limit)
+  local ids = call("SPOP", keys.set_aside, args.limit)
   for n, id in ipairs(ids) do ids[n] = tonumber(id) end
   prefetch(ids)
   for _, id in ipairs(ids) do
@@ -128,14 +128,14 @@ end
 -- Offer some of the sites that have something pending or due, before there are others who take any. Returns where to go on; "0": that was all.
 function ops.offer_some(args)
   if not ownership.stays_alive(args.worker) then return false end
-  local found = call("SSCAN", P .. args.kind, args.cursor, "COUNT", args.limit)
+  local found = call("SSCAN", keys[args.kind], args.cursor, "COUNT", args.limit)
   for _, place in ipairs(found[2]) do
     local site, queue_index = string.match(place, "^(%d+):(%d+)$")
     if site and args.kind == "pending" then
-      call("ZADD", P .. "free", "LT", 0, site)
+      call("ZADD", keys.free, "LT", 0, site)
     elseif site then
       local at = records.first_due(site, queue_index)
-      if at then call("ZADD", P .. "later", "LT", at * 1000, site) end
+      if at then call("ZADD", keys.later, "LT", at * 1000, site) end
     end
   end
   return found[1]
@@ -149,38 +149,38 @@ end
 function ops.heartbeat(args)
   local now = now_ms()
   if not ownership.is_alive(args.worker) then return false end
-  call("ZADD", P .. "workers", now, args.worker)
+  call("ZADD", keys.workers, now, args.worker)
   call("HSET", alive.worker_key(args.worker), "report", args.report)
-  call("HSET", P .. "deleted", args.worker, args.deleted)
+  call("HSET", keys.deleted, args.worker, args.deleted)
   local deleted = 0
-  for _, count in ipairs(call("HVALS", P .. "deleted")) do deleted = deleted + tonumber(count) end
+  for _, count in ipairs(call("HVALS", keys.deleted)) do deleted = deleted + tonumber(count) end
   ownership.expire_workers(now, args.timeout_ms)
   local owned = 0
-  local workers = call("ZRANGE", P .. "workers", 0, -1)
+  local workers = call("ZRANGE", keys.workers, 0, -1)
   for _, worker in ipairs(workers) do owned = owned + call("SCARD", alive.owned_key(worker)) end
-  local site_count = owned + call("ZCARD", P .. "free")
+  local site_count = owned + call("ZCARD", keys.free)
   local running, retrying = {}, 0
   for _, queue_indexes in ipairs(args.queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do running[queue_index] = true end
   end
-  local retries = call("HGETALL", P .. "retries")
+  local retries = call("HGETALL", keys.retries)
   for n = 1, #retries, 2 do
     local site, queue_index = string.match(retries[n], "(%d+):(%d+)")
-    if running[tonumber(queue_index)] and call("SISMEMBER", P .. "given_up", site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
+    if running[tonumber(queue_index)] and call("SISMEMBER", keys.given_up, site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
-  local claimed, claims = {}, call("HGETALL", P .. "claimed")  -- this worker's sites that others wait for
+  local claimed, claims = {}, call("HGETALL", keys.claimed)  -- this worker's sites that others wait for
   for n = 1, #claims, 2 do
-    local owner = call("HGET", P .. "owner", claims[n])
+    local owner = call("HGET", keys.owner, claims[n])
     if not owner or not ownership.is_alive(claims[n + 1]) then
-      call("HDEL", P .. "claimed", claims[n])
+      call("HDEL", keys.claimed, claims[n])
     elseif owner == args.worker then
       claimed[#claimed + 1] = sites.name(tonumber(claims[n]))
     end
   end
-  local numbers = call("HMGET", P .. "n", "forgotten", "edits", "broken")
-  return {#workers, site_count, call("HLEN", P .. "lease"), call("ZCARD", P .. "free"),
+  local numbers = call("HMGET", keys.counters, "forgotten", "edits", "broken")
+  return {#workers, site_count, call("HLEN", keys.lease), call("ZCARD", keys.free),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
-    call("ZCARD", P .. "out:" .. SINKS[1] .. ":delete") + call("ZCARD", P .. "out:" .. SINKS[1] .. ":push"),
+    call("ZCARD", outbox.key(SINKS[1], "delete")) + call("ZCARD", outbox.key(SINKS[1], "push")),
     tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
 end
 
@@ -198,37 +198,37 @@ end
 -- Have no worker fetch anything of a site in this run; the worker that owns it gave it up.
 function ops.give_up(args)
   local site = sites.find(args.site)
-  if not site or call("HGET", P .. "owner", site) ~= args.worker then return end
-  call("SADD", P .. "given_up", site)
-  call("ZREM", P .. "free", site)
-  call("ZREM", P .. "later", site)
+  if not site or call("HGET", keys.owner, site) ~= args.worker then return end
+  call("SADD", keys.given_up, site)
+  call("ZREM", keys.free, site)
+  call("ZREM", keys.later, site)
 end
 
 -- URLs of another scheme were found at a site that was given up for its robots.txt.
 function ops.resume(args)
   local site = sites.find(args.site)
-  if not site or call("SREM", P .. "given_up", site) == 0 or call("HEXISTS", P .. "owner", site) == 1 then return end
+  if not site or call("SREM", keys.given_up, site) == 0 or call("HEXISTS", keys.owner, site) == 1 then return end
   ownership.offer(site, 0)
 end
 
 -- Whether a worker is the one that sends a sink its orders: the first that asks, until it expires. `place` is where its index is: an index
 -- at another place has none of the documents that were sent to this one.
 function ops.drains(args)
-  local place = call("HGET", P .. "index", args.sink)
+  local place = call("HGET", keys.index, args.sink)
   if place and place ~= args.place then return {0, place} end
-  local drainer = call("HGET", P .. "drain", args.sink)
+  local drainer = call("HGET", keys.drain, args.sink)
   if drainer ~= args.worker then
     if not ownership.is_alive(args.worker) or (drainer and ownership.is_alive(drainer)) then return {0, place or args.place} end
-    call("HSET", P .. "drain", args.sink, args.worker)
-    call("HSET", P .. "index", args.sink, args.place)
+    call("HSET", keys.drain, args.sink, args.worker)
+    call("HSET", keys.index, args.sink, args.place)
   end
   return {1, args.place}
 end
 
 -- Return the worker that sends a sink its orders, and the time since its last heartbeat; nothing where there is none.
 function ops.sender(args)
-  local drainer = call("HGET", P .. "drain", args.sink)
-  local heartbeat_at = drainer and call("ZSCORE", P .. "workers", drainer)
+  local drainer = call("HGET", keys.drain, args.sink)
+  local heartbeat_at = drainer and call("ZSCORE", keys.workers, drainer)
   return heartbeat_at and {drainer, now_ms() - tonumber(heartbeat_at)} or {}
 end
 
@@ -243,13 +243,13 @@ end
 
 function ops.workers()
   local now, reply, urls = now_ms(), {}, {}
-  for _, lease in ipairs(call("HVALS", P .. "lease")) do
+  for _, lease in ipairs(call("HVALS", keys.lease)) do
     local _, holder = cache.lease_of(lease)
     urls[holder] = (urls[holder] or 0) + 1
   end
-  for _, worker in ipairs(call("ZRANGE", P .. "workers", 0, -1)) do
+  for _, worker in ipairs(call("ZRANGE", keys.workers, 0, -1)) do
     local seen = call("HMGET", alive.worker_key(worker), "info", "since", "report")
-    reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", P .. "workers", worker)),
+    reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", keys.workers, worker)),
       call("SCARD", alive.owned_key(worker)), urls[queue.worker_number(worker)] or 0}
   end
   return reply

@@ -1,10 +1,16 @@
-"""The Lua files are joined into one chunk, which may have no more than 200 local names."""
+"""The Lua files are joined into one chunk, which may have no more than 200 local names; each key has its name from `keys.py`."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from crawlspace.state.redis import scripts
+from crawlspace.state.redis.keys import TYPES, Key, Prefix, type_of
+
+LUA = sorted((Path(scripts.__file__).parent / "lua").glob("*.lua"))
 
 MOST_LOCALS = 100
 """Far below the limit: functions belong in the table of their file."""
@@ -22,6 +28,18 @@ def test_each_local_name_of_the_chunk_is_declared_once() -> None:
 def test_all_forms_of_a_declaration_are_counted() -> None:
     chunk = "local a, b = 1, 2\nlocal function c() local inner = 1 end\nfunction a.d()\n  local deeper = 1\nend\nlocal e\n"
     assert locals_of(chunk) == ["a", "b", "c", "e"]
+
+
+@pytest.mark.parametrize("path", LUA, ids=lambda path: path.stem)
+def test_scripts_name_keys_as_keys_py_does(path: Path) -> None:
+    script = path.read_text()
+    assert set(re.findall(r"\bkeys\.(\w+)", script)) <= {key.name.lower() for key in Key}
+    assert set(re.findall(r"\bPREFIX\.(\w+)", script)) <= {prefix.name.lower() for prefix in Prefix}
+    assert not re.findall(r'\bP \.\. "', script), "a key that keys.py does not name"
+
+
+def test_each_key_has_one_type() -> None:
+    assert {kind: {key for key in Key if type_of(key) == kind} for kind in TYPES} == TYPES
 
 
 def locals_of(chunk: str) -> list[str]:

@@ -1,0 +1,100 @@
+"""The names of the keys of a collection in Redis, each once; in the scripts they are `keys.lease` and `PREFIX.worker`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Key(StrEnum):
+    """A key of the collection."""
+
+    ASIDE = "aside"
+    BROKEN = "broken"
+    BY = "by"
+    CLAIMED = "claimed"
+    COUNTERS = "counters"
+    DELETED = "deleted"
+    DEPTH_MARK = "depth_mark"
+    DOCUMENT = "document"
+    DOCUMENTS = "documents"
+    DRAIN = "drain"
+    DUE = "due"
+    FIELDS = "fields"
+    FORMAT = "format"
+    FREE = "free"
+    GIVEN_UP = "given_up"
+    HEALTH = "health"
+    HELD = "held"
+    HOST = "host"
+    HOST_UNCOUNTED = "host_uncounted"
+    INCUMBENT = "incumbent"
+    INDEX = "index"
+    INHERITED = "inherited"
+    KEPT = "kept"
+    LAST_REQUEST = "last_request"
+    LATER = "later"
+    LEASE = "lease"
+    LEFT = "left"
+    LINK_METADATA = "link_metadata"
+    LINKS = "links"
+    MARK = "mark"
+    META = "meta"
+    ORPHANED = "orphaned"
+    OWNER = "owner"
+    PENDING = "pending"
+    RETRIES = "retries"
+    ROBOTS = "robots"
+    RUN = "run"
+    SCHEMES = "schemes"
+    SET_ASIDE = "set_aside"
+    SETTLING = "settling"
+    SITE = "site"
+    SITE_NAME = "site_name"
+    STATUS = "status"
+    TEXT = "text"
+    TO_INHERIT = "to_inherit"
+    UNREACHABLE = "unreachable"
+    WAIT = "wait"
+    WORKERS = "workers"
+
+
+TYPES: Mapping[str, frozenset[Key]] = {
+    "string": frozenset({Key.FORMAT, Key.RUN, Key.SETTLING}),
+    "list": frozenset({Key.TO_INHERIT}),
+    "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.SET_ASIDE}),
+    "zset": frozenset({Key.FREE, Key.LATER, Key.WORKERS}),
+}
+"""The types of those that are no hashes; a script that writes checks them all first."""
+
+
+class Prefix(StrEnum):
+    """The beginning of keys of which there are many; what follows it is named beside it."""
+
+    DUE = "d:"
+    """Site and queue index: what is due, by time."""
+    GROUP = "group:"
+    """Checksum, or key of the canonical page: the ids of equal documents."""
+    MEMBER = "member:"
+    """A group: by id, its place in it and the page that it names."""
+    NAMED = "named:"
+    """A group: by key, how many members name that page as the canonical one."""
+    NAMES = "names:"
+    """Key of a page: the ids of those that name it as the canonical one."""
+    OUTBOX = "out:"
+    """Sink, and "delete", "push", "order" or "url": its orders."""
+    OWNED = "owned:"
+    """Worker: the sites that it owns."""
+    PENDING = "p:"
+    """Site and queue index: what is pending, by id."""
+    INHERITING = "to:"
+    """Id of a page: the ids of those that inherit its metadata."""
+    RECORDS = "url:"
+    """Number of a part: its records, by id."""
+    WORKER = "worker:"
+    """Worker: its number, and the reply to its last call."""
+
+
+def type_of(key: Key) -> str:
+    """Return the type of a key, as Redis calls it."""
+    return next((kind for kind, keys in TYPES.items() if key in keys), "hash")
