@@ -65,7 +65,7 @@ def opened(place: str) -> Store:
 
 def settle(place: str) -> None:
     store = opened(place)
-    found = find(store, starts={_url(0).key}, run=1)
+    found = find(store, starts={url_of(0).key}, run=1)
     write(store, found, now=_NOW)
     store.close()
     print(found.checked, found.orphaned)
@@ -73,7 +73,7 @@ def settle(place: str) -> None:
 
 def _measured(kind: str, place: str, pages: int) -> Iterator[Row]:
     store = opened(place)
-    _fill(store, pages)
+    fill(store, pages)
     lost = _lose(store, pages)
     marked = len(store.depth_marks())
     store.close()
@@ -94,13 +94,13 @@ def _measured(kind: str, place: str, pages: int) -> Iterator[Row]:
     yield Row("link_depths", f"peak, {of}", f"{cost.peak_mb:.0f} MB", f"< {_MB} MB", cost.peak_mb < _MB)
 
 
-def _fill(store: Store, pages: int) -> None:
+def fill(store: Store, pages: int) -> None:
     depths = array("b", [0])
     for number in range(1, pages):
         depths.append(depths[_parent(number)] + 1)
     for first in range(0, pages, _AT_ONCE):
         numbers = range(first, min(first + _AT_ONCE, pages))
-        store.discover([_url(number, depths[number]) for number in numbers], now=_NOW)
+        store.discover([url_of(number, depths[number]) for number in numbers], now=_NOW)
         if first % 100_000 == 0:
             say(f"{first:,} pages known")
     for first in range(0, pages, _AT_ONCE):
@@ -109,7 +109,7 @@ def _fill(store: Store, pages: int) -> None:
         changes = [
             Change(
                 structs.replace(state, state=State.DONE, status=200, fetched_at=_NOW, next_fetch=_NOW + 9),
-                links=[_key(to) for to in _links(number, pages)],
+                links=[key_of(to) for to in links_of(number, pages)],
             )
             for number, state in zip(numbers, states, strict=True)
         ]
@@ -125,7 +125,7 @@ def _lose(store: Store, pages: int) -> set[tuple[int, int]]:
     for page in sorted({page for page, _ in lost}):
         state = store.get_by_id(page + 1)
         assert state is not None
-        store.record([Change(state, links=[_key(to) for to in _links(page, pages) if (page, to) not in lost])], now=_NOW)
+        store.record([Change(state, links=[key_of(to) for to in links_of(page, pages) if (page, to) not in lost])], now=_NOW)
     return lost
 
 
@@ -137,7 +137,7 @@ def _wrong(store: Store, pages: int, lost: set[tuple[int, int]]) -> int:
     while level:
         following = []
         for page in level:
-            for to in _links(page, pages):
+            for to in links_of(page, pages):
                 if true[to] < 0 and (page, to) not in lost:
                     true[to] = true[page] + 1
                     following.append(to)
@@ -153,7 +153,7 @@ def _parent(number: int) -> int:
     return (number - 1) // _CHILDREN
 
 
-def _links(number: int, pages: int) -> list[int]:
+def links_of(number: int, pages: int) -> list[int]:
     """Return the pages that a page leads to: its children, and if these are at the last level, others of that level: no way is shortened."""
     children = range(number * _CHILDREN + 1, min(number * _CHILDREN + _CHILDREN + 1, pages))
     random = Random(number)
@@ -171,15 +171,15 @@ def _last_level(pages: int) -> int:
     return first
 
 
-def _url(number: int, depth: int = 0) -> NewUrl:
+def url_of(number: int, depth: int = 0) -> NewUrl:
     text = f"https://host{number % 50}.example.com/section/{number % 97}/a-page-{number}.html"
     page = 0 if number == 0 else _parent(number) + 1
     host = f"host{number % 50}.example.com:443"
     return NewUrl(url_key(text), text, host, Source.INDEX_FOLLOW, 0, depth, 0, 40, depth_from=page)
 
 
-def _key(number: int) -> int:
-    return _url(number).key
+def key_of(number: int) -> int:
+    return url_of(number).key
 
 
 if __name__ == "__main__":

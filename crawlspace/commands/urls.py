@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
-from crawlspace.printable import quoted
+from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
+
+REFERRERS_SHOWN = 10
+_INDENT = " " * 25
 
 
 class Command(CollectionCommand):
@@ -25,6 +29,7 @@ class Command(CollectionCommand):
         return (
             "List the known URLs in the order of discovery, all of them or those selected: state, status code, links from a start "
             "URL, URL. With --format jsonl one JSON object a line, with all stored values. Works on any number of URLs. "
+            "--with-referrers searches the links of all pages for those that lead to the URLs listed. "
             "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
         )
 
@@ -43,6 +48,11 @@ class Command(CollectionCommand):
             "--held", action="store_true", help="only URLs whose document is in the index and whose deletion is held"
         )
         parser.add_argument("--orphaned", action="store_true", help="only URLs to which no way leads any more from a start URL")
+        parser.add_argument(
+            "--with-referrers",
+            action="store_true",
+            help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
+        )
         parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
@@ -55,6 +65,7 @@ class Command(CollectionCommand):
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
             line = _json if opts.format == "jsonl" else _text
+            store = opened.store
             filters = {
                 "label": opts.state,
                 "statuses": opts.status,
@@ -62,18 +73,34 @@ class Command(CollectionCommand):
                 "held": opts.held,
                 "orphaned": opts.orphaned,
             }
-            for known in known_urls(opened.store, **filters, sites=place.unreachable(opened.store)):
-                print(line(known))
+            found = known_urls(store, **filters, sites=place.unreachable(store))
+            if opts.with_referrers:
+                for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
+                    print(line(known, referring))
+            else:
+                for known in found:
+                    print(line(known))
         return 0
 
 
-def _text(known: UrlReport) -> str:
+def _text(known: UrlReport, referring: Referring | None = None) -> str:
     state = known.state
-    return f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}"
+    line = f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}"
+    return line if referring is None else "\n".join([line, *_referrers(referring)])
 
 
-def _json(known: UrlReport) -> str:
-    return json.dumps(known.as_json(), ensure_ascii=False)
+def _referrers(referring: Referring) -> Iterator[str]:
+    """Yield a line for each page that links to a URL, below that of the URL."""
+    if not referring.total:
+        yield f"{_INDENT}linked from no page"
+    for url in referring.urls:
+        yield f"{_INDENT}linked from {printable(url, most=MESSAGE)}"
+    if referring.total > len(referring.urls):
+        yield f"{_INDENT}and from {referring.total - len(referring.urls):,} more"
+
+
+def _json(known: UrlReport, referring: Referring | None = None) -> str:
+    return json.dumps({**known.as_json(), **({} if referring is None else referring.as_json())}, ensure_ascii=False)
 
 
 def status_codes(text: str) -> range:

@@ -163,6 +163,12 @@ class UrlStore(Protocol):
 
     def get_by_id(self, id: int) -> UrlState | None: ...
 
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
+        """Return those of some thousand URLs that are stored, in the order of the ids."""
+
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        """Yield the pages whose links count and that lead to one of some thousand keys, in order of discovery: one pass over all links."""
+
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         """Return the next URLs in order of discovery, from the one after that id on."""
 

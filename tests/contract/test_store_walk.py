@@ -287,13 +287,13 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])
         self.both(lambda store: store.documents([*SITES, "new.example:80"]))
-        self.both(lambda store: [store.host_count(host) for host in ("a.example", "b.example")])
-        self.both(lambda store: [store.known_of_host(host) for host in ("a.example", "b.example")])
-        self.both(lambda store: [store.scan(0, 3), store.scan(3, 100)])
+        self.both(lambda store: [(store.host_count(host), store.known_of_host(host)) for host in ("a.example", "b.example")])
+        self.both(lambda store: [store.scan(0, 3), store.scan(3, 100), store.get_by_ids([3, 1, 4711, 2])])
         self.both(lambda store: store.lost_links([state.id for state in store.urls()]))
         self.both(lambda store: (store.depth_marks(), store.orphans(), sorted(store.depths_of(map(key, PLACES)))))
         self.both(lambda store: [store.scan_depths(0, 3), store.scan_depths(3, 100)])
         self.both(lambda store: [store.scan_links(0, 100), store.scan_links(4, 3), store.links_of(range(20))])
+        self.both(lambda store: [list(store.links_to([key(place) for place in some])) for some in (PLACES[:1], PLACES[3:6], ())])
         for sink in SINKS:
             self.both(partial(_outbox, sink=sink))
 

@@ -38,7 +38,7 @@ FILES = {
     "demo/crawl.rules": "allow  domain www.example.com\nforbid domain *\nforbid prefix http://www.example.com/private/\n",
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
-COMMANDS = ("startcollection", "explain", "lint", "status", "urls", "search")
+COMMANDS = ("startcollection", "explain", "links", "lint", "status", "urls", "search")
 
 
 @pytest.fixture
@@ -132,6 +132,7 @@ WRONG = [
         "write http:// or https:// before the host, as in http://shop.example/a",
     ),
     (("explain", "demo"), "name a collection and a URL"),
+    (("links", "demo"), "name a collection and a URL"),
     (("explain", "demo", f"{HOME}/", "--adress", "10.0.0.1"), "there is no option --adress"),
     (("explain", "demo", f"{HOME}/", "--address", "www.example.com"), "'www.example.com' is not an IP address"),
     (("status", "dmeo"), "no collection 'dmeo'"),

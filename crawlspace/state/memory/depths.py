@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
@@ -55,6 +55,9 @@ class MemoryDepths:
             if id > after and self._links.get(id) and leads_on(row.state, row.status)
         ]
         return found[:limit]
+
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        return (page for page in self.scan_links(0, len(self._urls)) if not set(keys).isdisjoint(page.targets))
 
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         for one in new:

@@ -213,6 +213,9 @@ class MemoryStore(MemoryDepths, MemorySites):
         row = self._urls.get(id)
         return self._copy(row) if row else None
 
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
+        return [self._copy(row) for row in self._stored(ids)]
+
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if self._groups.has_left(id)}
 

@@ -101,6 +101,15 @@ class RedisDepths(ABC):
             after = last
         return found
 
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        wanted, after = raw(b"".join(map(key_bytes, keys))), 0
+        while True:
+            after, pages = self._read("scan_links", after=after, limit=_PAGES, keys=wanted)
+            with understood("links"):
+                yield from [PageLinks(id, reach, _keys(links)) for id, reach, links in pages]
+            if not after:
+                return
+
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         self._write("set_depths", new=[tuple(one) for one in new])
 

@@ -191,7 +191,10 @@ class RedisStore(RedisDepths):
         return next(iter(states_of(self._read("get", url=url, key=number(url_key(url))))), None)
 
     def get_by_id(self, id: int) -> UrlState | None:
-        return next(iter(states_of(self._read("get_ids", ids=[id]))), None)
+        return next(iter(self.get_by_ids([id])), None)
+
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
+        return states_of(self._read("get_ids", ids=list(ids)))
 
     def urls(
         self,

@@ -12,10 +12,13 @@ import apsw
 
 from crawlspace.model import State, Status, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
-from crawlspace.state.sqlite.rows import integers, unpack_keys
+from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
 _DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
 _LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
+
+_PAGE_LINKS = f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
+_PAGES = 10_000
 
 
 class UrlBefore(NamedTuple):
@@ -111,12 +114,25 @@ def links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]
 
 
 def scan_links(db: apsw.Connection, after: int, limit: int) -> list[PageLinks]:
-    rows = db.execute(
-        f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
-        f" WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?",
-        (after, limit),
-    )
+    rows = db.execute(f"{_PAGE_LINKS} WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?", (after, limit))
     return [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in rows]
+
+
+def links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple[int | None, list[PageLinks]]:
+    """Return which of the next pages lead to one of the keys, and the id of the last page looked at; None: there are no more."""
+    holding = " AND instr(targets, ?2)" if len(keys) == 1 else ""  # bytes that are not all of one key are left to what follows
+    rows = list(
+        db.execute(
+            f"SELECT id, targets FROM links WHERE id > ?1{holding} ORDER BY id LIMIT {_PAGES}",
+            (after, *((pack_keys(keys),) if holding else ())),
+        )
+    )
+    found = [id for id, targets in rows if not keys.isdisjoint(unpack_keys(targets))]
+    pages = db.execute(
+        f"{_PAGE_LINKS} WHERE links.id IN (SELECT value FROM carray(?)) AND {_LEADS_ON} ORDER BY links.id", (integers(found),)
+    )
+    last = rows[-1][0] if len(rows) == _PAGES else None
+    return last, [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in pages]
 
 
 def set_depths(db: apsw.Connection, depths: Sequence[NewDepth]) -> None:

@@ -206,6 +206,14 @@ class SqliteStore:
         with self._file.reading() as db:
             return depths.scan_links(db, after, limit)
 
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        wanted = frozenset(keys)
+        last: int | None = 0
+        while last is not None:
+            with self._file.reading() as db:
+                last, pages = depths.links_to(db, wanted, after=last)
+            yield from pages
+
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         with self._writing() as db:
             depths.set_depths(db, new)
@@ -226,6 +234,10 @@ class SqliteStore:
     def get_by_id(self, id: int) -> UrlState | None:
         with self._file.reading() as db:
             return reading.one(db, "url.id = ?", id)
+
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
+        with self._file.reading() as db:
+            return reading.by_ids(db, ids)
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         with self._file.reading() as db:

@@ -30,7 +30,17 @@ function ops.orphans(args)
   return pack(found)
 end
 
--- Return id, depth of what it leads to, and links of pages, and the id of the last one looked at; 0: there are no more.
+-- Whether links lead to one of some keys.
+function depths.lead_to(links, keys, only)
+  if only and not string.find(links, only, 1, true) then return false end
+  for first = 1, #links, 8 do
+    if keys[string.sub(links, first, first + 7)] then return true end
+  end
+  return false
+end
+
+-- Return id, depth of what it leads to, and links of pages, and the id of the last one looked at; 0: there are no more. With `keys` only
+-- pages that lead to one of them.
 function ops.scan_links(args)
   local last, found = tonumber(call("HGET", keys.counters, "urls") or 0), {}
   local first = args.after + 1
@@ -38,12 +48,17 @@ function ops.scan_links(args)
   if first > to then return {0, found} end
   local ids = {}
   for id = first, to do ids[#ids + 1] = id end
-  local with_links, texts = {}, {}
+  local with_links, texts, wanted = {}, {}, nil
+  if args.keys then
+    wanted = {}
+    for _, key in ipairs(url_keys.of_links(args.keys)) do wanted[key] = true end
+  end
+  local only = wanted and #args.keys == 8 and args.keys or nil
   for start = 1, #ids, 500 do
     local stop = math.min(start + 499, #ids)
     for n, links in ipairs(call("HMGET", keys.links, unpack(ids, start, stop))) do
       local id = ids[start + n - 1]
-      if links then with_links[#with_links + 1], texts[id] = id, links end
+      if links and (not wanted or depths.lead_to(links, wanted, only)) then with_links[#with_links + 1], texts[id] = id, links end
     end
   end
   prefetch(with_links)

@@ -1,0 +1,141 @@
+"""`scrapy links`: list the links of a page, and the pages that link to a URL."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from crawlspace.admin.links import LinkedUrl, LinksOut, LinkStore, described, linked_url, links_in, links_out
+from crawlspace.admin.report import label_of, status_sentence
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.startup import build_space
+from crawlspace.decision import Decision
+from crawlspace.errors import UsageError
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.runtime.command import CollectionCommand, beside, print_json
+
+SHOWN = 100
+_DECISION = 32
+"""Width of the column for a decision."""
+
+
+class Command(CollectionCommand):
+    """List the links of a page, and the pages that link to a URL, each with the decision for it."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> <url>"
+
+    def short_desc(self) -> str:
+        return "List the links of a page, and the pages that link to it"
+
+    def long_desc(self) -> str:
+        return (
+            "List the URLs that a page links to or redirects to, and the pages that link or redirect to it, as last fetched: for each its state, status "
+            "code, links from a start URL, the decision by the rules on disk with the deciding line, and the URL. Makes no network requests. Pages that "
+            f"link to a URL are searched among the links of all pages; it need not be known itself. Of each list the first {SHOWN} are printed. "
+            "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--out", action="store_true", help="only the links of the page")
+        parser.add_argument("--in", dest="incoming", action="store_true", help="only the pages that link to it")
+        parser.add_argument("--all", action="store_true", help=f"print all, and not the first {SHOWN} of each list")
+        parser.add_argument("--json", action="store_true", help="print the answer for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) != 2:
+            raise UsageError("name a collection and a URL, as in: scrapy links demo http://www.example.com/page.html")
+        name, text = args
+        place = self.place(name)
+        space = build_space(load_collection(name, place.settings))
+        both = opts.out == opts.incoming
+        with place.store.reading() as opened:
+            store = None if opened is None else opened.store
+            subject = linked_url(text, space=space, store=store)
+            out = links_out(subject.state, store) if store and subject.state and (both or opts.out) else LinksOut(())
+            incoming = links_in(subject.url.key, store) if store and subject.url and (both or opts.incoming) else ()
+            lists = _Lists(space, store, most=None if opts.all else SHOWN)
+            if opts.json:
+                print_json(
+                    {
+                        **subject.as_json(),
+                        "links_out": {"total": len(out.ids), "forgotten": out.forgotten, "urls": lists.as_json(out.ids)},
+                        "links_in": {"total": len(incoming), "urls": lists.as_json(incoming)},
+                    }
+                )
+                return 0
+            for line in _head(subject):
+                print(line)
+            if store is None:
+                print(f"\n{name} has never been crawled: `scrapy crawl {name}` does")
+                return 0
+            if both or opts.out:
+                print(f"\nlinks out    {_links_out(subject, out)}")
+                lists.write(out.ids)
+            if both or opts.incoming:
+                print(f"\nlinks in     {counted(len(incoming), 'page')}")
+                lists.write(incoming)
+        return 0
+
+
+class _Lists:
+    """Prints lists of URLs, `most` of each."""
+
+    def __init__(self, space: CrawlSpace, store: LinkStore | None, *, most: int | None) -> None:
+        self._space = space
+        self._store = store
+        self._most = most
+
+    def as_json(self, ids: Sequence[int]) -> list[dict[str, object]]:
+        return [one.as_json() for one in self._first(ids)]
+
+    def write(self, ids: Sequence[int]) -> None:
+        for one in self._first(ids):
+            print(_line(one))
+        if self._most is not None and len(ids) > self._most:
+            print(f"  and {len(ids) - self._most:,} more (--all)")
+
+    def _first(self, ids: Iterable[int]) -> Iterator[LinkedUrl]:
+        if self._store is None:
+            return iter(())
+        return described(islice(ids, self._most), space=self._space, store=self._store)
+
+
+def _head(subject: LinkedUrl) -> Iterator[str]:
+    decision, state = subject.decision, subject.state
+    yield subject.printable
+    sentence = decision.reason.sentence if decision.admitted else f"{decision.reason.sentence} ({decision.reason})"
+    yield beside(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
+    if decision.rule is not None:
+        yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
+    if state is None:
+        yield f"{'known':<12} no: this URL is not among those found so far"
+    else:
+        status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
+        yield f"{'known':<12} {label_of(state)}{status}; {counted(state.depth, 'link')} from a start URL"
+
+
+def _links_out(subject: LinkedUrl, out: LinksOut) -> str:
+    if subject.state is None:
+        return "none: it is not known"
+    if subject.state.fetched_at is None:
+        return "none: it was never fetched"
+    forgotten = f", and {out.forgotten:,} that were known and are forgotten" if out.forgotten else ""
+    return f"{counted(len(out.ids), 'URL')}{forgotten}"
+
+
+def _line(one: LinkedUrl) -> str:
+    state = one.state
+    label, status, depth = ("-", "-", "-") if state is None else (label_of(state), state.status or "-", state.depth)
+    return f"  {label:<10} {status:>6} {depth:>5}  {of_decision(one.decision):<{_DECISION}} {one.printable}"
+
+
+def of_decision(decision: Decision) -> str:
+    """Return a decision as a cell of a table: `admitted`, or the reason with the place of the rule."""
+    if decision.admitted or decision.rule is None:
+        return decision.reason.value
+    return f"{decision.reason} ({decision.rule})"
