@@ -74,6 +74,8 @@ DOWNLOAD_HANDLERS = {
 
 # As Scrapy's own template has it.
 FEED_EXPORT_ENCODING = "utf-8"
+# A file that is overwritten (-O) is replaced as a whole, at the end.
+FEED_STORAGES = {"": "crawlspace.runtime.feed_file.FeedFile", "file": "crawlspace.runtime.feed_file.FeedFile"}
 FEED_EXPORTERS = {
     "jsonlines": "crawlspace.runtime.exporter.JsonLinesExporter",
     "jsonl": "crawlspace.runtime.exporter.JsonLinesExporter",

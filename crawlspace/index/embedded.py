@@ -26,7 +26,7 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
-from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
+from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
@@ -179,26 +179,14 @@ class EmbeddedIndex:
     def get(self, url: str) -> Document | None:
         """Return the document of a URL in normal form; None without one."""
         with self._sentences():
-            row = self._db.execute(
-                "SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates"
-                " FROM documents d JOIN words w ON w.rowid = d.number WHERE d.url = ?",
-                (url,),
-            ).fetchone()
-        if row is None:
-            return None
-        found, title, description, language, text, headings, content_type, modified, fields, duplicates = map(str, row)
-        return Document(
-            url=found,
-            title=title,
-            description=description,
-            language=language,
-            text=text,
-            headings=json.loads(headings),
-            content_type=content_type,
-            modified=modified,
-            fields=json.loads(fields),
-            duplicates=json.loads(duplicates),
-        )
+            row = self._db.execute(f"{DOCUMENTS} WHERE d.url = ?", (url,)).fetchone()
+        return None if row is None else _document(row)
+
+    def documents(self, owner: str) -> Iterator[Document]:
+        """Yield the documents of an owner as they are when the first is read, in the order in which they first came."""
+        with self._sentences():
+            for row in self._db.execute(f"{DOCUMENTS} WHERE d.owner = ? ORDER BY d.number", (owner,)):
+                yield _document(row)
 
     # writing
     def _apply(self, order: IndexOrder, now: int) -> str:
@@ -343,6 +331,22 @@ def _stored(url: str, document: Document) -> Iterable[str]:
         document.content_type,
         document.modified,
         *document.headings,
+    )
+
+
+def _document(row: Sequence[object]) -> Document:
+    url, title, description, language, text, headings, content_type, modified, fields, duplicates = map(str, row)
+    return Document(
+        url=url,
+        title=title,
+        description=description,
+        language=language,
+        text=text,
+        headings=json.loads(headings),
+        content_type=content_type,
+        modified=modified,
+        fields=json.loads(fields),
+        duplicates=json.loads(duplicates),
     )
 
 

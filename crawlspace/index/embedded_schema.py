@@ -34,6 +34,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 UPDATE = """
 UPDATE documents SET language = ?, content_type = ?, modified = ?, headings = ?, fields = ?, duplicates = ?, pushed_at = ?, owner = ?
 WHERE number = ?"""
+DOCUMENTS = """
+SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates
+FROM documents d CROSS JOIN words w ON w.rowid = d.number"""
 SEARCH = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', 24), -w.rank, d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid

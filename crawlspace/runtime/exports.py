@@ -1,7 +1,8 @@
 """Scrapy's feed exports, with a sentence and an exit status for an export that cannot be written.
 
 Scrapy logs a traceback for each item that it cannot write, and the crawl ends as if nothing had happened. Here a file that cannot be written
-is an error before anything is fetched, and one that fails later ends the crawl: what it has not fetched stays pending.
+is an error before anything is fetched, and one that fails later ends the crawl: what it has not fetched stays pending. A file that is
+replaced as a whole (`-O`) stays as it was if the crawl fails.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from scrapy.extensions.feedexport import FeedExporter
 from w3lib.url import file_uri_to_path
 
 from crawlspace.errors import ConfigError, ExportError
+from crawlspace.runtime.feed_file import FeedFile
+from crawlspace.runtime.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.scrapy_internals import ExportHook
 
 if TYPE_CHECKING:
@@ -24,22 +27,24 @@ if TYPE_CHECKING:
     from scrapy.extensions.feedexport import FeedSlot
     from scrapy.settings import BaseSettings
 
+    from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
+
 _SCRAPYS_LOGGER = "scrapy.extensions.feedexport"
 
 
 def check_exports(settings: BaseSettings) -> None:
     """Raise ConfigError for an export to a file that cannot be written. An existing file is not changed."""
-    for uri in settings.getdict("FEEDS"):
+    for uri, options in settings.getdict("FEEDS").items():
         path = _file_of(str(uri))
         if path is None:
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            was_there = path.exists()
-            with path.open("ab"):
-                pass
-            if not was_there:
-                path.unlink()
+            _check_writable(path.resolve() if is_replaceable(path) else path)
+            if options.get("overwrite") and is_replaceable(path):
+                ReplacedFile(path).discard()
         except OSError as error:
             raise ConfigError(
                 f"the export {path} cannot be written: {error.strerror}; name a file that can (-o, -O, FEEDS)"
@@ -56,11 +61,12 @@ class Exports(ExportHook, FeedExporter):
             if crawler.settings["FEEDS"]:
                 raise ConfigError("the exports in FEEDS cannot be made; the log has the reason") from None
             raise
-        self._has_failed = False
+        self.failure: ExportError | None = None
+        """Why an export cannot be written."""
         logging.getLogger(_SCRAPYS_LOGGER).addFilter(self._one_sentence)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
-        if self._has_failed:
+        if self.failure is not None:
             return
         try:
             super().item_scraped(item, spider)
@@ -74,10 +80,22 @@ class Exports(ExportHook, FeedExporter):
             logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
 
     async def end_export(self, slot: FeedSlot, spider: Spider) -> None:
+        if isinstance(slot.storage, FeedFile) and slot.storage.replaces and not self._may_replace(slot):
+            slot.storage.discard()
+            why = "the crawl has failed" if slot.itemcount else "no document was fetched"
+            logger.warning("the export %s is not written, because %s; the file of an earlier run stays", slot.uri, why)
+            return
         try:
             await super().end_export(slot, spider)
         except OSError as error:
             self._failed(error)
+
+    def _may_replace(self, slot: FeedSlot) -> bool:
+        """Return whether what was exported may take the place of the file of an earlier run."""
+        session: Session | None = getattr(self.crawler.spider, "session", None)
+        if self.failure is not None or (session is not None and session.error is not None):
+            return False
+        return slot.itemcount > 0 or session is None or (session.finish_reason == "finished" and not session.all_faults())
 
     def _one_sentence(self, record: logging.LogRecord) -> bool:
         """Turn the traceback of a file that could not be stored, as at the end of an upload, into an ExportError."""
@@ -87,19 +105,28 @@ class Exports(ExportHook, FeedExporter):
         return False
 
     def _failed(self, error: BaseException) -> None:
-        if self._has_failed:
+        if self.failure is not None:
             return
-        self._has_failed = True
         where = getattr(error, "filename", None) or ", ".join(slot.uri for slot in self.slots)
         why = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        failure = ExportError(
-            f"the export {where} cannot be written: {why}; it lacks documents of this run, what is left is crawled by the next start"
-        )
-        session = getattr(self.crawler.spider, "session", None)
+        sentence = f"the export {where} cannot be written: {why}"
+        session: Session | None = getattr(self.crawler.spider, "session", None)
         if session is None:
-            logging.getLogger(__name__).error("%s", failure)
+            self.failure = ExportError(sentence)
+            self.failure.__cause__ = error
+            logger.error("%s", sentence)
         else:
-            session.fail(failure, self.crawler)
+            self.failure = ExportError(f"{sentence}; it lacks documents of this run, what is left is crawled by the next start")
+            session.fail(self.failure, self.crawler)
+
+
+def _check_writable(path: Path) -> None:
+    """Raise OSError for a file that cannot be written. It is as before then."""
+    was_there = path.exists()
+    with path.open("ab"):
+        pass
+    if not was_there:
+        path.unlink()
 
 
 def _file_of(uri: str) -> Path | None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import stat
+from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import MakeProject
+from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed
-from tests.sites import Site, page, serve
+from tests.sites import Site, held, page, serve, text
 
 SITE = {"/": page("Home", text="home", links=["/a"]), "/a": page("A", text="a page")}
 
@@ -65,6 +69,117 @@ def test_exports_work(project: MakeProject, tmp_path: Path) -> None:
         demo = project(collection(server.url(), settings=FAST))
         demo.crawl("demo", "-O", str(file)).succeeded()
         assert sorted(json.loads(line)["title"] for line in file.read_text(encoding="utf-8").splitlines()) == ["A", "Home"]
+
+
+OLD = '{"title": "of an earlier run"}\n'
+
+
+def titles(file: Path) -> list[str]:
+    return sorted(json.loads(line)["title"] for line in file.read_text(encoding="utf-8").splitlines())
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The export of an earlier run, in a folder of its own."""
+    (tmp_path / "exports").mkdir()
+    file = tmp_path / "exports" / "items.jsonl"
+    file.write_text(OLD, encoding="utf-8")
+    return file
+
+
+def beside(file: Path) -> list[str]:
+    return sorted(path.name for path in file.parent.iterdir() if path != file)
+
+
+def test_a_file_is_replaced_at_the_end(project: MakeProject, old: Path) -> None:
+    second = held(SITE["/a"])
+    with serve(Site({**SITE, "/a": second})) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        running = demo.start("crawl", "demo", "-O", str(old))
+        demo.until(lambda: "/a" in server.paths())
+        assert old.read_text(encoding="utf-8") == OLD
+        second.release()
+        demo.until(lambda: running.poll() is not None)
+    assert (running.poll(), titles(old), beside(old)) == (0, ["A", "Home"], [])
+
+
+def test_after_a_kill_the_old_file_is_whole_and_the_next_run_replaces_it(project: MakeProject, old: Path) -> None:
+    site = Site({**SITE, "/a": held(SITE["/a"])})
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        running = demo.start("crawl", "demo", "-O", str(old))
+        demo.until(lambda: "/a" in server.paths() and old.with_name("items.jsonl.part").exists())
+        running.kill()
+        running.wait()
+        assert (old.read_text(encoding="utf-8"), beside(old)) == (OLD, ["items.jsonl.part"])
+        site.update(SITE)
+        demo.crawl("demo", "-O", str(old)).succeeded()
+    assert "A" in titles(old)
+    assert beside(old) == []
+
+
+KEEPS = [
+    # what the site serves; settings; what becomes of the file of an earlier run
+    ({}, "", OLD),  # a crawl that failed: the only page is missing
+    ({}, "FEED_STORE_EMPTY = False\n", OLD),
+    ({"/": text("", headers={"X-Robots-Tag": "noindex"})}, "", ""),  # it did its work, and there is no document
+    ({"/": text("", headers={"X-Robots-Tag": "noindex"})}, "FEED_STORE_EMPTY = False\n", OLD),
+    (SITE, "FEED_EXPORTERS = {'jsonl': 'tests.integration.own_spiders.spiders.FullDisk'}\n", OLD),
+]
+
+
+@pytest.mark.parametrize(("pages", "settings", "after"), KEEPS)
+def test_which_runs_leave_the_file_as_it_was(
+    project: MakeProject, old: Path, pages: Mapping[str, Reply], settings: str, after: str
+) -> None:
+    with serve(Site(pages)) as server:
+        demo = project(collection(server.url(), settings=FAST + settings))
+        run = demo.crawl("demo", "-O", str(old))
+    assert (old.read_text(encoding="utf-8"), beside(old)) == (after, [])
+    assert "Traceback" not in run.stderr
+    if "FullDisk" in settings:
+        assert run.returncode == 1
+        assert f"the export {old} cannot be written: No space left on device" in run.stderr
+
+
+def test_a_site_that_is_down_leaves_the_file_as_it_was(project: MakeProject, old: Path) -> None:
+    with serve(Site(SITE)) as server:
+        start = server.url()
+    demo = project(collection(start, settings=FAST + "RETRY_TIMES = 0\n"))
+    run = demo.crawl("demo", "-O", str(old))
+    assert (run.returncode, old.read_text(encoding="utf-8")) == (1, OLD)
+    assert f"the export {old} is not written, because no document was fetched; the file of an earlier run stays" in run.stderr
+
+
+def test_two_runs_do_not_write_one_file(project: MakeProject, old: Path) -> None:
+    second = held(SITE["/a"])
+    with serve(Site({**SITE, "/a": second})) as server:
+        files = collection(server.url(), settings=FAST)
+        demo = project({**files, **{name.replace("demo/", "other/"): content for name, content in files.items()}})
+        running = demo.start("crawl", "demo", "-O", str(old))
+        demo.until(lambda: "/a" in server.paths())
+        other = demo.crawl("other", "-O", str(old))
+        assert (other.returncode, other.stderr) == (
+            1,
+            f"the export {old} cannot be written: another run is writing it; name a file that can (-o, -O, FEEDS)\n",
+        )
+        second.release()
+        demo.until(lambda: running.poll() is not None)
+    assert titles(old) == ["A", "Home"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_all_forms_and_batches(project: MakeProject, tmp_path: Path, *, overwrite: bool) -> None:
+    names = {"items.csv": {}, "items.xml": {}, "items.json": {}, "batch-%(batch_id)d.jsonl": {"batch_item_count": 1}}
+    feeds = {str(tmp_path / "exports" / name): {**options, "overwrite": overwrite} for name, options in names.items()}
+    with serve(Site(SITE)) as server:
+        project(collection(server.url(), settings=f"{FAST}FEEDS = {feeds!r}\n")).crawl("demo").succeeded()
+    found = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "exports").iterdir()}
+    assert sorted(found) == ["batch-1.jsonl", "batch-2.jsonl", "items.csv", "items.json", "items.xml"]
+    assert [row["title"] for row in csv.DictReader(StringIO(found["items.csv"]))] == ["Home", "A"]
+    assert [item["title"] for item in json.loads(found["items.json"])] == ["Home", "A"]
+    assert found["items.xml"].count("<item>") == 2
+    assert [json.loads(found[f"batch-{number}.jsonl"])["title"] for number in (1, 2)] == ["Home", "A"]
 
 
 def test_only_the_user_may_read_what_a_crawl_keeps(project: MakeProject) -> None:

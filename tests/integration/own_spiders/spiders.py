@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from threading import current_thread, main_thread
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from scrapy import Field, Item, Request, signals
 from scrapy.exceptions import StopDownload
+from scrapy.exporters import JsonLinesItemExporter
 from scrapy.http import Response
 
 from crawlspace.content.page import Page
@@ -67,6 +70,15 @@ class DropAll:
         from scrapy.exceptions import DropItem
 
         raise DropItem("not wanted")
+
+
+class FullDisk(JsonLinesItemExporter):
+    """An exporter whose disk is full after the first document."""
+
+    def export_item(self, item: Any) -> None:
+        if self.file.tell():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().export_item(item)
 
 
 class Picky:
