@@ -120,12 +120,17 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff
 
     `cutoff` is the similarity required: from 0 (any name) to 1 (the word itself).
     """
+    name = nearest(word, known, cutoff=cutoff)
+    if name is None:
+        return otherwise
+    return f"did you mean {name!r}?" if is_quoted else f"did you mean {name}?"
+
+
+def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the known name most similar to a word, ignoring case; None if none is similar enough."""
     by_lower = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), by_lower, 1, cutoff)
-    if not near:
-        return otherwise
-    name = by_lower[near[0]]
-    return f"did you mean {name!r}?" if is_quoted else f"did you mean {name}?"
+    return by_lower[near[0]] if near else None
 
 
 class StoreError(CrawlspaceError):

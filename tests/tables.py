@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.model import OutcomeKind
 from tests.command_line import ROOT
 from tests.integration.test_two_collections import CASES
@@ -40,10 +41,34 @@ def global_space() -> Rows:
         yield (what, str(status), "stays: another crawler has it" if stays else "leaves the index")
 
 
+def settings_without_effect() -> Rows:
+    """What nothing in a collection reads."""
+    yield ("setting", "instead")
+    for name, effect in sorted(WITHOUT_EFFECT.items()):
+        yield (f"`{name}`", effect.instead)
+
+
+def settings_with_differences() -> Rows:
+    """What works otherwise than in Scrapy."""
+    yield ("setting", "in a collection")
+    for name, difference in sorted(WITH_DIFFERENCES.items()):
+        yield (f"`{name}`", difference)
+
+
+def spider_attributes() -> Rows:
+    """What nothing reads of a spider class."""
+    yield ("attribute or method", "instead")
+    for name, instead in sorted(SPIDER_ATTRIBUTES.items()):
+        yield (f"`{name}`", instead)
+
+
 TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/reasons.md", "outcomes"): outcomes,
     ("docs/reasons.md", "failures"): failures,
     ("docs/rules.md", "global-space"): global_space,
+    ("docs/scrapy.md", "without-effect"): settings_without_effect,
+    ("docs/scrapy.md", "with-differences"): settings_with_differences,
+    ("docs/scrapy.md", "spider-attributes"): spider_attributes,
 }
 """By page and the name in its markers."""
 

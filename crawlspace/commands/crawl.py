@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
 from scrapy.exceptions import UsageError as ScrapyUsageError
+from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
@@ -61,9 +62,6 @@ class Command(ScrapyCrawl):
         """Open the collection before Scrapy sets anything up, so that a mistake gives one sentence and no side effects."""
         refuse_unreadable(opts.set)
         super().process_options(args, opts)
-        self._quiet = opts.loglevel is None
-        if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
-            logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
         unknown = [arg for arg in args if arg.startswith("-")]
         if unknown:
             raise ScrapyUsageError(f"there is no option {unknown[0]}; scrapy crawl --help lists the options", print_help=False)
@@ -75,6 +73,9 @@ class Command(ScrapyCrawl):
             settings = self.settings.copy()
             spider = CollectionLoader.from_settings(settings).load(args[0])
             spider.update_settings(settings)
+            self._quiet = (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["command"]
+            if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
+                logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
             for fault in faults(settings):
                 raise fault
             check_exports(settings)
@@ -130,9 +131,10 @@ def _is_quiet(settings: BaseSettings | None) -> bool:
 
 
 def quiet_scrapy() -> None:
-    """Suppress log messages of Scrapy and Twisted about themselves; `-L INFO` shows them."""
+    """Suppress log messages of Scrapy and Twisted about themselves, but for STATS_DUMP; LOG_LEVEL and `-L INFO` show them."""
     for name in ("scrapy", "twisted", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("scrapy.statscollectors").setLevel(logging.INFO)
     # An invalid certificate is an outcome (614) like any other, without the two tracebacks.
     globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
     logging.getLogger("twisted").addFilter(lambda record: not record.getMessage().startswith("while verifying certificate"))

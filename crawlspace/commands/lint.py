@@ -15,11 +15,13 @@ from crawlspace.config.files import global_rules_file
 from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
 from crawlspace.rules.lint.crawl_rules import Finding, bounded
 from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
-from crawlspace.runtime.loader import collection_settings, default_values, settings_and_faults
+from crawlspace.runtime.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.setting_kinds import faults
+from crawlspace.runtime.without_effect import without_effect
 from crawlspace.state.store import Store
 
 if TYPE_CHECKING:
+    from scrapy import Spider
     from scrapy.settings import BaseSettings
 
 
@@ -71,11 +73,18 @@ class Command(CollectionCommand):
 
     def _one(self, name: str) -> tuple[list[Finding], Crawled | None]:
         folder: Path = collection_folder(name, self.project_settings())
+        found: list[Finding] = []
+        spider: type[Spider] | None = None
         try:
-            settings, faulty = settings_and_faults(self.project_settings(), name)
+            spider = CollectionLoader.from_settings(self.project_settings()).load(name)
+        except SystemExit as error:
+            found.append(Finding("spiders", 0, 0, "error", "spider", str(error)))
+        try:
+            settings, faulty = settings_and_faults(self.project_settings(), name, spider=spider)
+            found += without_effect(spider, settings, name)
         except ConfigError as error:
-            return list(findings_of(error, folder)), None
-        found = [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
+            return [*found, *findings_of(error, folder)], None
+        found += [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
         proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
             with place_of(name, folder, settings).store.reading() as opened:

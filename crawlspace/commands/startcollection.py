@@ -146,10 +146,11 @@ _RULES_XML = r"""<?xml version="1.0" encoding="UTF-8"?>
 """
 
 _SETTINGS = """\
-# What is different for this collection: any setting of Scrapy's, and those of crawlspace/settings.py, which explains each.
+# What is different for this collection: settings of Scrapy, and those of crawlspace/settings.py, which explains each.
+# They apply before the custom_settings of a spider class.
 
 # Seconds between two requests to a site.
-DOWNLOAD_DELAY = 1
+#DOWNLOAD_DELAY = 1
 
 # Shows the owners of the sites who crawls, and whom to contact.
 #USER_AGENT = "crawlspace (+https://www.example.com/about-our-crawler; crawler@example.com)"

@@ -141,19 +141,27 @@ def _overlay(settings: BaseSettings, own: Mapping[str, object]) -> None:
 
 
 def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
-    """Return a copy of the settings as they are for one collection."""
+    """Return a copy of the settings as they are for one collection. Raises ConfigError."""
     own = settings.copy()
-    overlay_collection(own, name)
+    try:
+        spider = CollectionLoader.from_settings(own).load(name)
+    except SystemExit:  # of a spider that cannot be imported; `lint` and `crawl` report it, other commands do without
+        overlay_collection(own, name)
+    else:
+        spider.update_settings(own)
     return own
 
 
-def settings_and_faults(settings: BaseSettings, name: str) -> tuple[BaseSettings, list[SettingError]]:
+def settings_and_faults(
+    settings: BaseSettings, name: str, *, spider: type[Spider] | None = None
+) -> tuple[BaseSettings, list[SettingError]]:
     """Return as `collection_settings`, without those that Scrapy could not read, and the error of each of these. Raises ConfigError."""
     own, laid = read_settings_file(collection_folder(name, settings)), settings.copy()
     defaults = default_values()
+    custom = custom_settings_of(spider)
     errors: list[SettingError] = []
-    for setting in [*settings, *own]:
-        for values in (laid, own):
+    for setting in [*settings, *custom, *own]:
+        for values in (laid, custom, own):
             try:
                 if setting in values:
                     check_kinds(values, [setting])
@@ -161,12 +169,27 @@ def settings_and_faults(settings: BaseSettings, name: str) -> tuple[BaseSettings
                         duration(setting, values[setting], low=0)
             except SettingError as error:
                 errors.append(error)
-                if values is own:
-                    del own[setting]
+                if isinstance(values, dict):
+                    del values[setting]
                 else:
                     laid.set(setting, defaults.get(setting), priority="cmdline")
+    with adding_components(laid):
+        laid.setdict(custom, priority="spider")
     _overlay(laid, own)
+    add_start_urls(laid, spider)
     return laid, list({str(error): error for error in errors}.values())
+
+
+def custom_settings_of(spider: type[Spider] | None) -> dict[str, object]:
+    """Return the `custom_settings` of a spider class."""
+    return dict(getattr(spider, "custom_settings", None) or {})
+
+
+def add_start_urls(settings: BaseSettings, spider: type[Spider] | None) -> None:
+    """Have the `start_urls` of a spider class be start URLs of its collection."""
+    own_starts = getattr(spider, "start_urls", None)
+    if own_starts:
+        settings.set("CRAWLSPACE_START_URLS", list(own_starts), priority="spider")
 
 
 def default_values() -> dict[str, object]:

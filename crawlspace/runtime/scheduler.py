@@ -6,7 +6,7 @@ Nothing is queued here. The frontier keeps every delay, so the downloader's slot
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,10 +24,12 @@ from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.scrapy_internals import wake
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.spiders.source_hash import source_hash
+from crawlspace.runtime.without_effect import sentences, without_effect
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
     from scrapy.utils.asyncio import CallLaterResult
 
 logger = logging.getLogger(__name__)
@@ -191,7 +193,7 @@ class FrontierScheduler(BaseScheduler):
             )
 
 
-def open_session(spider: type[Spider], settings: Mapping[str, object]) -> Session:
+def open_session(spider: type[Spider], settings: BaseSettings) -> Session:
     """Open the session of the collection that a spider has the name of, to be crawled through this scheduler.
 
     Raises CrawlspaceError as `Session.open` does, and for another scheduler, which would neither ask the rules nor record anything.
@@ -203,4 +205,6 @@ def open_session(spider: type[Spider], settings: Mapping[str, object]) -> Sessio
             f"SCHEDULER is {quoted(written)}, which applies no rules and records no states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
-    return Session.open(spider.name, settings, spider=source_hash(spider))
+    session = Session.open(spider.name, settings, spider=source_hash(spider))
+    session.without_effect = list(sentences(without_effect(spider, settings, spider.name)))
+    return session

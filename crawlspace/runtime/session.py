@@ -87,6 +87,8 @@ class Session:
         self.shared: Sharing | None = None
         """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
         self._index = index
+        self.without_effect: Sequence[str] = ()
+        """What the user has set and nothing reads, in sentences."""
         self.resent: Resent | None = None
         """What is sent to the index again."""
         self._closed = False
@@ -130,7 +132,9 @@ class Session:
         return session
 
     def log_warnings(self) -> None:
-        """Log each start URL that the rules refuse, with the rule, and address rules that cannot hold."""
+        """Log each start URL that the rules refuse, with the rule, address rules that cannot hold, and what has no effect."""
+        for sentence in self.without_effect:
+            logger.warning("%s", sentence)
         if self.space.has_address_rules and getproxies():
             logger.warning(
                 "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.core.scheduler import Scheduler
+from scrapy.settings import Settings
 from twisted.internet.testing import MemoryReactorClock
 
 from crawlspace.crawl.run import FetchRobots
@@ -147,4 +148,4 @@ def test_other_spiders_have_scrapys_scheduler() -> None:
 
 def test_a_scheduler_that_applies_no_rules_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"SCHEDULER is 'scrapy\.core\.scheduler\.Scheduler', which applies no rules"):
-        open_session(CollectionSpider, {"SCHEDULER": "scrapy.core.scheduler.Scheduler"})
+        open_session(CollectionSpider, Settings({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}))

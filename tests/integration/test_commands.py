@@ -93,7 +93,7 @@ def test_a_collection_made_by_command(demo: Project, run: Run) -> None:
         "allow  domain shop.example",
         "forbid domain *",
     ]
-    assert uncommented(shop / "settings.py") == ["DOWNLOAD_DELAY = 1"]
+    assert uncommented(shop / "settings.py") == []
     assert run("lint", "shop").succeeded().stdout == "no findings\n"
     # the rules and settings that are proposed must load, too
     for file in ("crawl.rules", "settings.py"):

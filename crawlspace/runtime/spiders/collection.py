@@ -17,7 +17,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.loader import adding_components, overlay_collection, throttle_other_requests
+from crawlspace.runtime.loader import add_start_urls, adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.requests import SLOT, STATE
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
@@ -44,9 +44,10 @@ class BaseCollectionSpider(scrapy.Spider):
         with adding_components(settings):
             super().update_settings(settings)
         overlay_collection(settings, cls.name)
-        own_starts = getattr(cls, "start_urls", None)
-        if own_starts:
-            settings.set("CRAWLSPACE_START_URLS", list(own_starts), priority="spider")
+        add_start_urls(settings, cls)
+        agent = getattr(cls, "user_agent", None)
+        if isinstance(agent, str):  # Scrapy sends it with requests; robots.txt is asked under the same name
+            settings.set("USER_AGENT", agent, priority="spider")
         sites = settings.get("CRAWLSPACE_SITES")
         throttle_other_requests(
             settings, sites if isinstance(sites, dict) else {}, slot=SLOT, requests=settings["CONCURRENT_REQUESTS"]
