@@ -158,6 +158,8 @@ class Report:
     """URLs to which no way leads from a start URL."""
     left_to_others: int = 0
     """Documents in the index left there for another collection; not included in `documents`."""
+    duplicates: int = 0
+    """URLs whose document is in the index under another URL."""
 
     @property
     def known(self) -> int:
@@ -175,6 +177,7 @@ class Report:
             "refused": dict(sorted(self.refused.items())),
             "index": {
                 "documents": self.documents,
+                "duplicates": self.duplicates,
                 "left_to_others": self.left_to_others,
                 "outbox": self.outbox,
                 "held": sum(self.held.values()),
@@ -202,6 +205,7 @@ def report(
         status=dict(counts.by_status),
         refused={reason.value: number for reason, number in counts.refused.items()},
         documents=counts.indexed,
+        duplicates=counts.duplicates,
         left_to_others=counts.left_to_others,
         orphaned=counts.orphaned,
         outbox=counts.outbox,

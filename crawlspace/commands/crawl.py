@@ -17,7 +17,9 @@ from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.config.collection import collection_folder
+from crawlspace.crawl.run import RunCounters
 from crawlspace.errors import CrawlspaceError
+from crawlspace.model import OutcomeKind
 from crawlspace.plural import counted
 from crawlspace.printable import escaped, printable
 from crawlspace.runtime.exports import check_exports
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SITES_SHOWN = 3
+REASONS_SHOWN = 6
 
 
 class Command(ScrapyCrawl):
@@ -174,26 +177,39 @@ def summary(session: Session) -> str:
     progress = session.engine.progress
     counts = session.final_counts
     how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
-    documents = f", {counted(counts.indexed, 'document')} in the index" if counts else ""
-    first = (
-        f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {progress.fetched:,} fetched{documents}"
-        f" ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run), {counted(progress.errors, 'error')}."
-    )
-    lines = [first]
+    lines = [f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {_fetched(progress)}."]
     if counts is not None:
+        more = counted(counts.duplicates, "more page is a duplicate", "more pages are duplicates")
+        lines.append(
+            f"  in the index: {counted(counts.indexed, 'document')} ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run)"
+            + (f"; {more} of these" if counts.duplicates else "")
+        )
         lines += _left(session, counts)
     else:
         lines.append(
             f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
         )
     lines += _sites(session)
-    refused = ", ".join(f"{count:,} {reason}" for reason, count in progress.refused.most_common(6))
+    refused = progress.refused.most_common()
     if refused:
-        lines.append(f"  refused: {refused}  (scrapy explain {session.collection.name} URL says why)")
+        parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
+        if len(refused) > REASONS_SHOWN:
+            parts.append(f"{sum(count for _, count in refused[REASONS_SHOWN:]):,} for other reasons")
+        lines.append(f"  refused: {', '.join(parts)}  (scrapy explain {session.collection.name} URL says why)")
     errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     return "\n".join(lines)
+
+
+def _fetched(progress: RunCounters) -> str:
+    """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to what was fetched."""
+    kinds = progress.by_kind
+    parts = [f"{kinds[kind]:,} {what}" for kind, what in _OUTCOMES.items() if kinds[kind]]
+    errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
+    if errors:
+        parts.append(counted(errors, "error"))
+    return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _left(session: Session, counts: Counts) -> list[str]:
@@ -230,4 +246,10 @@ def _sites(session: Session) -> list[str]:
     return lines
 
 
+_OUTCOMES = {
+    OutcomeKind.DOCUMENT: "with a document",
+    OutcomeKind.UNCHANGED: "unchanged",
+    OutcomeKind.REDIRECTED: "redirected",
+    OutcomeKind.EXCLUDED: "not to be indexed",
+}
 _NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}

@@ -100,7 +100,11 @@ def _lines(numbers: Report) -> Iterator[str]:
         if len(numbers.unreachable) > SITES_SHOWN:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
     yield from ("", "Index")
-    yield from _table([("documents", numbers.documents, ""), ("waiting", numbers.outbox, "orders the index has not yet taken")])
+    yield from _table([("documents", numbers.documents, "")])
+    if numbers.duplicates:
+        same = "pages that are in the index under another URL, because they are equal or name it as canonical"
+        yield from _table([("duplicates", numbers.duplicates, same)])
+    yield from _table([("waiting", numbers.outbox, "orders the index has not yet taken")])
     if numbers.left_to_others:
         left = "documents left in the index for another collection (761)"
         yield from _table([("left", numbers.left_to_others, left)])

@@ -201,6 +201,7 @@ class Engine:
         if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
         self.progress.fetched += 1
+        self.progress.by_kind[outcome.kind] += 1
         self._take(outcome)
         return True
 

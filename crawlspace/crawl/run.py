@@ -71,6 +71,8 @@ class RunCounters:
     discovered: int = 0
     pushes: int = 0
     deletes: int = 0
+    by_kind: Counter[OutcomeKind] = field(default_factory=Counter)
+    """The outcomes of what was fetched; they add up to `fetched`."""
     by_status: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
 

@@ -94,6 +94,8 @@ class Counts:
     """URLs to which no way leads from a start URL."""
     left_to_others: int = 0
     """URLs without a document here of which the index has one, left there for another collection; not counted in `indexed`."""
+    duplicates: int = 0
+    """URLs with a document that is in the index under another URL, because it is equal or names that one as canonical."""
 
     @property
     def has_work(self) -> bool:

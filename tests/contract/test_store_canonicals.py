@@ -57,6 +57,8 @@ def test_which_page_represents_a_page(
         known.record(*batch)
         known.acknowledge_all()
     assert indexed(store) == standing
+    counts = store.counts()
+    assert (counts.indexed, counts.duplicates) == (len(set(standing.values())), len(standing) - len(set(standing.values())))
 
 
 def test_one_that_is_named_names_another_while_who_named_it_goes(known: Known, store: Store) -> None:

@@ -255,6 +255,7 @@ class MemoryStore(MemoryDepths, MemorySites):
             refused=refused_links.total(row.refused for row in rows),
             left_to_others=sum(1 for row in rows if self._groups.has_left(row.id)),
             orphaned=sum(1 for row in rows if row.orphaned is not None),
+            duplicates=sum(1 for row in rows if row.checksum is not None and not self._groups.is_indexed(row)),
         )
 
     def known_of_host(self, host: str) -> int:

@@ -124,7 +124,7 @@ class Summary:
     @property
     def counts(self) -> Counts:
         """What `Store.counts` is to return of a store with these records."""
-        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others", "orphaned")
+        names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others", "orphaned", "duplicates")
         numbers = {name: self._numbers[name] for name in names}
         return Counts(
             by_state=dict(self._states),
@@ -149,6 +149,7 @@ class Summary:
             self._refused[letter] += number
         self._hosts.add(url.site.rpartition(":")[0])
         self._numbers["indexed"] += url.indexed
+        self._numbers["duplicates"] += url.checksum is not None and not url.indexed
         self._numbers["retrying"] += url.retries > 0
         self._numbers["held"] += (url.indexed or url.left) and url.held is not None
         self._numbers["left_to_others"] += url.left

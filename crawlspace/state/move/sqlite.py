@@ -187,6 +187,7 @@ class SqliteSide:
             tally[f"status {one.status}"] += 1
         tally["retrying"] += one.retries > 0
         tally.count_refused(one.refused, 1)
+        tally["with document"] += one.checksum is not None
         tally["indexed"] += one.indexed
         tally.documents[site] += one.indexed
         tally.uncounted[site] += one.status in UNCOUNTED

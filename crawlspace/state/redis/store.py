@@ -379,6 +379,7 @@ def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
         refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=left,
         orphaned=orphaned,
+        duplicates=numbers.get("with document", 0) - numbers.get("indexed", 0),
     )
 
 

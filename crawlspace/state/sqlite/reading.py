@@ -79,6 +79,7 @@ def counts(db: apsw.Connection) -> Counts:
         held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND (indexed OR left_behind)").get,
         refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
         left_to_others=db.execute("SELECT count(*) FROM url INDEXED BY url_left WHERE left_behind").get,
+        duplicates=numbers.get("with document", 0) - numbers.get("indexed", 0),
         orphaned=db.execute("SELECT count(*) FROM url INDEXED BY url_orphaned WHERE orphaned IS NOT NULL").get,
     )
 

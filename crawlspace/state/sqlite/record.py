@@ -338,6 +338,7 @@ def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:
     if row.old_status is not None:
         tally[f"status {row.old_status}"] -= 1
     tally["retrying"] -= row.old_retries > 0
+    tally["with document"] += (row.checksum is not None) - (row.old_checksum is not None)
     now_refused = None if new is None else new.refused
     if row.old_refused != now_refused:
         tally.count_refused(row.old_refused, -1)

@@ -152,8 +152,9 @@ def _uncount(
 ) -> Counter[int]:
     """Take URLs out of the counts by state and status, and `with_documents` all else that is counted of them; return how many, by site."""
     by_site: Counter[int] = Counter()
-    for site, state, status, count, retrying, indexed in db.execute(
-        f"SELECT site, state, status, count(*), sum(retries > 0), sum(indexed) FROM url WHERE {which} GROUP BY site, state, status",
+    for site, state, status, count, retrying, with_document, indexed in db.execute(
+        "SELECT site, state, status, count(*), sum(retries > 0), count(checksum), sum(indexed)"
+        f" FROM url WHERE {which} GROUP BY site, state, status",
         (ids,),
     ):
         by_site[site] += count
@@ -164,6 +165,7 @@ def _uncount(
             tally.uncounted[site] -= count
         if with_documents:
             tally["retrying"] -= retrying
+            tally["with document"] -= with_document
             tally["indexed"] -= indexed
             tally.documents[site] -= indexed
     return by_site

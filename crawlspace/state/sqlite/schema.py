@@ -169,7 +169,7 @@ CREATE TABLE robots (
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Numbers kept along with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,
--- `refused LETTER`, `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
+-- `refused LETTER`, `with document`, `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Who crawls; the lock itself is held by the operating system.

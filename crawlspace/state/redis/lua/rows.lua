@@ -53,6 +53,7 @@ function cache.noted_origin(id, row)
     key = key, member = member, score = score, site = row[SITE], queue_index = cache.queue_index_of(row), pending = row[STATE] == PENDING,
     state = row[LEASE_UNTIL] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
     lease = row[LEASE_UNTIL], refused = row[REFUSED], orphaned = row[ORPHANED] ~= nil,
+    has_document = row[CHECKSUM] ~= nil,
   }
 end
 
@@ -187,6 +188,7 @@ function cache.tallies()
         if one.status then count("status", one.status, sign) end
         if one.status and UNCOUNTED[one.status] then count("host_uncounted", cache.host_of(sites.name(one.site)), sign) end
         for letter, number in string.gmatch(one.refused or "", "(%a)(%d+)") do count("counters", "refused " .. letter, sign * number) end
+        if one.has_document then count("counters", "with document", sign) end
         if one.retrying then
           count("counters", "retrying", sign)
           count("retries", one.site .. ":" .. one.queue_index, sign)
@@ -209,7 +211,7 @@ function cache.check_counters(hash, names)
 end
 
 -- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.
-cache.COUNTERS = {"urls", "sites", "orders", "indexed", "forgotten", "retrying", "writes", "edits", "state leased"}
+cache.COUNTERS = {"urls", "sites", "orders", "with document", "indexed", "forgotten", "retrying", "writes", "edits", "state leased"}
 for _, letter in ipairs(REFUSED_LETTERS) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end
 for state = PENDING, EXCLUDED do cache.COUNTERS[#cache.COUNTERS + 1] = "state " .. state end
 function cache.check()

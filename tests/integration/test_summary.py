@@ -1,0 +1,40 @@
+"""The numbers that a crawl and `scrapy status` end with: they add up."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.conftest import MakeProject
+from tests.integration.stored import collection, shared
+from tests.sites import Site, page, redirect, serve, status
+
+SITE = {
+    "/": page("Home", links=["/a", "/same-as-a", "/also-the-same", "/c", "/c?print", "/moved", "/missing", "/secret"]),
+    "/a": page("A", text="one text"),
+    "/same-as-a": page("A", text="one text"),
+    "/also-the-same": page("A", text="one text"),
+    "/c": page("C", text="canonical"),
+    "/c?print": page("C", text="to be printed", head='<link rel="canonical" href="/c">'),
+    "/moved": redirect("/a"),
+    "/missing": status(404),
+    "/secret": page("No", text="hidden", head='<meta name="robots" content="noindex">'),
+}
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["sqlite", "redis"])
+def test_the_numbers_add_up(project: MakeProject, is_shared: bool) -> None:
+    with serve(Site(SITE)) as server:
+        demo = project(collection(server.url("/")))
+        demo = shared(demo) if is_shared else demo
+        shown = demo.crawl("demo").succeeded().stderr
+    assert "demo: done. 9 fetched: 6 with a document, 1 redirected, 1 not to be indexed, 1 error.\n" in shown
+    # how many were pushed depends on how many outcomes were recorded at once
+    index = r"  in the index: 3 documents \(\d pushed, \d deleted in this run\); 3 more pages are duplicates of these\n"
+    assert re.search(index, shown)
+    numbers = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)
+    assert (numbers["index"]["documents"], numbers["index"]["duplicates"], numbers["urls"]["done"]) == (3, 3, 6)
+    table = demo.scrapy("status", "demo").succeeded().stdout
+    assert re.search(r"documents +3\n +duplicates +3   pages that are in the index under another URL", table)
