@@ -161,13 +161,7 @@ class Resending:
 
     def _revise(self, ids: Sequence[int]) -> None:
         if ids:
-            self._store.revise(ids, self._unsent, now=self._now)
-
-    def _unsent(self, state: UrlState) -> Change | None:
-        if state.state is not State.PENDING and state.next_fetch is None:
-            return None  # outside the crawl space
-        due = None if state.state is State.PENDING else min(state.next_fetch or self._now, self._now)
-        return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))
+            self._store.revise(ids, lambda state: unsent(state, now=self._now), now=self._now)
 
     def _delete_extras(self) -> None:
         """Delete documents that a fetch has shown not to exist; those not fetched yet are checked at a later start."""
@@ -200,3 +194,11 @@ class Resending:
 
     def _note(self, kind: str, why: Agreement, after: str) -> None:
         self._store.set_meta(RESENDING, f"{kind} {why.name} {after}")
+
+
+def unsent(state: UrlState, *, now: int) -> Change | None:
+    """Return the change that has a document sent after its next fetch, which is due at `now`; None outside the crawl space."""
+    if state.state is not State.PENDING and state.next_fetch is None:
+        return None
+    due = None if state.state is State.PENDING else min(state.next_fetch or now, now)
+    return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))

@@ -28,6 +28,7 @@ from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
 from crawlspace.index.marks import BatchMark, read_mark
+from crawlspace.index.overwritten import OverwrittenDocuments
 from crawlspace.index.sink import Refusal
 from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
@@ -62,7 +63,7 @@ class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
     A document belongs to the `owner` that pushed it last; deletes by another owner are ignored. So a URL can move from one
-    collection to another without leaving the index.
+    collection to another without leaving the index. When the owner deletes it, the collections that pushed it before have lost it.
 
     Raises StoreDamaged for a file that is not our index, StoreVersionError for one of another version, and StoreError for one
     that cannot be opened; the file is not changed then.
@@ -98,6 +99,7 @@ class EmbeddedIndex:
         except BaseException:
             self._db.close()
             raise
+        self._overwritten = OverwrittenDocuments(self._db, owner)
 
     # the sink
     def mark(self) -> BatchMark | None:
@@ -170,6 +172,26 @@ class EmbeddedIndex:
             )
             return [str(url) for (url,) in rows]
 
+    def lost(self, *, after: str = "", limit: int) -> list[str]:
+        """Return the next URLs of which this owner had a document that another one has overwritten and then deleted, sorted."""
+        with self._sentences():
+            return self._overwritten.lost(after=after, limit=limit)
+
+    def count_lost(self) -> int:
+        """Return the number of those documents."""
+        with self._sentences():
+            return self._overwritten.count_lost()
+
+    def is_lost(self, url: str) -> bool:
+        """Return whether the document of a URL is one of those."""
+        with self._sentences():
+            return self._overwritten.is_lost(url)
+
+    def give_up_lost(self, urls: Sequence[str]) -> None:
+        """Forget that this owner has lost these documents: it does not want them any more."""
+        with self._sentences(), self._transaction():
+            self._overwritten.give_up(urls)
+
     def urls(self) -> Iterator[str]:
         """Yield the URLs of all documents, sorted."""
         with self._sentences():
@@ -216,8 +238,11 @@ class EmbeddedIndex:
         if there is None:
             self._db.execute(INSERT, (url, document_id(url), *shown, self._owner))
             number = self._db.last_insert_rowid()
+            self._overwritten.inserted(url)
         else:
-            number, _ = there
+            number, owner = there
+            if owner != self._owner:
+                self._overwritten.replaced(url, owner)
             self._db.execute(UPDATE, (*shown, self._owner, number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute(
@@ -234,12 +259,13 @@ class EmbeddedIndex:
 
     def _delete(self, url: str) -> None:
         there = self._place(url)
-        if there is None:
+        if there is None or there[1] != self._owner:
+            self._overwritten.deleted_own(url)
             return
-        number, owner = there
-        if owner == self._owner:
-            self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
-            self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
+        number, _ = there
+        self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
+        self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
+        self._overwritten.deleted(url)
 
     def _place(self, url: str) -> tuple[int, str] | None:
         """Return row number and owner of the document of a URL."""

@@ -23,6 +23,11 @@ CREATE TABLE documents (
 );
 -- The last batch of each collection, see `marks`.
 CREATE TABLE mark (owner TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
+-- Collections whose document of a URL another one has overwritten, see `overwritten`.
+CREATE TABLE overwritten (
+    url TEXT NOT NULL, owner TEXT NOT NULL, lost INTEGER NOT NULL, PRIMARY KEY (url, owner)
+) WITHOUT ROWID;
+CREATE INDEX lost ON overwritten (owner, url) WHERE lost;
 CREATE VIRTUAL TABLE words USING fts5 (
     title, headings, url, description, text, tokenize = "unicode61 remove_diacritics 2"
 );

@@ -17,6 +17,7 @@ from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.depths.end_of_run import end_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.index_repair import Resending, Resent
+from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
@@ -31,7 +32,7 @@ from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.scrapy_internals import run_soon
-from crawlspace.runtime.stores import abandon, check_server, open_store, sends_from_here
+from crawlspace.runtime.stores import abandon, check_server, index_is_here, open_store, sends_from_here
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 
@@ -92,6 +93,7 @@ class Session:
         self.resent: Resent | None = None
         """What is sent to the index again."""
         self._closed = False
+        self._lost = LostDocuments(self.engine, index) if index_is_here(collection, opened) else None
         self._settled_at = -inf
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
@@ -121,10 +123,12 @@ class Session:
         try:
             check_server(collection, opened, index)
             startup, resent = _opened(collection, opened, index, spider=spider)
-            if opened.joined is not None:
-                opened.joined.shared.worker.ready()
             session = cls(collection, startup, opened=opened, index=index, settings=settings)
             session.resent = resent
+            if session._lost is not None:
+                session._lost.start()
+            if opened.joined is not None:
+                opened.joined.shared.worker.ready()
         except BaseException:
             index.close()
             abandon(opened)
@@ -263,8 +267,12 @@ class Session:
             self._settle(crawler)
 
     def end_day(self, crawler: Crawler) -> None:
-        """Do the same in a crawl that does not end, once a day, when there is nothing to fetch."""
-        if self.collection.continuous and monotonic() - self._settled_at >= DAY_S and self.engine.is_idle():
+        """Do the same in a crawl that does not end, once a day, when there is nothing to fetch; send again what the index has lost."""
+        if not self.collection.continuous:
+            return
+        if self._lost is not None:
+            self._lost.go_on()
+        if monotonic() - self._settled_at >= DAY_S and self.engine.is_idle():
             self._settled_at = monotonic()
             self._settle(crawler)
 

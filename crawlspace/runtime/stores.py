@@ -125,12 +125,18 @@ def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedInde
     mark.save()
 
 
+def index_is_here(collection: Collection, opened: CrawlStore) -> bool:
+    """Whether the index of a collection is the one on this machine."""
+    if opened.joined is None:
+        return True
+    place = opened.joined.shared.store.scripts.hash(Key.INDEX).get(SINK.encode())
+    return place == index_place(collection.index_file).encode()
+
+
 def sends_from_here(collection: Collection, opened: CrawlStore) -> bool:
     """Whether the index is on this machine, and no other worker can be sending it anything."""
     if opened.joined is None:
         return True
     from crawlspace.state.redis.workers import workers  # noqa: PLC0415 - as above
 
-    store = opened.joined.shared.store
-    place = store.scripts.hash(Key.INDEX).get(SINK.encode())
-    return place == index_place(collection.index_file).encode() and len(workers(store)) == 1
+    return index_is_here(collection, opened) and len(workers(opened.joined.shared.store)) == 1

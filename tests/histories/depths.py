@@ -9,7 +9,7 @@ from typing import Protocol
 from crawlspace.crawl.depths.end_of_run import end_run, start_keys
 from crawlspace.crawl.depths.settlement import last_run
 from crawlspace.crawl.engine import Engine
-from crawlspace.model import State, UrlState
+from crawlspace.model import Held, State, UrlState
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
@@ -45,7 +45,7 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
     """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans."""
     distances = _distances(store, states.values(), starts)
     for url, state in states.items():
-        if state.status in (OUTSIDE, ELSEWHERE):
+        if state.status in (OUTSIDE, ELSEWHERE) or (state.key in starts and _is_refused_start(state)):
             continue
         found = distances.get(state.key)
         if found is None and state.orphaned is None:
@@ -58,7 +58,7 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
 def _distances(store: HasLinks, states: Iterable[UrlState], starts: Collection[int]) -> dict[int, int]:
     inside = [state for state in states if state.status not in (OUTSIDE, ELSEWHERE)]
     links = store.links_of([state.id for state in inside])
-    distances = {state.key: 0 for state in inside if state.key in starts}
+    distances = {state.key: state.depth if _is_refused_start(state) else 0 for state in inside if state.key in starts}
     changed = True
     while changed:
         changed = False
@@ -71,6 +71,11 @@ def _distances(store: HasLinks, states: Iterable[UrlState], starts: Collection[i
                     distances[key] = reach
                     changed = True
     return distances
+
+
+def _is_refused_start(state: UrlState) -> bool:
+    """Return whether a start URL is one that the rules refuse: it is not entered, and keeps the depth that it had."""
+    return state.held is Held.RULES
 
 
 def _leads_on(state: UrlState) -> bool:
