@@ -154,6 +154,16 @@ CRAWLSPACE_MAX_URLS_PER_HOST = None
 # Whether domain rules compare the host as written in the link, with its case.
 CRAWLSPACE_HOST_CASE_SENSITIVE = True
 
+# --- URLs: spellings of one page's address that are folded into one URL -------------------------------------------------
+# Whether the parameters of a query are sorted by name.
+CRAWLSPACE_URL_SORT_QUERY = False
+# Parameters that are dropped, such as ["sessionid", "utm_*"].
+CRAWLSPACE_URL_DROP_PARAMETERS = []
+# The slash at the end of a path: "keep" it as in the link, "add" it where the path does not end like a file, or "remove" it.
+CRAWLSPACE_URL_TRAILING_SLASH = "keep"
+# `www.` at the beginning of a host: "keep" it as in the link, "add" or "remove" it.
+CRAWLSPACE_URL_FOLD_WWW = "keep"
+
 # --- sites --------------------------------------------------------------------------------------------------------
 # Settings of single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}; the first match applies.
 CRAWLSPACE_SITES = {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from crawlspace.admin.report import UrlReport, iso, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
+from crawlspace.admin.url_changes import find_url
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.host_limit import kept_out
@@ -24,8 +25,9 @@ from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, so
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.rules.address import is_address
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.store import Store
-from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +61,15 @@ class Explanation:
     """The addresses of the host at its last look-up."""
     unreachable: SiteReport | None = None
     """The site, if it was unreachable in its last runs."""
+    folded_from: str | None = None
+    """The URL before the URL options, if they change it."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
         return {
             "url": self.url_text,
             "normalized": None if self.url is None else printable(self.url.text, most=MESSAGE),
+            "folded_from": None if self.folded_from is None else printable(self.folded_from, most=MESSAGE),
             "admitted": decision.admitted,
             "reason": decision.reason.value,
             "rule": _place(decision.rule),
@@ -93,7 +98,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
 
     Raises UsageError for an invalid address or page.
     """
-    page = _page(question.page, store)
+    page = _page(question.page, store, collection.url_folding)
     url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
     url_text = printable(question.url, most=MESSAGE)
     if url is None:
@@ -125,7 +130,16 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         added_by(decision.actions, None if state is None else state.inherited) if decision.admitted else {},
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
+        _folded_from(question.url, page, url),
     )
+
+
+def _folded_from(text: str, page: _Page, url: Url) -> str | None:
+    try:
+        written = parse(join(page.base, text) if page.base else text)
+    except MalformedUrl:
+        return None
+    return written.text if written.text != url.text else None
 
 
 def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:
@@ -143,14 +157,14 @@ class _Page:
     redirected: bool = False
 
 
-def _page(text: str | None, store: Store | None) -> _Page:
+def _page(text: str | None, store: Store | None, folding: UrlFolding | None) -> _Page:
     if text is None:
         return _Page()
     try:
         url = parse(text)
     except MalformedUrl as error:
         raise UsageError(f"{error}; give the page with the link as in --from http://www.example.com/") from error
-    state = None if store is None else store.get(url.text)
+    state = None if store is None else find_url(store, url, folding)
     if state is None:
         return _Page(url.text, url.host_as_written)
     redirected = state.state is State.REDIRECTED  # a redirect's target has the depth of the page itself

@@ -31,6 +31,7 @@ from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.once_a_run import at_once
@@ -109,6 +110,12 @@ class ChangeableUrls(Protocol):
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
+
+
+class KnownUrls(Protocol):
+    """The part of the store in which a URL is found."""
+
+    def get(self, url: str) -> UrlState | None: ...
 
 
 class Display(Protocol):
@@ -291,6 +298,12 @@ def read_url(text: str) -> Url:
         return parse(text)
     except MalformedUrl as error:
         raise UsageError(f"{quoted(text)} is not a valid URL: {error}") from error
+
+
+def find_url(store: KnownUrls, url: Url, folding: UrlFolding | None) -> UrlState | None:
+    """Return the state of a URL, which may be known by the URL that the options fold it into; else None."""
+    folded = url if folding is None else folding.fold(url)
+    return store.get(folded.text) or (None if folded is url else store.get(url.text))
 
 
 def read_prefix(text: str) -> str:

@@ -66,6 +66,8 @@ class Command(CollectionCommand):
 def _lines(answer: Explanation) -> Iterator[str]:
     decision = answer.decision
     yield answer.url_text if answer.url is None else printable(answer.url.text, most=MESSAGE)
+    if answer.folded_from is not None:
+        yield _row("folded from", f"{printable(answer.folded_from, most=MESSAGE)} (by the URL options)")
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"

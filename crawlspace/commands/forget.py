@@ -6,9 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, read_url
+from crawlspace.admin.url_changes import Selection, UrlChanges, find_url, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
+from crawlspace.config.collection import read_url_folding
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
@@ -52,7 +53,7 @@ class Command(CollectionCommand):
                 "name a collection and what to forget, as in: scrapy forget demo --prefix http://www.example.com/archive/"
             )
         place = self.place(args[0])
-        urls = dict.fromkeys(read_url(text).text for text in args[1:])
+        urls = dict.fromkeys(read_url(text) for text in args[1:])
         selection = Selection(
             prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, statuses=opts.status
         )
@@ -63,7 +64,8 @@ class Command(CollectionCommand):
                 return 1
             crawled = bool(opened.crawlers())
             url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
-            named = {url: opened.store.get(url) for url in urls}
+            folding = read_url_folding(place.settings) if urls else None
+            named = {url.text: find_url(opened.store, url, folding) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))
             print(

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from crawlspace.admin.url_changes import Selection, UrlChanges, is_outside, read_prefix, read_url
+from crawlspace.admin.url_changes import Selection, UrlChanges, find_url, is_outside, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission
@@ -88,6 +88,7 @@ class _Named:
     def __init__(self, place: Place, store: Store, url_changes: UrlChanges) -> None:
         collection = load_collection(place.name, place.settings)
         self._store = store
+        self._folding = collection.url_folding
         self._url_changes = url_changes
         self._discovery = CandidateChecker(build_space(collection))
         self._admission = Admission(collection, self._discovery, store)
@@ -97,7 +98,7 @@ class _Named:
     def refusals(self, urls: Iterable[Url]) -> Iterator[str]:
         """Process each URL; yield a sentence for each that is outside the crawl space."""
         for url in urls:
-            state = self._store.get(url.text)
+            state = find_url(self._store, url, self._folding)
             if state is None:
                 why = self._url_changes.enter(url, self._admission)
                 self.entered += why is None

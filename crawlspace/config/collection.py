@@ -10,7 +10,7 @@ import os
 import runpy
 import traceback
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -22,6 +22,7 @@ from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
+from crawlspace.config.url_options import read_url_options
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
@@ -44,6 +45,7 @@ from crawlspace.parsing import (
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.state.error_policy import NAME as HTTP_ERRORS
@@ -95,14 +97,16 @@ class Collection:
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
+    url_folding: UrlFolding | None
+    """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
+    """After a change that loosens a check, pages of which it refused links are due at once."""
     orphans_after: int | None
     """After how many runs without a way from a start URL a URL is deleted (CRAWLSPACE_ORPHANS); None: it is kept."""
-    """After a change that loosens a check, pages of which it refused links are due at once."""
     continuous: bool
     """The crawl waits for due URLs instead of ending."""
     refresh_cycle_s: int
@@ -214,6 +218,10 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
     index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
     limits = read_limits(settings)
+    sites = read_sites(settings, limits, read_url_options(settings))
+    folding = sites.url_folding()
+    if folding is not None:
+        start_urls = tuple(replace(start, url=folding.fold(start.url)) for start in start_urls)
     check_scrapys_settings(settings)
     share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
@@ -233,7 +241,8 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         action_rules=compile_actions(rules.action_rules, settings),
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
-        sites=read_sites(settings, limits),
+        sites=sites,
+        url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=ContentSettings(
             link_tags=frozenset(
@@ -285,6 +294,11 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )
+
+
+def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:
+    """Return what the URL options do, without reading more of a collection. Raises SettingError."""
+    return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
 
 
 def known_names() -> list[str]:
@@ -378,5 +392,6 @@ __all__ = [
     "known_names",
     "load_collection",
     "read_settings_file",
+    "read_url_folding",
     "refuse_unknown_names",
 ]

@@ -6,24 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crawlspace.config.url_options import SITE_KEYS, read_site_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
+from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings")
+KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *SITE_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """The delay, concurrency and URL limits of a site."""
+    """The delay, concurrency, URL limits and URL options of a site."""
 
     delay_s: float
     concurrency: int
     limits: Limits
+    urls: UrlOptions = NO_OPTIONS
     own_delay: bool = False
     """Whether the delay is set for this site, not for the collection."""
 
@@ -35,6 +38,7 @@ class SiteTable:
         """Raises RuleFileError for an invalid host pattern."""
         self.default = default
         self.settings = list(patterns.values())
+        self._by_pattern = patterns
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
         written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
@@ -47,6 +51,17 @@ class SiteTable:
     @property
     def limits_differ(self) -> bool:
         return any(settings.limits != self.default.limits for settings in self.settings)
+
+    def url_folding(self) -> UrlFolding | None:
+        """Return what folds URLs; None if no option is set."""
+        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self._by_pattern.items())]
+        if all(options == NO_OPTIONS for _, options in by_pattern):
+            return None
+        return UrlFolding(
+            lambda host, port: self.of(host, port).urls,
+            of_hosts=repr([(pattern, options.www.value) for pattern, options in by_pattern]),
+            of_the_rest=repr([(pattern, replace(options, www=Folding.KEEP)) for pattern, options in by_pattern]),
+        )
 
 
 class SiteLimitTable:
@@ -63,11 +78,11 @@ class SiteLimitTable:
         return [self._table.default.limits, *(settings.limits for settings in self._table.settings)]
 
 
-def read_sites(settings: Mapping[str, object], limits: Limits) -> SiteTable:
-    """Read CRAWLSPACE_SITES, with the collection's settings as defaults. Raises SettingError."""
+def read_sites(settings: Mapping[str, object], limits: Limits, urls: UrlOptions = NO_OPTIONS) -> SiteTable:
+    """Read CRAWLSPACE_SITES, with the collection's settings, limits and URL options as defaults. Raises SettingError."""
     delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
     most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
-    default = SiteSettings(delay, 1 if delay else most, limits)
+    default = SiteSettings(delay, 1 if delay else most, limits, urls)
     patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
     for pattern in patterns:
         if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
@@ -98,6 +113,7 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
     queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
     return SiteSettings(
         own_delay="delay" in values,
+        urls=read_site_options(where, values, default.urls),
         delay_s=delay,
         concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
         limits=replace(

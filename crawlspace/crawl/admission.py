@@ -16,7 +16,7 @@ from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.urls import MalformedUrl, join, parse
+from crawlspace.urls import MalformedUrl, join
 
 logger = logging.getLogger(__name__)
 
@@ -110,13 +110,10 @@ class Admission:
         if not outcome.canonical:
             return None
         try:
-            href = join(outcome.base or state.url, outcome.canonical)
-            if parse(href).key == state.key:
-                return None
+            url, decision = self._discovery.judge(join(outcome.base or state.url, outcome.canonical))
         except MalformedUrl:
             return None
-        url, decision = self._discovery.judge(href)
-        return url.key if url is not None and decision.admitted else None
+        return url.key if url is not None and decision.admitted and url.key != state.key else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
         """Remove unknown URLs of hosts that have reached CRAWLSPACE_MAX_URLS_PER_HOST.

@@ -54,6 +54,7 @@ def build_space(collection: Collection) -> CrawlSpace:
         host_case_sensitive=collection.host_case_sensitive,
         actions=collection.action_rules,
         site_limits=SiteLimitTable(collection.sites) if collection.sites.limits_differ else None,
+        folding=collection.url_folding,
     )
 
 
@@ -87,6 +88,7 @@ def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: str 
         host_case_sensitive=collection.host_case_sensitive,
         accept="" if collection.action_rules is None else collection.action_rules.accept_hash,
         sites="" if space.site_limits is None else space.site_limits.content_hash,
+        folding=space.folding,
         redirects=collection.max_redirects,
         page_links=collection.content.max_links,
         robots=collection.robots_obey,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from crawlspace.content_type import essence
 from crawlspace.settings import CRAWLSPACE_MIME_TYPES
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts
+from crawlspace.urls import DEFAULT_PORTS, UrlParts
 
 DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
     # images
@@ -92,7 +92,7 @@ def site_of(url: UrlParts) -> str:
     return url.host if DEFAULT_PORTS.get(url.scheme) == url.port else f"{url.host}:{url.port}"
 
 
-def folders(urls: Iterable[Url]) -> frozenset[str]:
+def folders(urls: Iterable[UrlParts]) -> frozenset[str]:
     """Return site and path up to the last slash of each URL, for `in_folders`."""
     return frozenset(site_of(url) + url.path[: url.path.rfind("/") + 1] for url in urls)
 

@@ -11,6 +11,7 @@ import msgspec
 from crawlspace.decision import Reason
 from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction
 from crawlspace.rules.limits import Limits, folders
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.urls import Url
 
 _FORMAT = 1
@@ -50,6 +51,19 @@ _HASHES = {
     Reason.URLS_PER_HOST: "sites",
 }
 """Whatever changes their text may admit more."""
+_FOLDINGS = {
+    "folding": (
+        Reason.URL_LENGTH,
+        Reason.QUERY_STRING,
+        Reason.PATH_DEPTH,
+        Reason.REPEATED_SEGMENTS,
+        Reason.PREFIX,
+        Reason.ACTIONS,
+        Reason.FOLDER,
+    ),
+    "hosts_folded": (Reason.DOMAIN, Reason.PREFIX, Reason.ACTIONS, Reason.OFFSITE, Reason.FOLDER),
+}
+"""The same for the URL options: the checks that may see another text. A changed slash or query makes no file of another type."""
 ALL = frozenset((*_NUMBERS, *_SWITCHES, *_SETS, *_LISTS, *_HASHES))
 
 
@@ -65,6 +79,7 @@ class Checks:
     """A hash of which URLs rules.xml accepts."""
     sites: str
     """A hash of the limits of single sites."""
+    folding: UrlFolding | None
     redirects: int
     """The most in a row."""
     page_links: int
@@ -99,7 +114,12 @@ class Checks:
                 "domain": _entries(_rules(self.rules.domain, "case " if self.host_case_sensitive else "")),
                 "prefix": _entries(_rules(self.rules.prefix)),
             },
-            hashes={"accept": self.accept, "sites": self.sites},
+            hashes={
+                "accept": self.accept,
+                "sites": self.sites,
+                "folding": "" if self.folding is None else self.folding.of_the_rest,
+                "hosts_folded": "" if self.folding is None else self.folding.of_hosts,
+            },
         )
         return msgspec.json.encode(description).decode()
 
@@ -144,6 +164,9 @@ def _loosened(old: _Description, new: _Description) -> Iterator[Reason]:
     for reason, name in _HASHES.items():
         if old.hashes[name] != new.hashes[name]:
             yield reason
+    for name, reasons in _FOLDINGS.items():
+        if old.hashes[name] != new.hashes[name]:
+            yield from reasons
 
 
 def _grows(old: list[str] | str, new: list[str] | str, *, refuses: bool) -> bool:

@@ -30,6 +30,7 @@ from crawlspace.rules.limits import (
 from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.private_networks import Reach, reach
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.urls import MalformedUrl, Url, UrlParts, UrlWithCredentials, as_url, join, parse
 
 logger = logging.getLogger(__name__)
@@ -84,8 +85,11 @@ class CrawlSpace:
         host_case_sensitive: bool = True,
         actions: ActionRules | None = None,
         site_limits: SiteLimits | None = None,
+        folding: UrlFolding | None = None,
     ) -> None:
+        """The start URLs are folded, if there is any folding."""
         self.limits = limits
+        self.folding = folding
         self.site_limits = site_limits
         self._domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
         self._prefix = PrefixMatcher(rules.prefix)
@@ -93,9 +97,9 @@ class CrawlSpace:
         self.actions = actions
         self._start_hosts = frozenset(url.host for url in start_urls)
         self._named_hosts = NamedHosts(rules)
-        start_folders = folders(start_urls)
+        start_folders = folders(start_urls) if folding is None else folders(map(folding.as_folder, start_urls))
         nearest = frozenset(url.text for url in start_urls) if limits.max_link_depth is not None else frozenset()
-        background = (*self._rule_checks(rules), *_limits_of_scope(limits, self._start_hosts, start_folders))
+        background = (*self._rule_checks(rules), *_limits_of_scope(limits, self._start_hosts, start_folders, folding))
         self._checks = (*_limits_of_url(limits), *background)
         self._checks_there = {
             own: (*_limits_of_url(own), *background) for own in (site_limits.all() if site_limits is not None else ())
@@ -114,6 +118,7 @@ class CrawlSpace:
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,
+                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest],
             },
         )
         """Hexadecimal; changes whenever a decision may change."""
@@ -127,13 +132,15 @@ class CrawlSpace:
         depth: int | None = None,
         host_count: int | None = None,
     ) -> tuple[Url | None, Decision]:
-        """Return the URL of a link, and whether it is in the crawl space; None as URL if it is malformed.
+        """Return the folded URL of a link, and whether it is in the crawl space; None as URL if it is malformed.
 
         `base_host_as_written` is the host of `base` as written, for links without a host; without `base`, that of `text`. Checks
         that need `depth` or `host_count` are skipped if it is None.
         """
         try:
             url = _resolve(text, base, base_host_as_written)
+            if self.folding is not None:
+                url = self.folding.fold(url)
         except MalformedUrl as error:
             reason = Reason.CREDENTIALS if isinstance(error, UrlWithCredentials) else Reason.MALFORMED
             return None, Decision(reason, None, (Step(WELL_FORMED, Verdict.REFUSE),))
@@ -342,13 +349,16 @@ def _limits_of_url(limits: Limits) -> Iterator[Check]:
         )
 
 
-def _limits_of_scope(limits: Limits, hosts: frozenset[str], start_folders: frozenset[str]) -> Iterator[Check]:
+def _limits_of_scope(
+    limits: Limits, hosts: frozenset[str], start_folders: frozenset[str], folding: UrlFolding | None
+) -> Iterator[Check]:
     if limits.follow_offsite_links:
         yield _no_limit(Reason.OFFSITE)
     else:
         yield Check(Reason.OFFSITE, lambda url: None if url.host in hosts else _REFUSED[Reason.OFFSITE], is_of_host=True)
     if limits.index_entire_site:
-        yield Check(Reason.FOLDER, lambda url: None if in_folders(url, start_folders) else _REFUSED[Reason.FOLDER])
+        folder_of = as_url if folding is None else folding.as_folder
+        yield Check(Reason.FOLDER, lambda url: None if in_folders(folder_of(url), start_folders) else _REFUSED[Reason.FOLDER])
     else:
         yield _no_limit(Reason.FOLDER)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.frontier.robots.cache import MAX_REDIRECTS
 from crawlspace.runtime.requests import ROBOTS, robots_request
 from crawlspace.runtime.rule_middleware import may_redirect_robots_txt
-from crawlspace.urls import DEFAULT_PORTS, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, join, parse
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -47,13 +47,20 @@ class BaseRobotsTxt:
         if not 300 <= response.status < 400 or response.status == 304:
             return response
         location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
-        target = self._space.decide(location, base=request.url)[0] if location else None
+        target = self._target(location, request.url) if location else None
         if target is None or target.scheme not in DEFAULT_PORTS:
             return response
         if fetch.redirects >= MAX_REDIRECTS or not self._may_ask(target, fetch):
             return response.replace(status=404)
         following = replace(fetch, url=target.text, redirects=fetch.redirects + 1)
         return robots_request(following, callback=request.callback, errback=request.errback)
+
+    def _target(self, location: str, base: str) -> Url | None:
+        """Return the URL of a redirect, None if it is malformed. URL options concern pages: a robots.txt is where its server has it."""
+        try:
+            return parse(join(base, location))
+        except MalformedUrl:
+            return None
 
     def _may_ask(self, target: Url, fetch: FetchRobots) -> bool:
         return may_redirect_robots_txt(self._space, target, (parse(fetch.url).host, fetch.site.rpartition(":")[0]))

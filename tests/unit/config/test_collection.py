@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config import collection, credential_headers, sites
+from crawlspace.config import collection, credential_headers, sites, url_options
 from crawlspace.config import files as collection_files
 from crawlspace.config.collection import RefreshMode, known_names, load_collection
 from crawlspace.content import soft_errors
@@ -16,6 +16,7 @@ from crawlspace.frontier import source_weights
 from crawlspace.parsing import duration, integer
 from crawlspace.state import error_policy
 from crawlspace.state.error_policy import ErrorRule
+from crawlspace.urls import parse
 from tests.unit.config.collection_files import settings
 
 
@@ -127,6 +128,27 @@ def test_a_delay_means_one_request_at_a_time(collections: Path) -> None:
     assert demo.sites.of("a.example", 80).concurrency == 1
 
 
+FOLDED_SITES = {"www.shop.example": {"url_fold_www": "keep"}, "*.shop.example": {"url_drop_parameters": ["sid"]}}
+
+
+def test_url_options_of_sites_take_the_place_of_those_of_the_collection(collections: Path) -> None:
+    demo = load_collection("demo", settings(collections, CRAWLSPACE_SITES=FOLDED_SITES, CRAWLSPACE_URL_FOLD_WWW="remove"))
+    assert demo.url_folding is not None
+    folded = [
+        demo.url_folding.fold(parse(f"http://{host}/?utm_a=1&sid=2")).text
+        for host in ("www.shop.example", "www.x.shop.example", "www.h.example")
+    ]
+    assert folded == [
+        "http://www.shop.example/?utm_a=1&sid=2",
+        "http://x.shop.example/?utm_a=1",
+        "http://h.example/?utm_a=1&sid=2",
+    ]
+
+
+def test_without_url_options_nothing_is_folded(collections: Path) -> None:
+    assert load_collection("demo", settings(collections, CRAWLSPACE_SITES=SITES)).url_folding is None
+
+
 WRONG = [
     # setting, value, what the sentence says
     ("CRAWLSPACE_MAX_PATH_DEEPTH", 3, "unknown setting CRAWLSPACE_MAX_PATH_DEEPTH: did you mean CRAWLSPACE_MAX_PATH_DEPTH?"),
@@ -143,6 +165,18 @@ WRONG = [
     ("CRAWLSPACE_SITES", {"a": 3}, "CRAWLSPACE_SITES['a'] is 3; it must be like"),
     ("CRAWLSPACE_SITES", "a", "CRAWLSPACE_SITES is 'a'; it must be like"),
     ("CRAWLSPACE_SITES", {"a": {"delay": -1}}, "CRAWLSPACE_SITES['a']['delay'] is -1; it must be at least 0 s"),
+    (
+        "CRAWLSPACE_SITES",
+        {"a": {"url_trailing_slashes": "add"}},
+        "CRAWLSPACE_SITES['a'] has an unknown key 'url_trailing_slashes': did you mean 'url_trailing_slash'?",
+    ),
+    ("CRAWLSPACE_SITES", {"a": {"url_fold_www": True}}, "CRAWLSPACE_SITES['a']['url_fold_www'] is True; it must be one of keep,"),
+    ("CRAWLSPACE_URL_SORT", True, "unknown setting CRAWLSPACE_URL_SORT: did you mean CRAWLSPACE_URL_SORT_QUERY?"),
+    ("CRAWLSPACE_URL_SORT_QUERY", "up", "CRAWLSPACE_URL_SORT_QUERY is 'up'; it must be True or False"),
+    ("CRAWLSPACE_URL_TRAILING_SLASH", "strip", "CRAWLSPACE_URL_TRAILING_SLASH is 'strip'; it must be one of keep, add, remove"),
+    ("CRAWLSPACE_URL_FOLD_WWW", True, "CRAWLSPACE_URL_FOLD_WWW is True; it must be one of keep, add, remove"),
+    ("CRAWLSPACE_URL_DROP_PARAMETERS", 3, "CRAWLSPACE_URL_DROP_PARAMETERS is 3; it must be a list of words"),
+    ("CRAWLSPACE_URL_DROP_PARAMETERS", ["a=1"], "CRAWLSPACE_URL_DROP_PARAMETERS has 'a=1'; it must hold names of parameters"),
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
     ("DOWNLOAD_TIMEOUT", 0, "DOWNLOAD_TIMEOUT is 0; it must be a number of seconds above 0, without a unit"),
@@ -202,6 +236,6 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    readers = (collection, collection_files, sites, error_policy, soft_errors, source_weights, credential_headers)
+    readers = (collection, collection_files, sites, error_policy, soft_errors, source_weights, credential_headers, url_options)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []

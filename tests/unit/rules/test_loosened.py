@@ -22,6 +22,7 @@ def described(
         "host_case_sensitive": True,
         "accept": "",
         "sites": "",
+        "folding": None,
         "redirects": 10,
         "page_links": 10_000,
         "robots": True,

@@ -1,0 +1,52 @@
+"""The settings that fold several spellings of one page's address into one URL, for a collection and for single sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crawlspace.errors import SettingError
+from crawlspace.parsing import boolean, one_of, words
+from crawlspace.printable import quoted
+from crawlspace.rules.url_options import Folding, UrlOptions
+
+SORT_QUERY = "CRAWLSPACE_URL_SORT_QUERY"
+DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
+TRAILING_SLASH = "CRAWLSPACE_URL_TRAILING_SLASH"
+FOLD_WWW = "CRAWLSPACE_URL_FOLD_WWW"
+SITE_KEYS = ("url_sort_query", "url_drop_parameters", "url_trailing_slash", "url_fold_www")
+"""The same in CRAWLSPACE_SITES."""
+_NOT_IN_NAMES = frozenset("=&?# ")
+
+
+def read_url_options(settings: Mapping[str, object]) -> UrlOptions:
+    """Return the options of the collection. Raises SettingError."""
+    return UrlOptions(
+        sort_query=boolean(SORT_QUERY, settings[SORT_QUERY]),
+        drop_parameters=_parameters(DROP_PARAMETERS, settings[DROP_PARAMETERS]),
+        trailing_slash=_folding(TRAILING_SLASH, settings[TRAILING_SLASH]),
+        www=_folding(FOLD_WWW, settings[FOLD_WWW]),
+    )
+
+
+def read_site_options(where: str, values: Mapping[object, object], default: UrlOptions) -> UrlOptions:
+    """Return the options of a site: those in its entry of CRAWLSPACE_SITES, and the collection's for the others. Raises SettingError."""
+    sort, drop, slash, www = SITE_KEYS
+    return UrlOptions(
+        sort_query=boolean(f"{where}['{sort}']", values.get(sort, default.sort_query)),
+        drop_parameters=_parameters(f"{where}['{drop}']", values.get(drop, default.drop_parameters)),
+        trailing_slash=_folding(f"{where}['{slash}']", values.get(slash, default.trailing_slash)),
+        www=_folding(f"{where}['{www}']", values.get(www, default.www)),
+    )
+
+
+def _folding(name: str, value: object) -> Folding:
+    return Folding(one_of(name, value, tuple(Folding)))
+
+
+def _parameters(name: str, value: object) -> tuple[str, ...]:
+    """Return names of parameters, sorted. Raises SettingError."""
+    found = words(name, value, separators=", |")
+    wrong = next((word for word in found if not _NOT_IN_NAMES.isdisjoint(word)), None)
+    if wrong is not None:
+        raise SettingError(f'{name} has {quoted(wrong)}; it must hold names of parameters, as in ["sessionid", "utm_*"]')
+    return tuple(sorted(set(found)))

@@ -1,0 +1,146 @@
+"""Options that fold several spellings of one page's address into one URL: parameters, their order, the slash at the end, `www.`.
+
+They apply after the normal form and before the checks, wherever a candidate becomes a URL. Folding twice is folding once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from urllib.parse import unquote_plus
+
+from crawlspace.globs import Glob, compile_glob
+from crawlspace.rules.address import is_address
+from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url
+
+_WWW = "www."
+_CACHED_SITES = 20_000
+"""Sites cached at a time."""
+
+
+class Folding(StrEnum):
+    """Whether something is added where it is missing, or removed where it is present."""
+
+    KEEP = "keep"
+    ADD = "add"
+    REMOVE = "remove"
+
+
+@dataclass(frozen=True, slots=True)
+class UrlOptions:
+    """The options of a site. Names of parameters are compared with their case; `*` in one stands for any characters."""
+
+    sort_query: bool = False
+    drop_parameters: tuple[str, ...] = ()
+    trailing_slash: Folding = Folding.KEEP
+    www: Folding = Folding.KEEP
+    _names: frozenset[str] = field(init=False, repr=False, compare=False)
+    _patterns: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = frozenset(name for name in self.drop_parameters if "*" not in name)
+        object.__setattr__(self, "_names", names)
+        patterns = tuple(compile_glob(name) for name in self.drop_parameters if "*" in name)
+        object.__setattr__(self, "_patterns", patterns)
+
+    def host(self, host: str) -> str:
+        """Return the host with or without `www.`, as `www` says; an address, and a name without a dot, stay as they are."""
+        if self.www is Folding.REMOVE and host.startswith(_WWW) and "." in host[len(_WWW) :]:
+            return host[len(_WWW) :]
+        if self.www is Folding.ADD and not host.startswith(_WWW) and "." in host and not is_address(host):
+            return _WWW + host
+        return host
+
+    def path(self, path: str) -> str:
+        """Return a path with or without a slash at its end. None is added to what looks like a file; the root stays."""
+        if self.trailing_slash is Folding.REMOVE and path[-1:] == "/":
+            return path.rstrip("/") or "/"
+        if self.trailing_slash is Folding.ADD and path[-1:] != "/" and not _looks_like_a_file(path):
+            return f"{path}/"
+        return path
+
+    def query(self, query: str | None) -> str | None:
+        """Return a query without dropped parameters, sorted by name; None if nothing is left. Equal names keep their order."""
+        if query is None or not (self.sort_query or self.drop_parameters):
+            return query
+        parts = query.split("&")
+        if self.drop_parameters:
+            parts = [part for part in parts if not self._drops(_name_of(part))]
+        if self.sort_query:
+            parts = sorted(filter(None, parts), key=_name_of)
+        return "&".join(parts) or None
+
+    def _drops(self, name: str) -> bool:
+        return self._is_named(name) or (("%" in name or "+" in name) and self._is_named(unquote_plus(name)))
+
+    def _is_named(self, name: str) -> bool:
+        return name in self._names or any(pattern.matches(name) for pattern in self._patterns)
+
+
+NO_OPTIONS = UrlOptions()
+
+
+class UrlFolding:
+    """The URL options of a collection. The host is folded by the options of its own site, all else by those of the folded one."""
+
+    def __init__(self, options_of: Callable[[str, int], UrlOptions], *, of_hosts: str, of_the_rest: str) -> None:
+        """`options_of` returns the options of a site. `of_hosts` describes what becomes of hosts, `of_the_rest` of all else."""
+        self._options_of = options_of
+        self.of_hosts = of_hosts
+        self.of_the_rest = of_the_rest
+        self._sites: dict[tuple[str, int], tuple[str, UrlOptions]] = {}
+
+    def fold(self, url: Url) -> Url:
+        """Return the folded URL: the argument itself if nothing changes."""
+        if url.scheme not in DEFAULT_PORTS:
+            return url
+        host, options = self.site(url.host, url.port)
+        path, query = options.path(url.path), options.query(url.query)
+        if host == url.host and path == url.path and query == url.query:
+            return url
+        port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
+        text = f"{url.scheme}://{host}{port}{path}"
+        if query is not None:
+            text = f"{text}?{query}"
+        return Url(text, url.scheme, host, url.port, path, query, _as_written(url, host))
+
+    def site(self, host: str, port: int) -> tuple[str, UrlOptions]:
+        """Return the folded host, and the options for its URLs."""
+        found = self._sites.get((host, port))
+        if found is None:
+            if len(self._sites) >= _CACHED_SITES:
+                self._sites.clear()
+            found = self._sites[host, port] = self._site(host, port)
+        return found
+
+    def _site(self, host: str, port: int) -> tuple[str, UrlOptions]:
+        options = self._options_of(host, port)
+        folded = options.host(host)
+        if folded != host:
+            there = self._options_of(folded, port)
+            if there.host(folded) == folded:  # else the two sites would fold into each other
+                return folded, there
+        return host, options
+
+    def as_folder(self, url: UrlParts) -> UrlParts:
+        """Return the folder of which a URL is the page, where the slash at its end was removed; else the URL itself."""
+        if self.site(url.host, url.port)[1].trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
+            return replace(as_url(url), path=f"{url.path.rstrip('/')}/")
+        return url
+
+
+def _looks_like_a_file(path: str) -> bool:
+    return "." in path[path.rfind("/") + 1 :]
+
+
+def _name_of(part: str) -> str:
+    return part.partition("=")[0]
+
+
+def _as_written(url: Url, host: str) -> str:
+    """Return the folded host with the case in which it was written."""
+    written = url.host_as_written
+    if len(host) > len(url.host):
+        return _WWW + written
+    return written[len(url.host) - len(host) :]
