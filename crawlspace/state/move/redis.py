@@ -21,7 +21,17 @@ from crawlspace.errors import StoreLocked
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
+from crawlspace.state.move.records import (
+    NOT_KEPT,
+    OrderRecord,
+    Record,
+    RefusedLinksRecord,
+    RobotsRecord,
+    SiteRecord,
+    UrlRecord,
+    ValueRecord,
+    refused_links_records,
+)
 from crawlspace.state.redis.encoding import (
     FORMAT,
     PART,
@@ -99,6 +109,7 @@ class RedisSide:
             ("its sites", self._sites()),
             ("its robots.txt files", self._robots()),
             ("its URLs", self._urls()),
+            ("its sample of refused links", refused_links_records(self._store.refused_links())),
             ("its index orders", self._orders()),
             ("its metadata and numbers", self._values()),
         ):
@@ -282,6 +293,12 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
                     values["SADD", f"to:{one.inherited_from}"].append(id)
                 if one.left:
                     values["SADD", "left"].append(id)
+            case RefusedLinksRecord():
+                entries = [(url, page, rule or False) for url, page, rule in one.entries]
+                put(f"refused:{one.letter}", one.host, raw(written(entries)))
+                values["ZADD", f"refused_hosts:{one.letter}"] += (0, one.host)
+                for page in {page for _, page, _ in entries}:
+                    values["ZADD", "refused_pages"] += (0, f"{page}:{one.letter} {one.host}")
             case OrderRecord():
                 key, at = f"out:{one.sink}", str(one.number)
                 put(f"{key}:url", one.url, at)

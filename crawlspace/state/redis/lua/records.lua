@@ -63,7 +63,7 @@ records.TYPES = {
   string = {"format", "run", "settling"},
   list = {"to_inherit"},
   set = {"due", "held", "left", "orphaned", "pending", "schemes", "set_aside", "given_up"},
-  zset = {"free", "later", "workers"},
+  zset = {"free", "later", "refused_pages", "workers"},
   hash = {
     "aside", "last_request", "broken", "by", "claimed", "deleted", "depth_mark", "document", "documents", "drain", "fields", "health", "host", "host_uncounted",
     "incumbent", "index", "inherited", "kept", "lease", "link_metadata", "links", "mark", "meta", "n", "owner", "retries",
