@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.model import Document, NewUrl, Queue, UrlState
+from crawlspace.state.refused_links import RefusedLink
 
 
 @dataclass(slots=True)
@@ -37,10 +38,17 @@ class Change:
     The store remembers this until a later change of the URL ends it (`is_left` in `duplicates.py`); then the document is deleted, unless
     it is pushed. Without effect for a URL that is forgotten."""
 
+    refused_links: Sequence[RefusedLink] = ()
+    """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
+
     @property
     def link_metadata(self) -> str | None:
         """The metadata that all of `links` inherit from the page, a JSON object: each of `discovered` carries it, and there is at least one."""
         return self.discovered[-1].inherited if self.discovered else None
+
+    def drops_refused_links(self, refused_before: str | None) -> bool:
+        """Return whether the entries that the sample has of the page are out of date; `refused_before` is what it had for `state.refused`."""
+        return refused_before is not None and (self.forget or self.links is not None or self.state.refused is None)
 
 
 @dataclass(slots=True)

@@ -2,6 +2,10 @@
 
 So a change that loosens a check finds the pages whose links it may admit now, and the numbers of a collection are the sums over its pages
 as last fetched. A letter stands for each reason, and before its number; the store adds and subtracts by letter.
+
+Beside the numbers the store keeps a sample of these links, each with its page and rule. It is bounded by reason and host. The store drops the
+entries of a page that is read again, or of which no link is refused any more. All else is left to whoever reads it: an entry may be
+of a page that is gone, and the rules may admit the URL by now.
 """
 
 from __future__ import annotations
@@ -9,8 +13,28 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from crawlspace.decision import Reason
+
+LINKS_OF_HOST = 20
+"""Entries of the sample for a reason and a host: the last ones."""
+HOSTS_OF_REASON = 1_000
+"""Hosts in the sample for a reason: those to which an entry was added last."""
+
+
+class RefusedLink(NamedTuple):
+    """An entry of the sample: a link, or the target of a redirect. There is one at most for a reason and URL."""
+
+    reason: Reason
+    host: str
+    """In normal form; empty where the URL has none, or is malformed."""
+    url: str
+    page: int
+    """Id of the page with the link."""
+    rule: str | None = None
+    """The place of the rule that refused it, as in `crawl.rules:3`."""
+
 
 LETTERS: Mapping[Reason, str] = {
     Reason.ADDRESS: "a",
@@ -42,6 +66,11 @@ _PAIR = re.compile(r"([a-z])(\d+)")
 def packed(numbers: Mapping[Reason, int]) -> str | None:
     """Return the text for the numbers of a page; None if nothing was refused."""
     return "".join(f"{LETTERS[reason]}{number}" for reason, number in sorted(numbers.items()) if number > 0) or None
+
+
+def reason_of(letter: str) -> Reason:
+    """Raises KeyError for an unknown letter."""
+    return _REASONS[letter]
 
 
 def by_letter(text: str | None) -> Iterable[tuple[str, int]]:

@@ -24,10 +24,12 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from crawlspace.decision import Reason
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
@@ -88,7 +90,8 @@ class ResultStore(Protocol):
         `health` is stored for the sites it names, in the same transaction. First all changes are made in their order, then all
         discoveries in theirs, so that a URL forgotten and found again in one batch is pending; then inherited metadata. A document whose
         metadata differs from what it inherits now is due at once, or, if it is being fetched, when its outcome is recorded. A change
-        whose URL is not stored, or was forgotten meanwhile, is ignored.
+        whose URL is not stored, or was forgotten meanwhile, is ignored. Last, the sample of refused links takes those of the changes, and
+        drops what is beyond its bounds (`refused_links.py`).
         """
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
@@ -103,6 +106,15 @@ class ResultStore(Protocol):
 
     def version(self) -> int:
         """Return another number whenever another process has written since the last call."""
+
+
+class RefusedLinkStore(Protocol):
+    """For whoever asks which links were refused."""
+
+    def refused_links(
+        self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
+    ) -> list[RefusedLink]:
+        """Return the selected entries of the sample, by letter of the reason, then by host, the oldest first."""
 
 
 class RuleChangeStore(Protocol):
@@ -256,7 +268,19 @@ class MetaStore(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-class Store(LeaseStore, RunStore, ResultStore, RuleChangeStore, DepthStore, UrlStore, SiteStore, OrderStore, MetaStore, Protocol):
+class Store(
+    LeaseStore,
+    RunStore,
+    ResultStore,
+    RefusedLinkStore,
+    RuleChangeStore,
+    DepthStore,
+    UrlStore,
+    SiteStore,
+    OrderStore,
+    MetaStore,
+    Protocol,
+):
     """All of it."""
 
     def check(self) -> None:

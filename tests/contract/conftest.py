@@ -58,12 +58,16 @@ class Known:
         return state
 
     def change(self, url: str, **fields: object) -> Change:
-        """A change of a known URL: fields of its state, or links, discovered, document, forget and keep_in_index."""
+        """A change of a known URL: fields of its state, or of the change."""
         state = self.get(url)
         state.state = State.DONE
         change = Change(state)
         for name, value in fields.items():
-            setattr(change if name in ("links", "discovered", "document", "forget", "keep_in_index") else state, name, value)
+            setattr(
+                change if name in ("links", "discovered", "document", "forget", "keep_in_index", "refused_links") else state,
+                name,
+                value,
+            )
         return change
 
     def page(self, url: str, checksum: str, *, text: str = "", **fields: object) -> Change:

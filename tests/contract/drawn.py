@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from msgspec import structs
 
+from crawlspace.decision import Reason
 from crawlspace.model import Document, Held, Queue, Source, State
 from crawlspace.state.depths import DepthMark
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from tests.contract.conftest import NOW, key, new
 
@@ -38,6 +40,7 @@ new_urls = st.one_of(
         redirects=st.integers(0, 2),
     ),
 )
+new_ones = st.lists(new_urls, max_size=2)
 links = st.none() | st.lists(places.map(key), max_size=4)
 fields = st.sampled_from([{}, {"c": "red"}, {"c": "blue", "d": "1"}, {"c": "green"}])
 times = st.integers(0, 50).map(lambda seconds: NOW + seconds)
@@ -60,6 +63,19 @@ depths = st.dictionaries(
 depth_marks = st.dictionaries(
     places.map(key), st.none() | st.builds(DepthMark, st.integers(0, 8), st.integers(-1, 3)), max_size=3
 )
+
+refused_links = st.lists(
+    st.builds(
+        RefusedLink,
+        st.sampled_from([Reason.DOMAIN, Reason.LINK_DEPTH]),
+        st.sampled_from(["x.example", ""]),
+        st.sampled_from(["http://x.example/1", "http://x.example/2"]),
+        st.just(0),
+        st.sampled_from([None, "crawl.rules:1"]),
+    ),
+    max_size=3,
+)
+"""Without their page."""
 
 
 @dataclass

@@ -20,6 +20,7 @@ from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -37,9 +38,11 @@ from tests.contract.drawn import (
     healths,
     inherited_all,
     links,
+    new_ones,
     new_urls,
     places,
     queues,
+    refused_links,
     seldom,
     times,
 )
@@ -100,16 +103,7 @@ class StoreWalk(RuleBasedStateMachine):
 
     @rule(
         outcomes=st.lists(
-            st.tuples(
-                st.integers(0, 15),
-                edits(),
-                documents,
-                links,
-                st.lists(new_urls, max_size=2),
-                seldom,
-                st.booleans(),
-            ),
-            max_size=5,
+            st.tuples(st.integers(0, 15), edits(), documents, links, new_ones, seldom, st.booleans(), refused_links), max_size=5
         ),
         now=times,
         stale=st.booleans(),
@@ -117,19 +111,22 @@ class StoreWalk(RuleBasedStateMachine):
     )
     def record(
         self,
-        outcomes: list[tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool, bool]],
+        outcomes: list[
+            tuple[int, dict[str, object], Document | None, list[int] | None, list[NewUrl], bool, bool, list[RefusedLink]]
+        ],
         now: int,
         stale: bool,
         health: dict[str, Health],
     ) -> None:
         known = list(self.model.urls())
         changes = []
-        for place, edit, document, keys, discovered, forget, keep in outcomes:
+        for place, edit, document, keys, discovered, forget, keep, refused in outcomes:
             if not known:
                 continue
             state = known[place % len(known)]
             edited = structs.replace(state, **(edit if stale else {**edit, "depth": state.depth}))
-            changes.append(Change(edited, document, keys, discovered, forget, keep))
+            sampled = [link._replace(page=state.id) for link in refused if keys is not None and edited.refused and not forget]
+            changes.append(Change(edited, document, keys, discovered, forget, keep, sampled))
         self.both(lambda store: store.record(changes, now=now, health=health))
 
     @rule(revised=st.dictionaries(st.integers(0, 15), st.tuples(edits(), documents, seldom) | st.none(), max_size=4), now=times)
@@ -282,7 +279,7 @@ class StoreWalk(RuleBasedStateMachine):
         self.both(lambda store: list(store.urls(leased=True)))
         self.both(lambda store: list(store.urls(held=True)))
         self.both(lambda store: list(store.sites()))
-        self.both(lambda store: store.counts())
+        self.both(lambda store: (store.counts(), store.refused_links(), store.refused_links(page=3)))
         self.both(lambda store: [store.is_duplicate(n, checksum=b"one", canonical=key(PLACES[n])) for n in range(5)])
         self.both(lambda store: [store.is_duplicate(n, checksum=b"two", canonical=None) for n in range(5)])
         self.both(lambda store: [(store.due(site), store.health(site)) for site in (*SITES, "new.example:80")])

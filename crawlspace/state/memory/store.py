@@ -22,8 +22,10 @@ from crawlspace.state.memory.depths import MemoryDepths
 from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
 from crawlspace.state.memory.inherited_metadata import MemoryInheritance
 from crawlspace.state.memory.outbox import MemoryOutbox
+from crawlspace.state.memory.refused_links import MemoryRefusedLinks
 from crawlspace.state.memory.sites import MemorySites
 from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
 from crawlspace.state.views import Counts, KnownUrl, Site
@@ -37,9 +39,11 @@ class _TransactionEffects:
     effects: Effects = field(default_factory=Effects)
     nearer: dict[int, int] = field(default_factory=dict)
     """Ids whose depth went down, with the depth they had."""
+    refused_links: dict[int, Sequence[RefusedLink]] = field(default_factory=dict)
+    """New entries of the sample, by page; empty where its entries are out of date."""
 
 
-class MemoryStore(MemoryDepths, MemorySites):
+class MemoryStore(MemoryDepths, MemoryRefusedLinks, MemorySites):
     """A store that is lost when the process ends."""
 
     def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
@@ -119,6 +123,7 @@ class MemoryStore(MemoryDepths, MemorySites):
         self._mark_depths(before)
         self._groups.settle(batch.before, batch.effects)
         self._inheritance.settle(keys, changes, batch.effects, now=now)
+        self._replace_refused_links(batch.refused_links)
         self._health.update(health or {})
         return batch.effects
 
@@ -156,6 +161,7 @@ class MemoryStore(MemoryDepths, MemorySites):
             if id in self._urls:
                 self._urls[id].source, self._urls[id].shift = queue
         self._groups.settle(batch.before, batch.effects)
+        self._replace_refused_links(batch.refused_links)
         return batch.effects
 
     def _background(self, after: int) -> list[UrlState]:
@@ -347,6 +353,8 @@ class MemoryStore(MemoryDepths, MemorySites):
     def _apply(self, change: Change, batch: _TransactionEffects) -> None:
         old = self._urls[change.state.id]
         checksum, canonical, held = self._groups.change(old, change, batch.before)
+        if change.refused_links or change.drops_refused_links(old.refused):
+            batch.refused_links[old.id] = change.refused_links
         if change.forget:
             self._forget(old)
             batch.nearer.pop(old.id, None)

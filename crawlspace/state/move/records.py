@@ -1,21 +1,22 @@
 """What is kept of a collection, as records that are the same whatever store they come from.
 
-A collection is a stream of records in the order of the kinds below: sites, robots.txt files and URLs each in their order, then index
-orders, then named values. A record is an array in MessagePack that begins with the name of its kind. Ids and the numbers of orders are
+A collection is a stream of records in the order of the kinds below: sites, robots.txt files and URLs each in their order, then
+the sample of refused links by host, then index orders, then named values. A record is an array in MessagePack that begins with the name of its kind. Ids and the numbers of orders are
 part of it; leases and the crawling processes are not: what was leased is pending or due again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
+from itertools import groupby
 from typing import Literal
 
 import msgspec
 
 from crawlspace.model import Document, Op, UrlState
-from crawlspace.state.refused_links import by_letter, by_reason
+from crawlspace.state.refused_links import LETTERS, RefusedLink, by_letter, by_reason, reason_of
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
@@ -61,6 +62,23 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
     """When it was last due for its inherited metadata, see `inherited_metadata.due_at`."""
 
 
+class RefusedLinksRecord(msgspec.Struct, array_like=True, tag="refused links"):
+    """The entries that the sample of refused links has of a host: URL, page, and the place of the rule; the oldest first."""
+
+    letter: str
+    host: str
+    entries: list[tuple[str, int, str | None]]
+
+    def links(self) -> list[RefusedLink]:
+        return [RefusedLink(reason_of(self.letter), self.host, *entry) for entry in self.entries]
+
+
+def refused_links_records(links: Iterable[RefusedLink]) -> Iterator[RefusedLinksRecord]:
+    """Yield the records of the sample, which is in the order of `Store.refused_links`."""
+    for (letter, host), of_host in groupby(links, key=lambda link: (LETTERS[link.reason], link.host)):
+        yield RefusedLinksRecord(letter, host, [(link.url, link.page, link.rule) for link in of_host])
+
+
 class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
     """By sink: deletes and pushes that wait, then those that are parked."""
 
@@ -83,7 +101,7 @@ class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
     value: int | str
 
 
-Record = SiteRecord | RobotsRecord | UrlRecord | OrderRecord | ValueRecord
+Record = SiteRecord | RobotsRecord | UrlRecord | RefusedLinksRecord | OrderRecord | ValueRecord
 encode = msgspec.msgpack.Encoder().encode
 
 

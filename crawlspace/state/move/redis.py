@@ -21,7 +21,17 @@ from crawlspace.errors import StoreLocked
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
+from crawlspace.state.move.records import (
+    NOT_KEPT,
+    OrderRecord,
+    Record,
+    RefusedLinksRecord,
+    RobotsRecord,
+    SiteRecord,
+    UrlRecord,
+    ValueRecord,
+    refused_links_records,
+)
 from crawlspace.state.redis.encoding import (
     FORMAT,
     PART,
@@ -100,6 +110,7 @@ class RedisSide:
             ("its sites", self._sites()),
             ("its robots.txt files", self._robots()),
             ("its URLs", self._urls()),
+            ("its sample of refused links", refused_links_records(self._store.refused_links())),
             ("its index orders", self._orders()),
             ("its metadata and numbers", self._values()),
         ):
@@ -177,7 +188,7 @@ class RedisSide:
 
     def _sinks(self) -> list[str]:
         """Those that have orders."""
-        prefix = f"{self._store.scripts.prefix}out:"
+        prefix = f"{self._store.scripts.prefix}{Prefix.OUTBOX}"
         with redis_errors():
             keys = [key.decode() for key in self._client.scan_iter(match=f"{prefix}*:url", count=_KEYS)]
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
@@ -283,6 +294,12 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
                     values["SADD", f"{Prefix.INHERITING}{one.inherited_from}"].append(id)
                 if one.left:
                     values["SADD", Key.LEFT].append(id)
+            case RefusedLinksRecord():
+                entries = [(url, page, rule or False) for url, page, rule in one.entries]
+                put(f"{Prefix.REFUSED}{one.letter}", one.host, raw(written(entries)))
+                values["ZADD", f"{Prefix.REFUSED_HOSTS}{one.letter}"] += (0, one.host)
+                for page in {page for _, page, _ in entries}:
+                    values["ZADD", Key.REFUSED_PAGES] += (0, f"{page}:{one.letter} {one.host}")
             case OrderRecord():
                 key, at = f"{Prefix.OUTBOX}{one.sink}", str(one.number)
                 put(f"{key}:url", one.url, at)

@@ -13,9 +13,19 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Op, UrlState
 from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import NOT_KEPT, OrderRecord, Record, RobotsRecord, SiteRecord, UrlRecord, ValueRecord
+from crawlspace.state.move.records import (
+    NOT_KEPT,
+    OrderRecord,
+    Record,
+    RefusedLinksRecord,
+    RobotsRecord,
+    SiteRecord,
+    UrlRecord,
+    ValueRecord,
+    refused_links_records,
+)
 from crawlspace.state.site_health import Health
-from crawlspace.state.sqlite import reading
+from crawlspace.state.sqlite import reading, refused_links
 from crawlspace.state.sqlite.counters import Tally, add
 from crawlspace.state.sqlite.discovery import SiteIds
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
@@ -103,6 +113,7 @@ class SqliteSide:
             for row in db.execute("SELECT site, scheme, status, body, fetched_at FROM robots ORDER BY site, scheme"):
                 yield RobotsRecord(RobotsEntry(*row))
             yield from self._urls(db)
+            yield from refused_links_records(refused_links.select(db))
             for sink, parked, op, number, url, id, reason, whole in db.execute(
                 "SELECT sink, parked, op, sequence, url, id, reason, document FROM outbox ORDER BY sink, parked, op, sequence"
             ):
@@ -134,6 +145,8 @@ class SqliteSide:
                         db.execute("INSERT INTO robots VALUES (?, ?, ?, ?, ?)", astuple(one.entry))
                     case UrlRecord():
                         self._add_url(db, one, tally)
+                    case RefusedLinksRecord():
+                        refused_links.add(db, one.links())
                     case OrderRecord():
                         _add_order(db, one, tally)
                     case ValueRecord():

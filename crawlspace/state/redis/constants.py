@@ -10,7 +10,7 @@ from msgspec.structs import fields
 from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
-from crawlspace.state.refused_links import LETTERS
+from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
 
 _OF_RULE_CHANGE = {"EXCLUDED": EXCLUDED, "DUE": DUE, "HELD": HELD, "NOT_HELD": NOT_HELD, "PENDING_AGAIN": PENDING_AGAIN}
@@ -24,6 +24,7 @@ def constants() -> str:
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
+            _names({"SAMPLED_LINKS": LINKS_OF_HOST, "SAMPLED_HOSTS": HOSTS_OF_REASON}),
             _names(places),
             _names({state.name: state for state in State}),
             'local NO_PAGE = string.rep("\\255", 8)',  # the key -1

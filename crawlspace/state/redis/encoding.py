@@ -21,6 +21,7 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import is_held_apart, is_left
+from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
@@ -300,6 +301,8 @@ def change_of(change: Change) -> dict[str, object]:
         encoded["links"] = raw(b"".join(map(key_bytes, change.links)))
     if change.discovered:
         encoded["discovered"] = new_urls(change.discovered)
+    if change.refused_links:
+        encoded["refused"] = [(LETTERS[link.reason], link.host, link.url, link.rule) for link in change.refused_links]
     return encoded
 
 

@@ -43,6 +43,7 @@ class Key(StrEnum):
     ORPHANED = "orphaned"
     OWNER = "owner"
     PENDING = "pending"
+    REFUSED_PAGES = "refused_pages"
     RETRIES = "retries"
     ROBOTS = "robots"
     RUN = "run"
@@ -63,7 +64,7 @@ TYPES: Mapping[str, frozenset[Key]] = {
     "string": frozenset({Key.FORMAT, Key.RUN, Key.SETTLING}),
     "list": frozenset({Key.TO_INHERIT}),
     "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.SET_ASIDE}),
-    "zset": frozenset({Key.FREE, Key.LATER, Key.WORKERS}),
+    "zset": frozenset({Key.FREE, Key.LATER, Key.REFUSED_PAGES, Key.WORKERS}),
 }
 """The types of those that are no hashes; a script that writes checks them all first."""
 
@@ -91,6 +92,10 @@ class Prefix(StrEnum):
     """Id of a page: the ids of those that inherit its metadata."""
     RECORDS = "url:"
     """Number of a part: its records, by id."""
+    REFUSED = "refused:"
+    """Letter of a reason: the sample of its refused links, by host."""
+    REFUSED_HOSTS = "refused_hosts:"
+    """Letter of a reason: the hosts of the sample, by the number of the entry that was added last."""
     WORKER = "worker:"
     """Worker: its number, and the reply to its last call."""
 

@@ -30,6 +30,7 @@ _PARTS = (
     "incumbents",
     "groups",
     "inheritance",
+    "refused",
     "record",
     "look",
     "depths",

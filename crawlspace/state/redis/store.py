@@ -40,6 +40,7 @@ from crawlspace.state.redis.encoding import (
 )
 from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
 from crawlspace.state.redis.keys import Key, Prefix
+from crawlspace.state.redis.refused_links import RedisRefusedLinks
 from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
@@ -51,7 +52,7 @@ _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore(RedisDepths):
+class RedisStore(RedisDepths, RedisRefusedLinks):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:

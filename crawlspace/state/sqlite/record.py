@@ -17,8 +17,9 @@ from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite import canonical as sqlite_canonical
-from crawlspace.state.sqlite import depths, inherited_metadata, outbox
+from crawlspace.state.sqlite import depths, inherited_metadata, outbox, refused_links
 from crawlspace.state.sqlite.canonical import Bystander
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, Writing
@@ -108,6 +109,8 @@ class _Batch:
         self.before = depths.before(db, self.rows.values())
         self.links: dict[int, Sequence[int]] = {}
         """New ones, by id."""
+        self._refused_links: dict[int, Sequence[RefusedLink]] = {}
+        """New entries of the sample, by page; empty where its entries are out of date."""
         self._bystanders: list[Bystander] = []
         for change in changes:
             row = self.rows.get(change.state.id)
@@ -201,6 +204,8 @@ class _Batch:
             [(id, pack_document(document)) for id, document in self.documents.items()],
         )
         self._write_links()
+        if self._refused_links:
+            refused_links.replace(self._db, self._refused_links)
 
     def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
         """Keep one text a checksum, as long as a URL with it may have to be pushed: the winner's own where it came, else the first."""
@@ -243,6 +248,8 @@ class _Batch:
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
         self.discovered.extend(change.discovered)
+        if change.refused_links or change.drops_refused_links(row.old_refused if row.last is None else row.last.refused):
+            self._refused_links[row.id] = change.refused_links
         checksum = None if change.forget else new.checksum
         canonical = new.canonical
         if checksum is not None and change.document is None:

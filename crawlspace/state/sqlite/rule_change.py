@@ -18,7 +18,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
-from crawlspace.state.sqlite import outbox, record
+from crawlspace.state.sqlite import outbox, record, refused_links
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Writing
 from crawlspace.state.sqlite.outbox import Outgoing
@@ -87,8 +87,10 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
-    for (refused,) in db.execute(f"SELECT refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)):
+    refusing = dict(db.execute(f"SELECT id, refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)))
+    for refused in refusing.values():
         tally.count_refused(refused, -1)
+    refused_links.replace(db, dict.fromkeys(refusing, ()))
     if status in UNCOUNTED:
         tally.uncounted.update(by_site)
     tally[f"state {int(State.EXCLUDED)}"] += by_site.total()

@@ -128,6 +128,20 @@ CREATE TABLE set_aside (id INTEGER PRIMARY KEY) STRICT;
 -- Keys of the URLs a page leads to, eight bytes each, little-endian.
 CREATE TABLE links (id INTEGER PRIMARY KEY, targets BLOB NOT NULL) STRICT;
 
+-- The sample of refused links (`refused_links.py`), by the letter of the reason; and the hosts in it, each with the number of the entry that was
+-- added last. A host may have no entries any more.
+CREATE TABLE refused_link (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    letter TEXT NOT NULL,
+    host   TEXT NOT NULL,
+    url    TEXT NOT NULL,
+    page   INTEGER NOT NULL,
+    rule   TEXT
+) STRICT;
+CREATE INDEX refused_link_host ON refused_link (letter, host);
+CREATE INDEX refused_link_page ON refused_link (page);
+CREATE TABLE refused_host (letter TEXT, host TEXT, number INTEGER NOT NULL, PRIMARY KEY (letter, host)) STRICT, WITHOUT ROWID;
+
 -- Keys of URLs whose depth may be wrong, each with the page and the depth of `DepthMark`.
 CREATE TABLE depth_mark (key INTEGER PRIMARY KEY, mark TEXT NOT NULL) STRICT;
 

@@ -1,12 +1,14 @@
-"""What is kept of sites in SQLite beside their URLs: which cannot be reached, how many documents they have, their schemes."""
+"""What is kept of sites in SQLite beside their URLs: which cannot be reached, how many documents they have, their schemes, their robots.txt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import astuple
 
 import apsw
 
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 SCHEME_BITS = {"http": 1, "https": 2}
 
@@ -42,3 +44,12 @@ def documents(db: apsw.Connection, sites: Iterable[str]) -> dict[str, int]:
 def schemes(db: apsw.Connection, site: str) -> frozenset[str]:
     bits = db.execute("SELECT schemes FROM site WHERE site = ?", (site,)).get or 0
     return frozenset(scheme for scheme, bit in SCHEME_BITS.items() if bits & bit) or ALL_SCHEMES
+
+
+def robots(db: apsw.Connection, site: str, scheme: str) -> RobotsEntry | None:
+    row = db.execute("SELECT * FROM robots WHERE site = ? AND scheme = ?", (site, scheme)).fetchone()
+    return RobotsEntry(*row) if row else None
+
+
+def save_robots(db: apsw.Connection, entry: RobotsEntry) -> None:
+    db.execute("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", astuple(entry))

@@ -14,13 +14,15 @@ from pathlib import Path
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.decision import Reason
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.sqlite import counters, depths, outbox, reading, rule_change
+from crawlspace.state.sqlite import counters, depths, outbox, reading, refused_links, rule_change
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
@@ -177,6 +179,12 @@ class SqliteStore:
         with self._file.snapshot() as db:
             return reading.lost_links(db, ids)
 
+    def refused_links(
+        self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
+    ) -> list[RefusedLink]:
+        with self._file.reading() as db:
+            return refused_links.select(db, reason=reason, host=host, page=page)
+
     # link depths
     def depth_marks(self) -> dict[int, DepthMark]:
         with self._file.reading() as db:
@@ -295,15 +303,11 @@ class SqliteStore:
     # robots.txt
     def robots(self, site: str, scheme: str) -> RobotsEntry | None:
         with self._file.reading() as db:
-            row = db.execute("SELECT * FROM robots WHERE site = ? AND scheme = ?", (site, scheme)).fetchone()
-        return RobotsEntry(*row) if row else None
+            return sqlite_sites.robots(db, site, scheme)
 
     def save_robots(self, entry: RobotsEntry) -> None:
         with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)",
-                (entry.site, entry.scheme, entry.status, entry.body, entry.fetched_at),
-            )
+            sqlite_sites.save_robots(db, entry)
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
+from crawlspace.decision import Reason
 from crawlspace.model import Document, Held, State
 from crawlspace.state.changes import Change
 from crawlspace.state.move.move import CopyMark, CopyTarget, move
@@ -16,6 +17,7 @@ from crawlspace.state.move.records import Record, UrlRecord
 from crawlspace.state.move.redis import RedisSide
 from crawlspace.state.move.sqlite import SqliteSide
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -143,6 +145,12 @@ def fill(store: Store) -> None:
     store.save_robots(RobotsEntry("other.example:443", "https", 404, "", NOW))
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "Disallow: /é", NOW))
     store.set_meta("rules_hash", "0123")
+    page = known.get("b.example/x").id
+    sample = [
+        RefusedLink(Reason.DOMAIN, f"{n % 2}.example", f"http://{n % 2}.example/é{n}", page, "crawl.rules:1") for n in range(4)
+    ]
+    sample += [RefusedLink(Reason.MALFORMED, "", "http://[", page), sample[0]._replace(url="http://0.example/", page=page + 1)]
+    known.record(known.change("b.example/x", links=[], refused="d4m1", refused_links=sample))
 
 
 def seen(store: Store) -> dict[str, object]:
@@ -154,6 +162,7 @@ def seen(store: Store) -> dict[str, object]:
         "counts": store.counts(),
         "outbox": [(store.orders(sink, 100, now=NOW), store.parked(sink), store.backlog(sink)) for sink in SINKS],
         "links": store.lost_links([state.id for state in states]),
+        "refused_links": [store.refused_links(), *(store.refused_links(page=state.id) for state in states)],
         "unreachable": store.unreachable(),
         "documents": store.documents([f"{host}.example:80" for host in "abc"]),
         "health": [store.health(f"{host}.example:80") for host in "abc"],

@@ -16,7 +16,16 @@ import pytest
 from crawlspace.errors import StoreDamaged, StoreError, StoreLocked, StoreVersionError
 from crawlspace.state.move.dump import DumpReader, Header, Trailer, dump
 from crawlspace.state.move.move import CopyTarget, move, refuse_unfinished_copy
-from crawlspace.state.move.records import OrderRecord, Record, RobotsRecord, SiteRecord, Summary, UrlRecord, ValueRecord
+from crawlspace.state.move.records import (
+    OrderRecord,
+    Record,
+    RefusedLinksRecord,
+    RobotsRecord,
+    SiteRecord,
+    Summary,
+    UrlRecord,
+    ValueRecord,
+)
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import KINDS, NAME, Stopping, Stores, all_of, fill, looking
 from tests.servers import emptied
@@ -126,6 +135,7 @@ FORM = [
             " inherited fields_mark refused depth_from orphaned links document text aside_in incumbent left link_metadata inherited_from inherited_mark"
         ),
     ),
+    (RefusedLinksRecord, "letter host entries"),
     (OrderRecord, "sink op number id url reason document"),
     (ValueRecord, "table name value"),
     (Trailer, "by_kind"),

@@ -1,5 +1,5 @@
 -- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
--- `{id, state, forget, keep, apart, stays, document, text, fields, links, discovered}`: `apart` and `stays` are what `is_held_apart` and
+-- `{id, state, forget, keep, apart, stays, document, text, fields, links, discovered, refused}`: `apart` and `stays` are what `is_held_apart` and
 -- `is_left` in `duplicates.py` return for it. Its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
 local record = {}
@@ -154,6 +154,7 @@ end
 function record.apply(id, change)
   local old, new = rows[id], change.state
   groups.remember(id, old)
+  refused.note(id, change, old[REFUSED])
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANONICAL]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANONICAL] end
   local own = string.format("held%012.0f", id)
@@ -269,6 +270,7 @@ function ops.record(args)
       record.apply(id, change)
     end
   end
+  refused.replace()
   record.discover(discovered, args.now)
   local lowered = record.carry()
   record.mark_depths()
@@ -338,6 +340,7 @@ function ops.reclassify(args)
       touch(move[1])
     end
   end
+  refused.replace()
   local pushes, deletes, displaced = groups.settle()
   return record.replied({}, pushes, deletes, displaced)
 end

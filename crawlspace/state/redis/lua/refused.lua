@@ -1,0 +1,116 @@
+-- The sample of refused links, see `refused_links.py`. For each letter of a reason, `refused:…` has the entries of hosts, the oldest first, and
+-- `refused_hosts:…` the hosts by the number of the entry that was added last; one may have no entries any more. `refused_pages` has, in the
+-- order of their bytes, members `page:letter host` for the hosts where a page has entries. All is read before anything is written.
+
+local refused = {by_page = {}, entries = {}, at = {}, hosts = {}}
+
+function refused.place_of(place) return string.sub(place, 1, 1), string.sub(place, 3) end
+
+-- The entries at a place, `letter host`: each with URL, page, and rule or false.
+function refused.entries_of(place)
+  if not refused.entries[place] then
+    local letter, host = refused.place_of(place)
+    local text = call("HGET", PREFIX.refused .. letter, host)
+    local fine, entries = pcall(unpack_one, text or "\144")
+    if not fine or type(entries) ~= "table" then error("the refused links of " .. host .. " are damaged") end
+    refused.entries[place] = entries
+  end
+  return refused.entries[place]
+end
+
+-- The places where a page has entries: true, or false where it has none any more.
+function refused.places_of(page)
+  if not refused.at[page] then
+    local head, places = string.format("%.0f:", page), {}
+    local found = call("ZRANGEBYLEX", keys.refused_pages, "[" .. head, "(" .. string.format("%.0f;", page))
+    for _, member in ipairs(found) do places[string.sub(member, #head + 1)] = true end
+    refused.at[page] = places
+  end
+  return refused.at[page]
+end
+
+-- Keep the entries that `wanted` returns true for, and note the pages that have none left at the place.
+function refused.filter(place, wanted)
+  local kept, pages, left = {}, {}, {}
+  for n, entry in ipairs(refused.entries_of(place)) do
+    if wanted(entry, n) then
+      kept[#kept + 1] = entry
+      left[entry[2]] = true
+    else
+      pages[entry[2]] = true
+    end
+  end
+  refused.entries[place] = kept
+  for page in pairs(pages) do
+    if not left[page] then refused.places_of(page)[place] = false end
+  end
+end
+
+function refused.add(page, link)
+  local letter, host, url, rule = unpack(link, 1, 4)
+  local place = letter .. " " .. host
+  refused.filter(place, function(entry) return entry[1] ~= url end)
+  table.insert(refused.entries_of(place), {url, page, rule or false})
+  refused.places_of(page)[place] = true
+  refused.hosts[letter] = refused.hosts[letter] or {}
+  refused.hosts[letter][host] = records.next_number("sampled")
+end
+
+-- Drop the hosts of a letter beyond their bound, those to which an entry was added longest ago.
+function refused.drop_hosts(letter, added)
+  local key, all = PREFIX.refused_hosts .. letter, {}
+  local stored = call("ZRANGE", key, 0, -1, "WITHSCORES")
+  local numbers = {}
+  for n = 1, #stored, 2 do numbers[stored[n]] = tonumber(stored[n + 1]) end
+  for host, number in pairs(added) do numbers[host] = number end
+  for host in pairs(numbers) do all[#all + 1] = host end
+  table.sort(all, function(one, two) return numbers[one] < numbers[two] end)
+  for n = 1, #all - SAMPLED_HOSTS do
+    added[all[n]] = nil
+    later("ZREM", key, all[n])
+    refused.filter(letter .. " " .. all[n], function() return false end)
+  end
+  for host, number in pairs(added) do later("ZADD", key, number, host) end
+end
+
+-- Note the change of a page, which had `before` for the numbers of its refused links: as `drops_refused_links` in `changes.py`.
+function refused.note(id, change, before)
+  local is_over = before and (change.forget or change.links or not change.state[REFUSED])
+  if change.refused or is_over then refused.by_page[#refused.by_page + 1] = {id, change.refused or {}} end
+end
+
+-- Drop the entries of the pages noted, add their new ones, and drop what is beyond the bounds.
+function refused.replace()
+  if #refused.by_page == 0 then return end
+  local order, of = {}, {}
+  for _, one in ipairs(refused.by_page) do
+    local id = one[1]
+    if not of[id] then order[#order + 1] = id end
+    of[id] = one[2]
+  end
+  for _, id in ipairs(order) do
+    for place in pairs(refused.places_of(id)) do refused.filter(place, function(entry) return entry[2] ~= id end) end
+  end
+  for _, id in ipairs(order) do
+    for _, link in ipairs(of[id]) do refused.add(id, link) end
+  end
+  for place, entries in pairs(refused.entries) do
+    local beyond = #entries - SAMPLED_LINKS
+    if beyond > 0 then refused.filter(place, function(_, n) return n > beyond end) end
+  end
+  for letter, added in pairs(refused.hosts) do refused.drop_hosts(letter, added) end
+  for place, entries in pairs(refused.entries) do
+    local letter, host = refused.place_of(place)
+    if #entries == 0 then
+      later("HDEL", PREFIX.refused .. letter, host)
+    else
+      later("HSET", PREFIX.refused .. letter, host, pack(entries))
+    end
+  end
+  for page, places in pairs(refused.at) do
+    for place, is_there in pairs(places) do
+      later(is_there and "ZADD" or "ZREM", keys.refused_pages, unpack(is_there and {0} or {}))
+      table.insert(writes[#writes], string.format("%.0f:%s", page, place))
+    end
+  end
+end
