@@ -14,6 +14,7 @@ from crawlspace.decision import Reason
 
 LETTERS: Mapping[Reason, str] = {
     Reason.ADDRESS: "a",
+    Reason.NEEDS_BROWSER: "b",
     Reason.CREDENTIALS: "c",
     Reason.DOMAIN: "d",
     Reason.EXTENSION: "e",
