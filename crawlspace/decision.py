@@ -32,7 +32,9 @@ class Reason(StrEnum):
     REDIRECTS = "redirects"
     PAGE_LINKS = "page_links"
     PAGE_TEXT = "page_text"
-    """The one reason that refuses no URL: the rest of a page's text is left out."""
+    """Refuses no URL: the rest of a page's text is left out."""
+    NEEDS_BROWSER = "needs_browser"
+    """Refuses no URL: what is missing of a page cannot be known."""
     ADDRESS = "address"
     PRIVATE_ADDRESS = "private_address"
     MIME_TYPE = "mime_type"
@@ -66,6 +68,7 @@ _SENTENCES = {
     Reason.REDIRECTS: "it is the target of more redirects in a row than REDIRECT_MAX_TIMES",
     Reason.PAGE_LINKS: "its page has more links than CRAWLSPACE_MAX_LINKS",
     Reason.PAGE_TEXT: "the text of a page is longer than 10,000,000 characters, and the rest is left out",
+    Reason.NEEDS_BROWSER: "the page has scripts and next to no text or links: it may show its content in a browser only",
     Reason.ADDRESS: "an address rule forbids every address of the host",
     Reason.PRIVATE_ADDRESS: "the host's address is not public and no rule allows it",
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",
@@ -73,6 +76,10 @@ _SENTENCES = {
     Reason.NOINDEX: "the page asks not to be indexed",
     Reason.CHECK_FAILED: "a check failed unexpectedly, so the URL is refused",
 }
+
+
+OF_PAGES = frozenset({Reason.PAGE_TEXT, Reason.NEEDS_BROWSER})
+"""Reasons that refuse no URL: they say what is missing of a page."""
 
 
 class RuleRef(NamedTuple):

@@ -18,6 +18,7 @@ from twisted.logger import globalLogBeginner
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.config.collection import collection_folder
 from crawlspace.crawl.run import RunCounters
+from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import OutcomeKind
 from crawlspace.plural import counted
@@ -190,7 +191,12 @@ def summary(session: Session) -> str:
             f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
         )
     lines += _sites(session)
-    refused = progress.refused.most_common()
+    if shells := progress.refused[Reason.NEEDS_BROWSER]:
+        example = printable(next(iter(progress.browser_pages.values()), ""))
+        lines.append(
+            f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
+        )
+    refused = [(reason, count) for reason, count in progress.refused.most_common() if reason not in OF_PAGES]
     if refused:
         parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
         if len(refused) > REASONS_SHOWN:

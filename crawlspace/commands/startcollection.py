@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, UsageError
+from crawlspace.plural import verb
 from crawlspace.printable import quoted
+from crawlspace.rules.limits import folders
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _LONGEST_NAME = 100
+_SHOWN = 5
+_FOLDERS_ONLY = "CRAWLSPACE_INDEX_ENTIRE_SITE = True "
+"""The setting as in `_SETTINGS`."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 
@@ -28,7 +33,8 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "Create a folder for a new collection that crawls the hosts of the given start URLs, completely and no others: "
-            "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. The name may have letters, digits, - and _. "
+            "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. Where a URL is that of a folder, as in "
+            "http://www.example.com/docs/, the collection keeps to the folders of its start URLs. The name may have letters, digits, - and _. "
             "Exit status: 0 created, 1 the folder cannot be written, 2 wrong use or the collection exists."
         )
 
@@ -44,12 +50,51 @@ class Command(CollectionCommand):
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
         if folder.exists():
             raise UsageError(f"{folder} exists already: take another name, or edit the files in it")
-        files = {"start_urls.txt": _starts(urls), "crawl.rules": _rules(urls), "rules.xml": _RULES_XML, "settings.py": _SETTINGS}
-        _write(folder, files)
+        limit = limit_of(urls)
+        settings = _SETTINGS.replace(f"#{_FOLDERS_ONLY}", _FOLDERS_ONLY) if limit else _SETTINGS
+        _write(
+            folder,
+            {"start_urls.txt": _starts(urls), "crawl.rules": _rules(urls), "rules.xml": _RULES_XML, "settings.py": settings},
+        )
         print(f"{folder} is ready: edit start_urls.txt, crawl.rules, rules.xml and settings.py in it. Then:")
         print(f"  scrapy lint {name}")
         print(f"  scrapy crawl {name}")
+        site = _listed(list(dict.fromkeys(url.host for url in urls)))
+        if limit:
+            print(f"Only {_listed(limit)} {verb(len(limit), 'is', 'are')} crawled, with what is below:")
+            print(f"  {_FOLDERS_ONLY.split(' ', maxsplit=1)[0]} in settings.py says so; without it, all of {site} is crawled")
+        elif below := _folder_meant(urls):
+            print(f"All of {site} is crawled. To keep to a folder, give its URL with a slash at the end, as in:")
+            print(f"  scrapy startcollection {name} {below}")
         return 0
+
+
+def limit_of(urls: Sequence[Url]) -> list[str]:
+    """Return the folders that a collection with these start URLs keeps to, without those within others; none where it takes whole sites.
+
+    It keeps to folders where one of the URLs is that of a folder, and not of a site.
+    """
+    if not any(url.path.endswith("/") and url.path != "/" for url in urls):
+        return []
+    named = sorted(folders(urls))
+    outermost = [one for one in named if not any(one != other and one.startswith(other) for other in named)]
+    return outermost if any(one.index("/") < len(one) - 1 for one in outermost) else []
+
+
+def _folder_meant(urls: Sequence[Url]) -> str:
+    """Return the URL of the folder that may be meant by the first start URL that is not that of a site; empty where there is none."""
+    for url in urls:
+        site = url.text[: url.text.index("/", len(url.scheme) + 3)]
+        folder, _, last = url.path.rpartition("/")
+        meant = f"{folder}/" if "." in last else f"{url.path}/"
+        if last and meant != "/":
+            return f"{site}{meant}"
+    return ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _start_url(text: str) -> Url:

@@ -14,7 +14,7 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.index_repair import Resending
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space, hash_of
-from crawlspace.decision import Reason
+from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
@@ -25,6 +25,11 @@ from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 
 SITES_SHOWN = 20
+_MISSING = {
+    Reason.PAGE_TEXT: ("text left out", "pages with more text than is kept"),
+    Reason.NEEDS_BROWSER: ("need a browser?", "pages with scripts and next to no text or links"),
+}
+"""What is missing of pages, see OF_PAGES."""
 _UNSEEN_S = 5
 """Workers report about every other second."""
 
@@ -88,7 +93,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.status:
         yield from ("", "Status")
         yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))
-    refused = {reason: count for reason, count in numbers.refused.items() if reason != Reason.PAGE_TEXT}
+    refused = {reason: count for reason, count in numbers.refused.items() if reason not in OF_PAGES}
     if refused:
         yield from ("", "Links refused")
         by_count = sorted(refused.items(), key=lambda row: -row[1])
@@ -108,8 +113,8 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.left_to_others:
         left = "documents left in the index for another collection (761)"
         yield from _table([("left", numbers.left_to_others, left)])
-    if cut := numbers.refused.get(Reason.PAGE_TEXT):
-        yield from _table([("text left out", cut, "fetches of pages with more text than is kept")])
+    missing = ((label, numbers.refused.get(reason, 0), what) for reason, (label, what) in _MISSING.items())
+    yield from _table(row for row in missing if row[1])
     if numbers.held:
         held = f"deletions that wait for approval (scrapy deletions {numbers.collection})"
         yield from _table([("held", sum(numbers.held.values()), held)])

@@ -19,6 +19,7 @@ from crawlspace.content.charset import charset_parameter, decode
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
+from crawlspace.content.script_shell import is_script_shell
 from crawlspace.urls import MalformedUrl, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
@@ -99,6 +100,9 @@ def extract(
         charset=codec,
         links_left_out=max(0, len(reader.links) - max_links),
         text_left_out=max(0, len(whole) - max_text),
+        may_need_browser=is_script_shell(
+            names, text=whole, link_tags=reader.links.values(), refreshes=reader.refresh is not None
+        ),
     )
 
 

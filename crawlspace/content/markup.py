@@ -109,7 +109,7 @@ def plain_tags(html: str) -> Tags | None:
     pieces[1::2] = ["<!>" if mark is None else "<!script>" for mark in marks]
     tags = _PLAIN_TAG.split("".join(pieces))  # type: ignore[arg-type]
     texts, names, attributes = tags[0::3], tags[1::3], tags[2::3]
-    if "<" in "".join(texts):
+    if "<" in "".join(texts) or names[-1:] == ["!script"]:  # the latter has no end tag, so it is not known of what it is
         return None
     distinct = set(names)
     if not "".join(distinct).islower():

@@ -41,6 +41,8 @@ class Page:
     """Number of links beyond the limit."""
     text_left_out: int = 0
     """Characters of text beyond the limit."""
+    may_need_browser: bool = False
+    """It has scripts, and next to no text and links."""
 
     @property
     def links(self) -> tuple[Link, ...]:

@@ -59,6 +59,10 @@ Locate = Callable[[str, Located], None]
 """Looks up the address of a site (`host:port`), and calls back with both; None if it has none, or the look-up failed."""
 
 
+MOST_SITES = 1_000
+"""Sites of which a page that may need a browser is named."""
+
+
 @dataclass(slots=True)
 class RunCounters:
     """Counters of this run."""
@@ -75,6 +79,15 @@ class RunCounters:
     """The outcomes of what was fetched; they add up to `fetched`."""
     by_status: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    browser_pages: dict[str, str] = field(default_factory=dict)
+    """The first page that may need a browser of each site, of MOST_SITES at most."""
+
+    def may_need_browser(self, state: UrlState) -> bool:
+        """Note a page that may need a browser. Return whether it is the first of its site."""
+        if state.site in self.browser_pages or len(self.browser_pages) >= MOST_SITES:
+            return False
+        self.browser_pages[state.site] = state.url
+        return True
 
     def count(self, state: UrlState, outcome: Outcome) -> None:
         """Count the outcome of a URL, given its state before."""

@@ -38,6 +38,7 @@ class RefusedLink(NamedTuple):
 
 LETTERS: Mapping[Reason, str] = {
     Reason.ADDRESS: "a",
+    Reason.NEEDS_BROWSER: "b",
     Reason.CREDENTIALS: "c",
     Reason.DOMAIN: "d",
     Reason.EXTENSION: "e",

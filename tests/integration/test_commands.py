@@ -85,7 +85,12 @@ def test_before_the_first_crawl(demo: Project, run: Run) -> None:
 
 def test_a_collection_made_by_command(demo: Project, run: Run) -> None:
     made = run("startcollection", "shop", "http://Shop.example:8080/a%7eb", "https://shop.example").succeeded()
-    assert made.stdout.splitlines()[1:] == ["  scrapy lint shop", "  scrapy crawl shop"]
+    assert made.stdout.splitlines()[1:] == [
+        "  scrapy lint shop",
+        "  scrapy crawl shop",
+        "All of shop.example is crawled. To keep to a folder, give its URL with a slash at the end, as in:",
+        "  scrapy startcollection shop http://shop.example:8080/a~b/",
+    ]
     shop = demo.collections / "shop"
     assert uncommented(shop / "start_urls.txt") == ["http://shop.example:8080/a~b", "https://shop.example/"]
     assert uncommented(shop / "crawl.rules") == [

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from tests.conftest import MakeProject
-from tests.integration.stored import collection, shared
-from tests.sites import Site, page, redirect, serve, status
+from tests.integration.stored import FAST, collection, shared
+from tests.sites import Site, html, page, redirect, serve, status
 
 SITE = {
     "/": page("Home", links=["/a", "/same-as-a", "/also-the-same", "/c", "/c?print", "/moved", "/missing", "/secret"]),
@@ -38,3 +38,20 @@ def test_the_numbers_add_up(project: MakeProject, is_shared: bool) -> None:
     assert (numbers["index"]["documents"], numbers["index"]["duplicates"], numbers["urls"]["done"]) == (3, 3, 6)
     table = demo.scrapy("status", "demo").succeeded().stdout
     assert re.search(r"documents +3\n +duplicates +3   pages that are in the index under another URL", table)
+
+
+def test_pages_that_may_need_a_browser(project: MakeProject) -> None:
+    shell = html('<title>Shop</title><div id="app"></div><script src="/app.js"></script>')
+    site = Site({"/": page("Home", text="A short text", links=["/shop", "/cart"]), "/shop": shell, "/cart": shell})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=f"{FAST}CONCURRENT_REQUESTS = 1\n"))
+        shown = demo.crawl("demo").succeeded().stderr
+        assert shown.count(f"{server.url('/shop')} has scripts and next to no text or links") == 1
+        assert "/cart" not in shown
+        line = f"  may need a browser: 2 pages with scripts and next to no text or links, such as {server.url('/shop')}\n"
+        assert line in shown
+        assert "refused:" not in shown
+    table = demo.scrapy("status", "demo").succeeded().stdout
+    assert re.search(r"need a browser\? +2   pages with scripts and next to no text or links\n", table)
+    assert "Links refused" not in table
+    assert json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["refused"] == {"needs_browser": 2}

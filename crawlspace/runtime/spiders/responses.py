@@ -179,6 +179,13 @@ class Responses:
             self._spider.logger.warning(
                 "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
             )
+        if page.may_need_browser and self._session.engine.progress.may_need_browser(state):
+            self._spider.logger.warning(
+                "%s has scripts and next to no text or links: it may show its content in a browser only, and no scripts are run here, so"
+                " documents may be missing; the same may apply to other pages of %s, for which this warning is not repeated in this run",
+                state.url,
+                state.site,
+            )
 
     def _no_item(self, state: UrlState, returned: object) -> Outcome:
         kind = type(returned).__qualname__
@@ -195,8 +202,12 @@ class Responses:
 
 
 def _left_out(page: Page) -> dict[Reason, int]:
-    """Return what a page has beyond the limits of one page: the number of links, and whether text."""
-    numbers = {Reason.PAGE_LINKS: page.links_left_out, Reason.PAGE_TEXT: int(page.text_left_out > 0)}
+    """Return what is not taken from a page: the number of links beyond the limit, whether text, and whether what scripts may show."""
+    numbers = {
+        Reason.PAGE_LINKS: page.links_left_out,
+        Reason.PAGE_TEXT: int(page.text_left_out > 0),
+        Reason.NEEDS_BROWSER: int(page.may_need_browser),
+    }
     return {reason: number for reason, number in numbers.items() if number}
 
 

@@ -35,7 +35,6 @@ ORDINARY = (
     "<script>a < b</script><svg></svg>",
     "<!-- <p --><p>",
     "<p><!--",
-    "<script>",
 )
 
 
@@ -46,6 +45,7 @@ def test_ordinary_pages_are_read_quickly(html: str) -> None:
 
 OUT_OF_THE_ORDINARY = (
     "1 < 2",
+    "<script>",
     "<p",
     "<p title='",
     "<p title=a<b>",

@@ -1,0 +1,22 @@
+"""Which pages may show nothing before a browser has run their scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+MAX_TEXT = 25
+"""Characters: a shell may say "Loading, please wait …", and an ordinary short page has a sentence."""
+MAX_LINKS = 1
+"""A shell may have the frame of a tag manager, or a link for those who run no scripts."""
+_LINKS = frozenset({"a", "area", "frame", "iframe"})
+_HAS_CONTENT = frozenset({"form", "frame"})
+
+
+def is_script_shell(names: Collection[str], *, text: str, link_tags: Collection[str], refreshes: bool) -> bool:
+    """Return whether a page has scripts, and next to no text and links.
+
+    `names` are those of all its tags, `link_tags` those of its links; `refreshes`: it leads to another page by itself.
+    """
+    if len(text) > MAX_TEXT or refreshes or "/script" not in names:
+        return False
+    return sum(tag in _LINKS for tag in link_tags) <= MAX_LINKS and _HAS_CONTENT.isdisjoint(names)
