@@ -75,11 +75,11 @@ DOWNLOAD_HANDLERS = {
 # As Scrapy's own template has it.
 FEED_EXPORT_ENCODING = "utf-8"
 # A file that is overwritten (-O) is replaced as a whole, at the end.
-FEED_STORAGES = {"": "crawlspace.runtime.feed_file.FeedFile", "file": "crawlspace.runtime.feed_file.FeedFile"}
+FEED_STORAGES = {"": "crawlspace.runtime.exports.feed_file.FeedFile", "file": "crawlspace.runtime.exports.feed_file.FeedFile"}
 FEED_EXPORTERS = {
-    "jsonlines": "crawlspace.runtime.exporter.JsonLinesExporter",
-    "jsonl": "crawlspace.runtime.exporter.JsonLinesExporter",
-    "jl": "crawlspace.runtime.exporter.JsonLinesExporter",
+    "jsonlines": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
+    "jsonl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
+    "jl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
 }
 
 DOWNLOADER_MIDDLEWARES = {
@@ -118,7 +118,7 @@ EXTENSIONS = {
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
-    "crawlspace.runtime.exports.Exports": 0,
+    "crawlspace.runtime.exports.feeds.Exports": 0,
     "crawlspace.runtime.progress.Progress": 0,
 }
 

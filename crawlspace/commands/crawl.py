@@ -23,7 +23,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import OutcomeKind
 from crawlspace.plural import counted
 from crawlspace.printable import escaped, printable
-from crawlspace.runtime.exports import check_exports
+from crawlspace.runtime.exports.feeds import check_exports
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session

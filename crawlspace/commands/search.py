@@ -8,10 +8,18 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import closing
 
-from crawlspace.errors import StoreError, UsageError
+from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex, Hit, SearchResult
 from crawlspace.printable import escaped
-from crawlspace.runtime.command import WIDTH, CollectionCommand, EscapingOutput, Place, print_json, shortened
+from crawlspace.runtime.command import (
+    WIDTH,
+    CollectionCommand,
+    EscapingOutput,
+    Place,
+    print_json,
+    refuse_missing_index,
+    shortened,
+)
 
 # Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -46,7 +54,7 @@ class Command(CollectionCommand):
             raise UsageError(f"--limit is {opts.limit}; it must be at least 1")
         place = self.place(args[0])
         words = " ".join(args[1:])
-        _refuse_missing(place)
+        refuse_missing_index(place)
         result = _search(place, words, opts.limit)
         if opts.json:
             print_json({"total": result.total, "hits": [_as_json(hit) for hit in result.hits]})
@@ -60,25 +68,6 @@ class Command(CollectionCommand):
         shown = f", the best {len(result.hits)} shown" if len(result.hits) < result.total else ""
         print(f"{result.total:,} {'hit' if result.total == 1 else 'hits'}{shown}")
         return 0
-
-
-def _refuse_missing(place: Place) -> None:
-    """Raise StoreError if the collection has been crawled and its index is not here; with its place, if known."""
-    if place.index_file.exists():
-        return
-    if not place.store.is_shared:
-        if place.state_file.exists():
-            raise StoreError(
-                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` makes it anew"
-            )
-        return
-    with place.store.reading() as opened:
-        if opened is None:
-            return
-        there = opened.index_place()
-    raise StoreError(
-        f"there is no index at {place.index_file}: that of {place.name} is {f'at {there}' if there else 'on another machine'}; search there"
-    )
 
 
 def _search(place: Place, words: str, limit: int) -> SearchResult:

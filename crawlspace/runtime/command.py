@@ -23,7 +23,7 @@ from scrapy.utils.log import configure_logging
 
 from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
 from crawlspace.config.collection import collection_folder
-from crawlspace.errors import CrawlspaceError, UsageError
+from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
@@ -119,6 +119,25 @@ def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
         store=store_place(name, state_file, settings),
         state_file=state_file,
         index_file=Path(index_file) if index_file else data_folder / "index.db",
+    )
+
+
+def refuse_missing_index(place: Place) -> None:
+    """Raise StoreError if the collection has been crawled and its index is not here; with its place, if known."""
+    if place.index_file.exists():
+        return
+    if not place.store.is_shared:
+        if place.state_file.exists():
+            raise StoreError(
+                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` makes it anew"
+            )
+        return
+    with place.store.reading() as opened:
+        if opened is None:
+            return
+        there = opened.index_place()
+    raise StoreError(
+        f"there is no index at {place.index_file}: that of {place.name} is {f'at {there}' if there else 'on another machine'}; look there"
     )
 
 

@@ -5,6 +5,7 @@ This is what to compare when one of the two changes. What other modules need of 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -111,7 +112,14 @@ class DecompressionHook:
 
 
 class ExportHook:
-    """Mixin of FeedExporter: a method around the end of one export, where Scrapy has no public one."""
+    """Mixin of FeedExporter: a method around the end of one export, and one that waits for it; Scrapy has no public ones."""
+
+    _pending_close_tasks: list[Any]
+
+    async def stored(self) -> None:
+        """Wait until all batches that are complete are stored."""
+        if self._pending_close_tasks:
+            await asyncio.wait(list(self._pending_close_tasks))
 
     async def _close_slot(self, slot: Any, spider: Any) -> None:
         await self.end_export(slot, spider)

@@ -9,7 +9,7 @@ from scrapy.extensions.feedexport import FileFeedStorage
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.defer import deferred_from_coro
 
-from crawlspace.runtime.replaced_file import ReplacedFile, is_replaceable
+from crawlspace.runtime.exports.replaced_file import ReplacedFile, is_replaceable
 
 if TYPE_CHECKING:
     from scrapy import Spider

@@ -10,7 +10,7 @@ import pytest
 from scrapy.exporters import JsonLinesItemExporter
 
 from crawlspace.model import Document
-from crawlspace.runtime.exporter import JsonLinesExporter
+from crawlspace.runtime.exports.json_lines import JsonLinesExporter
 
 DOCUMENTS: list[Any] = [
     Document("http://www.example.com/"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.runtime.replaced_file import ReplacedFile, is_replaceable
+from crawlspace.runtime.exports.replaced_file import ReplacedFile, is_replaceable
 
 NAME = "items.jsonl"
 

@@ -8,6 +8,7 @@ replaced as a whole (`-O`) stays as it was if the crawl fails.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,8 +18,8 @@ from scrapy.extensions.feedexport import FeedExporter
 from w3lib.url import file_uri_to_path
 
 from crawlspace.errors import ConfigError, ExportError
-from crawlspace.runtime.feed_file import FeedFile
-from crawlspace.runtime.replaced_file import ReplacedFile, is_replaceable
+from crawlspace.runtime.exports.feed_file import FeedFile
+from crawlspace.runtime.exports.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.scrapy_internals import ExportHook
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _SCRAPYS_LOGGER = "scrapy.extensions.feedexport"
 def check_exports(settings: BaseSettings) -> None:
     """Raise ConfigError for an export to a file that cannot be written. An existing file is not changed."""
     for uri, options in settings.getdict("FEEDS").items():
-        path = _file_of(str(uri))
+        path = file_of(str(uri))
         if path is None:
             continue
         try:
@@ -55,15 +56,21 @@ class Exports(ExportHook, FeedExporter):
     """Exports as Scrapy does, and ends the crawl with an ExportError where it cannot."""
 
     def __init__(self, crawler: Crawler) -> None:
+        log = logging.getLogger(_SCRAPYS_LOGGER)
+        reasons: list[str] = []
+        note = partial(_note, reasons)
+        log.addFilter(note)
         try:
             super().__init__(crawler)
         except NotConfigured:
             if crawler.settings["FEEDS"]:
-                raise ConfigError("the exports in FEEDS cannot be made; the log has the reason") from None
+                raise ConfigError(f"the exports in FEEDS cannot be made: {'; '.join(reasons)}") from None
             raise
+        finally:
+            log.removeFilter(note)
         self.failure: ExportError | None = None
         """Why an export cannot be written."""
-        logging.getLogger(_SCRAPYS_LOGGER).addFilter(self._one_sentence)
+        log.addFilter(self._one_sentence)
 
     def item_scraped(self, item: Any, spider: Spider) -> None:
         if self.failure is not None:
@@ -72,6 +79,13 @@ class Exports(ExportHook, FeedExporter):
             super().item_scraped(item, spider)
         except OSError as error:
             self._failed(error)
+
+    def discard(self) -> None:
+        """End without an export: what was written beside a file that was to be replaced is removed."""
+        logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
+        for slot in self.slots:
+            if isinstance(slot.storage, FeedFile):
+                slot.storage.discard()
 
     async def close_spider(self, spider: Spider) -> None:
         try:
@@ -120,6 +134,13 @@ class Exports(ExportHook, FeedExporter):
             session.fail(self.failure, self.crawler)
 
 
+def _note(reasons: list[str], record: logging.LogRecord) -> bool:
+    """Note an error that would be logged, and keep it out of the log."""
+    if record.levelno >= logging.ERROR:
+        reasons.append(record.getMessage())
+    return record.levelno < logging.ERROR
+
+
 def _check_writable(path: Path) -> None:
     """Raise OSError for a file that cannot be written. It is as before then."""
     was_there = path.exists()
@@ -129,7 +150,7 @@ def _check_writable(path: Path) -> None:
         path.unlink()
 
 
-def _file_of(uri: str) -> Path | None:
+def file_of(uri: str) -> Path | None:
     """The file that a feed is written to; None where that is none, or known only when the crawl begins."""
     if "%(" in uri:
         return None

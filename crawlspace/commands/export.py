@@ -1,0 +1,70 @@
+"""`scrapy export`: write all documents of the index to a file, in the forms of Scrapy's feeds."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing, redirect_stdout
+
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+from crawlspace.runtime.command import CollectionCommand, EscapingOutput, exactly_one, refuse_missing_index
+from crawlspace.runtime.exports.index_export import export, read_feeds
+
+_EXAMPLE = "scrapy export demo -O demo.jsonl"
+
+
+class Command(CollectionCommand):
+    """Export the documents that the index has of a collection."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Export all documents in a collection's index"
+
+    def long_desc(self) -> str:
+        return (
+            "Write all documents of a collection that are in the index at this moment, in a form of Scrapy's feeds: jsonl, json, csv, xml, or "
+            "one of FEED_EXPORTERS. The settings FEED_EXPORT_FIELDS, FEED_EXPORT_ENCODING and FEED_EXPORT_INDENT apply. Nothing is fetched; "
+            "works while the collection is crawled. The file is there as soon as it is complete. "
+            "Exit status: 0 exported; 1 the collection has no index, the index has a fault, or the export cannot be written; 2 wrong use or "
+            "the file exists; 130 stopped by Ctrl-C."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        form = "the form is that of its ending, or FILE:FORM; - is the standard output, as in -:jsonl"
+        parser.add_argument("-o", "--output", metavar="FILE", action="append", default=[], help=f"write to a new file; {form}")
+        parser.add_argument(
+            "-O",
+            "--overwrite-output",
+            metavar="FILE",
+            action="append",
+            default=[],
+            help="write to a file, and replace one that is there",
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example=_EXAMPLE))
+        if not (opts.output or opts.overwrite_output):
+            raise UsageError(f"name a file to export to, as in: {_EXAMPLE}")
+        feeds = read_feeds(place.settings, opts.output, opts.overwrite_output)
+        refuse_missing_index(place)
+        if not place.index_file.exists():
+            raise StoreError(
+                f"{place.name} has never been crawled, so there is nothing to export: `scrapy crawl {place.name}` does"
+            )
+        out = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
+        with closing(EmbeddedIndex(place.index_file, read_only=True)) as index, redirect_stdout(out):
+            number = export(index.documents(place.name), feeds, place.settings, name=place.name)
+        if number or place.settings.getbool("FEED_STORE_EMPTY"):
+            where = ", ".join(printable(uri) for uri in feeds)
+            done = f"{place.name}: {counted(number, 'document')} exported to {where}"
+        else:
+            done = f"{place.name} has no documents in the index; nothing was written, for FEED_STORE_EMPTY is off"
+        print(done, file=sys.stderr)
+        return 0
