@@ -6,10 +6,12 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.printable import quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
+from crawlspace.runtime.lost_from_index import lost_documents
 
 
 class Command(CollectionCommand):
@@ -62,8 +64,9 @@ class Command(CollectionCommand):
                 "held": opts.held,
                 "orphaned": opts.orphaned,
             }
-            for known in known_urls(opened.store, **filters, sites=place.unreachable(opened.store)):
-                print(line(known))
+            with lost_documents(place, opened) as lost:
+                for known in known_urls(opened.store, **filters, sites=place.unreachable(opened.store)):
+                    print(line(replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known))
         return 0
 
 
