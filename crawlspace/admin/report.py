@@ -50,6 +50,8 @@ class UrlReport:
     """The report of its site, if that is unreachable."""
     left_to_others: bool = False
     """It has no document of its own, but the index has one of it, left there for another collection."""
+    lost: bool = False
+    """Its document is not in the index at present, because another collection deleted it there."""
 
     @property
     def status(self) -> int | None:
@@ -80,6 +82,7 @@ class UrlReport:
             "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
             "indexed": state.indexed,
             "left_to_others": self.left_to_others,
+            "lost": self.lost,
             "held": None if self.held is None else self.held.label,
             "duplicate_of": self.duplicate_of,
         }
@@ -160,6 +163,8 @@ class Report:
     """Documents in the index left there for another collection; not included in `documents`."""
     duplicates: int = 0
     """URLs whose document is in the index under another URL."""
+    lost: int = 0
+    """Documents included in `documents` that are not in the index at present, because another collection deleted them there."""
 
     @property
     def known(self) -> int:
@@ -179,6 +184,7 @@ class Report:
                 "documents": self.documents,
                 "duplicates": self.duplicates,
                 "left_to_others": self.left_to_others,
+                "lost": self.lost,
                 "outbox": self.outbox,
                 "held": sum(self.held.values()),
                 "parked": self.parked,

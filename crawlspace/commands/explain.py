@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from crawlspace.admin.explain import Explanation, Question, explain
@@ -17,6 +18,7 @@ from crawlspace.model import priority
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
+from crawlspace.runtime.lost_from_index import lost_documents
 
 
 class Command(CollectionCommand):
@@ -56,6 +58,9 @@ class Command(CollectionCommand):
         with place.store.reading() as opened:
             store = None if opened is None else opened.store
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
+            if answer.known is not None and opened is not None and answer.known.state.indexed:
+                with lost_documents(place, opened) as lost:
+                    answer = replace(answer, known=replace(answer.known, lost=lost.is_lost(answer.known.state.url)))
         if opts.json:
             print_json(answer.as_json())
         else:
@@ -137,7 +142,9 @@ def _known(known: UrlReport) -> Iterator[str]:
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
-    if state.indexed:
+    if known.lost:
+        yield "not in the index at present: another collection deleted it there, and the next start sends it again"
+    elif state.indexed:
         yield f"in the index, its deletion held: {state.held.sentence}" if state.held is not None else "in the index"
     elif known.left_to_others:
         held = f", its deletion held: {state.held.sentence}" if state.held is not None else ""

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 
 from crawlspace.admin.report import Report, report, status_sentence
@@ -21,6 +22,7 @@ from crawlspace.index.marks import Agreement
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.lost_from_index import lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 
@@ -62,6 +64,9 @@ class Command(CollectionCommand):
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
             numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
+            if opened is not None:
+                with lost_documents(place, opened) as lost:
+                    numbers = replace(numbers, lost=lost.count)
             warnings = [] if store is None or opts.json else [_of_the_rules(place, store)]
             if store is not None and not opts.json and not crawlers:
                 warnings.append(_of_the_index(place, store))
@@ -115,6 +120,9 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from _table([("left", numbers.left_to_others, left)])
     missing = ((label, numbers.refused.get(reason, 0), what) for reason, (label, what) in _MISSING.items())
     yield from _table(row for row in missing if row[1])
+    if numbers.lost:
+        lost = "of the documents, deleted there by another collection; the next start sends them again"
+        yield from _table([("lost", numbers.lost, lost)])
     if numbers.held:
         held = f"deletions that wait for approval (scrapy deletions {numbers.collection})"
         yield from _table([("held", sum(numbers.held.values()), held)])

@@ -6,11 +6,13 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
+from crawlspace.runtime.lost_from_index import lost_documents
 
 REFERRERS_SHOWN = 10
 _INDENT = " " * 25
@@ -73,13 +75,17 @@ class Command(CollectionCommand):
                 "held": opts.held,
                 "orphaned": opts.orphaned,
             }
-            found = known_urls(store, **filters, sites=place.unreachable(store))
-            if opts.with_referrers:
-                for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
-                    print(line(known, referring))
-            else:
-                for known in found:
-                    print(line(known))
+            with lost_documents(place, opened) as lost:
+                found: Iterator[UrlReport] = (
+                    replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known
+                    for known in known_urls(store, **filters, sites=place.unreachable(store))
+                )
+                if opts.with_referrers:
+                    for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
+                        print(line(known, referring))
+                else:
+                    for known in found:
+                        print(line(known))
         return 0
 
 

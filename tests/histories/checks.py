@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from crawlspace.model import Held, State, UrlState
 from tests.histories.collection import NO_DOCUMENT, Collection, row_of
@@ -81,6 +82,12 @@ class CheckedCollection(Collection):
         for url in held:
             if url in had and url not in others and had[url] != has.get(url):
                 yield f"TOUCHED {url}, held for the rules: {has.get(url)}, was {had[url]}"
+
+    def _not_sent_again(self, lost: AbstractSet[str], states: Mapping[str, UrlState]) -> Iterator[str]:
+        """After a crawl that ended by itself: what had been lost before its start was fetched and sent again, if that was possible."""
+        for url in sorted(self._lost.keys() & lost):
+            if states[url].held is None and self._is_well(url) and not self._configuration.bars(url, self._web):
+                yield f"MISSING {url}: lost before this crawl, and not sent again ({row_of(states[url])})"
 
     def _always(
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from crawlspace.model import Held, State, UrlState
@@ -65,7 +65,7 @@ class Collection:
     def _begin(self) -> None:
         """Have nothing behind it."""
         self._lost: dict[str, Indexed] = {}
-        """Documents of its own that the other collection, which pushed them last, has deleted; as they were."""
+        """Documents of its own that the other collection, which pushed them last, has deleted; as they were. They come back after its next start."""
         self._has_had: set[str] = set()
         """All that was ever a document of its own."""
         self._answers_for: set[str] = set()
@@ -210,6 +210,13 @@ class Collection:
         if self._index_before is not None:  # what the other one has deleted is no deletion of this one's next crawl
             kept = {url: has for url, has in self._index_before.items() if url not in gone or url in self._lost}
             self._index_before = kept
+
+    def _lost_for_ever(self) -> Iterator[str]:
+        """In a settled state, all that the other collection has deleted is there again but for what cannot be fetched."""
+        dead = {site.host for site in self._web.sites.values() if site.is_dead}
+        for url in sorted(self._lost):
+            if self._known[url].held is None and host_of(url) not in dead:
+                yield f"MISSING {url}: deleted by the other collection, and not sent again ({row_of(self._known[url])})"
 
     def _shows(self) -> tuple[object, ...]:
         """What is remembered and what is in the index, but for when."""

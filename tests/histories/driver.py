@@ -17,12 +17,12 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
 from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import open_engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -41,16 +41,10 @@ from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
-
-
 OnServer = Callable[[str], RedisStore]
 """Opens the store of the collection with that name."""
-
-
 _ROUNDS = 20_000
 """More than a crawl of a small web takes; beyond, it would never end."""
-
-
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
 
 
@@ -253,19 +247,12 @@ class SimulatedCrawler:
         self,
         collection: Collection,
         store: SqliteStore | MemoryStore | RedisStore,
-        sink: Sink,
+        sink: Failing,
         countdown: Countdown,
         fate: Fate,
         run: Run,
     ) -> None:
-        indexed = store.counts().indexed
-        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
-        startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
-        engine = startup.engine
-        if startup.plan is not None:
-            run.held_for_rules = startup.plan.held
-            run.deletions = startup.plan.deletions - startup.plan.held
-        run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
+        engine, lost = self._open(collection, store, sink, run)
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))
         commits = self._chance.choice((0.03, 0.2, 1.0))
@@ -299,6 +286,8 @@ class SimulatedCrawler:
                 break
             if not self._wait(engine, countdown, until=began + fate.goes_on_for):
                 break
+            if lost is not None:
+                lost.go_on()
             ended_at = self._end_day(engine, run, ended_at)
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
@@ -308,6 +297,22 @@ class SimulatedCrawler:
         engine.close()
         while _drain_once(engine, countdown):
             pass
+
+    def _open(
+        self, collection: Collection, store: SqliteStore | MemoryStore | RedisStore, sink: Failing, run: Run
+    ) -> tuple[Engine, LostDocuments | None]:
+        """Start, as a session does; return what looks for lost documents, where the index may be shared."""
+        indexed = store.counts().indexed
+        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
+        if startup.plan is not None:
+            run.held_for_rules = startup.plan.held
+            run.deletions = startup.plan.deletions - startup.plan.held
+        run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
+        lost = LostDocuments(startup.engine, sink.sink) if isinstance(sink.sink, EmbeddedIndex) else None
+        if lost is not None:
+            lost.start()
+        return startup.engine, lost
 
     def _end_day(self, engine: Engine, run: Run, ended_at: float) -> float:
         """Have a crawl that goes on do once a day what others do at their end; return when it did."""

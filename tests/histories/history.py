@@ -43,7 +43,7 @@ def run_history(
 
 class CrawledCollection(CheckedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
-        before, shared = self._known, self._shared()
+        before, shared, lost = self._known, self._shared(), set(self._lost)
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
@@ -57,6 +57,7 @@ class CrawledCollection(CheckedCollection):
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
         self._look()
         after = self._known
+        report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
         if self._other is not None:
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
@@ -66,6 +67,8 @@ class CrawledCollection(CheckedCollection):
             report.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             report.differences += self._at_rest(after, index)
+            if run.ended == "finished" and not run.changes:
+                report.differences += self._not_sent_again(lost, after)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
                 oracle = Oracle(self._web, self._configuration)
                 # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
@@ -113,6 +116,7 @@ class CrawledCollection(CheckedCollection):
         memory = remembered(states)
         oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
         self._report.differences += oracle.differences(index, memory, past)
+        self._report.differences += self._lost_for_ever()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}
         met |= {"duplicates" for has in index.values() if has.duplicates}

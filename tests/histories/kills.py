@@ -40,23 +40,23 @@ class Failing:
 
     def __init__(self, sink: Sink, share: float, chance: random.Random) -> None:
         self.name = sink.name
-        self._sink = sink
+        self.sink = sink
         self._share = share
         self._chance = chance
         self.pushed: set[str] = set()
         """URLs whose documents it was asked to take."""
 
     def mark(self) -> BatchMark | None:
-        return self._sink.mark()
+        return self.sink.mark()
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
         self.pushed.update(order.url for order in orders if order.op is Op.PUSH)
-        return self._sink.send(orders, mark)
+        return self.sink.send(orders, mark)
 
     def close(self) -> None:
-        self._sink.close()
+        self.sink.close()
 
 
 def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:

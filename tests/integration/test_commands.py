@@ -220,6 +220,7 @@ def looked_at(demo: Project, run: Run) -> None:
         "indexed": False,
         "orphaned": False,
         "left_to_others": False,
+        "lost": False,
         "held": None,
         "duplicate_of": None,
     }

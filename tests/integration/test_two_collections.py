@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,3 +146,35 @@ def test_a_global_rule_that_is_no_domain_rule_stops_the_start_and_changes_nothin
     assert "Traceback" not in run.stderr
     assert statuses(made, "intranet") == before
     assert_same(searchable(index), urls(first) | urls(second))
+
+
+def test_a_document_that_the_other_collection_deletes_is_reported_and_sent_again(
+    project: MakeProject, servers: tuple[Server, Server], tmp_path: Path
+) -> None:
+    first, second = servers
+    made, index = both(project, servers, tmp_path, global_rules=None)
+    everything = urls(first) | urls(second)
+    made.crawl("intranet")
+    made.crawl("shop")
+    lost = second.url("/a")
+    made.write({"shop/crawl.rules": f"allow domain {second.netloc}\nforbid prefix {lost}\nforbid domain *\n"})
+    made.crawl("shop")
+    assert_same(searchable(index), everything - {lost})
+    status = made.scrapy("status", "intranet").stdout
+    assert "lost                         1   of the documents, deleted there by another collection" in status
+    assert json.loads(made.scrapy("status", "intranet", "--json").stdout)["index"]["lost"] == 1
+    assert "not in the index at present: another collection deleted it" in made.scrapy("explain", "intranet", lost).stdout
+    listed = map(json.loads, made.scrapy("urls", "intranet", "--json").stdout.splitlines())
+    assert [one["url"] for one in listed if one["lost"]] == [lost]
+    first.forget()
+    second.forget()
+    run = made.crawl("intranet").succeeded()
+    assert "1 document was deleted from the shared index by another collection" in run.stderr
+    assert (first.paths(), [path for path in second.paths() if path != "/robots.txt"]) == ([], ["/a"])
+    assert_same(searchable(index), everything)
+    for name in ("shop", "intranet"):
+        second.forget()
+        made.crawl(name).succeeded()
+        assert second.paths() == []
+    assert_same(searchable(index), everything)
+    assert "\n  lost " not in made.scrapy("status", "intranet").stdout

@@ -166,6 +166,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
             "indexed": False,
             "orphaned": False,
             "left_to_others": False,
+            "lost": False,
             "held": None,
             "duplicate_of": f"{HOME}/a",
         },

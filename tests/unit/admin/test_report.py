@@ -50,7 +50,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "orphaned": 0,
         "status": {"200": 1, "404": 1, "410": 1},
         "refused": {"domain": 3, "scheme": 1},
-        "index": {"documents": 0, "duplicates": 0, "left_to_others": 0, "outbox": 0, "held": 0, "parked": 0},
+        "index": {"documents": 0, "duplicates": 0, "left_to_others": 0, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
         "held": {"host": 0, "many": 0, "rules": 0},
         "unreachable": [],
         "hosts": 3,
@@ -64,7 +64,15 @@ def test_deletions_that_are_held(store: MemoryStore) -> None:
         state.checksum, state.held = bytes([number]) * 16, reason
         store.record([Change(state, document=Document(url))], now=NOW)
     numbers = report("demo", store).as_json()
-    assert numbers["index"] == {"documents": 3, "duplicates": 0, "left_to_others": 0, "outbox": 3, "held": 3, "parked": 0}
+    assert numbers["index"] == {
+        "documents": 3,
+        "duplicates": 0,
+        "left_to_others": 0,
+        "lost": 0,
+        "outbox": 3,
+        "held": 3,
+        "parked": 0,
+    }
     assert numbers["held"] == {"host": 1, "many": 0, "rules": 2}
     assert [one.as_json()["held"] for one in known_urls(store, held=True)] == ["host", "rules", "rules"]
     assert [one.state.url for one in known_urls(store, held=True, host="a.example:8080")] == [URLS[2][0]]

@@ -82,7 +82,7 @@ def test_documents_left_to_others_are_reported_and_counted(web: TwoCollections) 
     assert (numbers.documents, numbers.left_to_others, numbers.as_json()["index"]) == (
         1,
         MANY,
-        {"documents": 1, "duplicates": 0, "left_to_others": MANY, "outbox": 0, "held": 0, "parked": 0},
+        {"documents": 1, "duplicates": 0, "left_to_others": MANY, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
     )
     state = web.store.get(SALES[0])
     assert state is not None
