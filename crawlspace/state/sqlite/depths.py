@@ -12,7 +12,7 @@ import apsw
 
 from crawlspace.model import State, Status, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
-from crawlspace.state.sqlite.rows import integers, unpack_keys
+from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
 _DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
 _LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
@@ -124,6 +124,11 @@ def set_depths(db: apsw.Connection, depths: Sequence[NewDepth]) -> None:
         "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL",
         [(new.depth, new.depth_from, new.orphaned, new.id, new.depth_before) for new in depths],
     )
+
+
+def relink(db: apsw.Connection, links: Mapping[int, Sequence[int]]) -> None:
+    db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in links.items() if not keys])
+    db.executemany("INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in links.items() if keys])
 
 
 def _write(db: apsw.Connection, key: int, one: DepthMark) -> None:
