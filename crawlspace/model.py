@@ -91,6 +91,8 @@ class Held(IntEnum):
     """The run has reached its deletion limit."""
     RULES = 3
     """A change of the rules would exceed the deletion limit."""
+    FOLDED = 4
+    """The URL options fold the URL into another one that has no document yet."""
 
     @property
     def label(self) -> str:
@@ -106,6 +108,7 @@ _HELD_SENTENCES = {
     Held.HOST: "the failure may be the host's: it is deleted once the host answers and the page still fails",
     Held.MANY: "the run has deleted as many documents as it may",
     Held.RULES: "a change of the rules would delete too many documents at once",
+    Held.FOLDED: "the URL is folded into another one, and stays until that one has been fetched",
 }
 
 

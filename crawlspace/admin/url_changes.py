@@ -176,7 +176,7 @@ class UrlChanges:
             transition = discarded(state, next_run=next_run)
             return Change(transition.state, keep_in_index=True)  # also if it was left there for another collection
 
-        if reason in (None, Held.RULES) and self._held(Held.RULES):
+        if any(reason in (None, one) and self._held(one) for one in (Held.RULES, Held.FOLDED)):
             self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start checks all URLs, too
         return self._revise(self._held(reason), dropped)
 

@@ -108,7 +108,7 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
             )
         for note in made.of_the_rest():
             print(note, file=sys.stderr)
-        if not approve and Held.RULES in found and reason in (None, Held.RULES):
+        if not approve and any(one in found and reason in (None, one) for one in (Held.RULES, Held.FOLDED)):
             print(
                 f"what the rules exclude is held again by the next start, unless the rules are corrected: scrapy plan {place.name} shows it",
                 file=sys.stderr,

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.startup import (
     build_deletion_limit,
@@ -34,6 +34,7 @@ _KINDS = {
     RETURNED: "are back in the crawl space",
     UNINDEXED: "are crawled for their links only (2004)",
     DUE: "are due at once: a check admits more now, or the spider has changed",
+    FOLDED: "are folded into others by the URL options",
     DELETIONS: "leave the index",
 }
 _FIELDS = (

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.model import NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.site_health import Health
 
@@ -106,6 +106,8 @@ class Commits:
         """
         batch, total = self._being_written, Effects()
         for number, change in enumerate(batch.changes):
+            if change.forget and change.state.held is Held.FOLDED:
+                continue  # what it was to be recorded with may have failed; the next start decides
             effects = yield [change]
             if isinstance(effects, Exception):
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)

@@ -18,6 +18,7 @@ from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
+from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.outcomes import OutcomePolicy
@@ -129,6 +130,7 @@ class Engine:
         self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock)
+        self.folded = FoldedDocuments(store)
         self._version = self.results.version()
         self._looked_at = -inf
 
@@ -386,6 +388,10 @@ class Engine:
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
         )
         self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
+        if self.folded:
+            self.commits.batch.changes += self.outcome_policy.replaced(
+                self.folded.of(state.key), change, outcome, policy=self.policy
+            )
         if new:
             self.commits.batch.new.extend(new)
         self.progress.count(state, outcome)

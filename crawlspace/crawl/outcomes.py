@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
+
+from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
 from crawlspace.state.lifecycle import Transition, advance, is_retry, withhold
@@ -97,6 +100,32 @@ class OutcomePolicy:
             return withhold(state, transition)
         displacements.add(after)
         return transition
+
+    def replaced(self, folded: Sequence[UrlState], change: Change, outcome: Outcome, *, policy: RecrawlPolicy) -> list[Change]:
+        """Return changes that delete documents of URLs that are folded into one with an outcome; `change` is what becomes of that.
+
+        They leave together with the push of its document. If it has none, they leave if the outcome would delete them as their own,
+        and the deletion limit allows it; a redirect onto itself deletes nothing.
+        """
+        if change.state.state is State.DONE:
+            return [Change(state, forget=True) for state in folded]
+        if change.links is not None and change.state.key in change.links and outcome.kind is OutcomeKind.REDIRECTED:
+            return []
+        return [Change(state, forget=True) for state in folded if self._deletes_folded(state, outcome, policy)]
+
+    def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy) -> bool:
+        health = self._healths.get(state.site) or self._read(state.site)
+        small = outcome.status in MISSING and self._is_small(state.site, health, policy)
+        state = structs.replace(state, held=None)
+        transition = advance(state, outcome, policy=policy, now=int(self._clock.now()), site=health, is_small_site=small)
+        if not _deletes(transition, outcome):
+            return False
+        room = self._room()
+        if self._displacements.lost(room=room) < room:
+            self.deleted += 1
+            return True
+        self.withheld += 1
+        return False
 
     def recorded(self, displaced: int) -> None:
         """Update the counts after a successful write that displaced so many documents."""

@@ -133,9 +133,12 @@ def open_engine(
     _apply_content(store, collection)
     _apply_inheritance(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space, worker=worker)
+    folded = engine.folded.read(collection.url_folding, now=int(clock.now()))
+    engine.progress.deletes += folded.deletes
+    engine.progress.pushes += folded.pushes
     if plan is not None:
         _forget_sites_outside(store, space)
-        engine.progress.deletes += plan.deletions - plan.held
+        engine.progress.deletes += plan.deletions - plan.held + plan.replaced
         engine.progress.pushes += plan.pushed
     return Startup(engine, engine.seed(), plan, engine.hastened)
 

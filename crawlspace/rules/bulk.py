@@ -87,6 +87,21 @@ class BulkDecisions:
             return actions.evaluate(parse(url, host_as_written=host_as_written))
         return actions.evaluate(as_url(origin.url_of(url)))
 
+    @property
+    def folds(self) -> bool:
+        """Whether there are URL options."""
+        return self._space.folding is not None
+
+    def folded(self, url: str, *, host_as_written: str | None) -> Url | None:
+        """Return the URL into which the URL options fold a known one; None if it stays."""
+        folding = self._space.folding
+        if folding is None:
+            return None
+        origin = self._origin_of(url, host_as_written)
+        known = parse(url, host_as_written=host_as_written) if origin is None else as_url(origin.url_of(url))
+        folded = folding.fold(known)
+        return None if folded is known else folded
+
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
         """Return why a URL is excluded; None if it is in the crawl space.
 

@@ -166,6 +166,9 @@ class DepthStore(Protocol):
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         """Write depths in one transaction; what they lead to is not changed, and nothing becomes due."""
 
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        """Write the keys that pages lead to, by id, in one transaction; no depth is lowered or marked for it."""
+
 
 class UrlStore(Protocol):
     """For whoever looks at URLs, or changes single ones."""

@@ -34,7 +34,7 @@ def fetch_again(
         return changes, Effects()
     for id, before, _ in lowered:
         state = store.get_by_id(id)
-        if state is None or before < deepest or state.lease_until is not None:
+        if state is None or before < deepest or state.lease_until is not None or state.held is Held.FOLDED:
             continue
         if state.status in OUT_OF_SPACE:
             if before > deepest and discovery.recheck(state).admitted:

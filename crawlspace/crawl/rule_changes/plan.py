@@ -9,6 +9,7 @@ from crawlspace.model import Status
 from crawlspace.plural import counted
 
 EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"
+FOLDED = "folded"
 OTHERS = "(others)"
 """Stands for all hosts except those with the most changes."""
 
@@ -42,13 +43,19 @@ class Plan:
     """URLs that are due at once: links of theirs, or they themselves, were refused by a check that admits more now; start URLs."""
     unindexed: int = 0
     """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    folded: int = 0
+    """URLs that the URL options fold into others."""
+    folded_into: int = 0
+    """These others, known or not."""
     pushed: int = field(default=0, compare=False)
     """Documents sent to the index in place of equal ones that were deleted or held. Known after the change only."""
+    replaced: int = field(default=0, compare=False)
+    """Documents of folded URLs deleted from the index, because the other URL has a document. Known after the change only."""
 
     @property
     def has_effect(self) -> bool:
         """Whether any known URL is affected."""
-        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due)
+        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due or self.folded)
 
     def sentence(self) -> str:
         """Return the effects in one line."""
@@ -64,6 +71,7 @@ class Plan:
             (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
             (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
+            (self.folded, f"folded into {self.folded_into:,}"),
             (self.due, "due at once for a check that admits more or a changed spider"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]
@@ -79,6 +87,8 @@ class Plan:
             RETURNED: self.returned,
             UNINDEXED: self.unindexed,
             DUE: self.due,
+            FOLDED: self.folded,
+            "folded_into": self.folded_into,
             DELETIONS: self.deletions,
             "held": self.held,
             "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},

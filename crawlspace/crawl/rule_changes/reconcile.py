@@ -19,6 +19,7 @@ from typing import Protocol
 
 from crawlspace.crawl.depths.settlement import ANY_GIVER, DEEPER
 from crawlspace.crawl.host_limit import has_room, note_kept_out
+from crawlspace.crawl.rule_changes.folding import FoldingStore, fold_known
 from crawlspace.crawl.rule_changes.generation import generation, set_generation
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery
@@ -36,7 +37,7 @@ RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
 
 
-class ReclassifiedStore(SurveyedStore, Protocol):
+class ReclassifiedStore(SurveyedStore, FoldingStore, Protocol):
     """The same, with the changes that `reconcile` makes."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
@@ -117,10 +118,11 @@ def reconcile(
         store.set_meta(RECONCILING, work.written())
     if present < work.generation:  # before pages that need an unconditional GET become pending
         set_generation(store, work.generation)
-    pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept)
+    pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept or found.folds)
     if pages_leave:  # what they lead to may be farther now
         store.set_meta(ANY_GIVER, "1")
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
+    folded = fold_known(store, verdicts, found.folds, now=now)
     if interrupted or pages_leave:
         store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:
@@ -132,7 +134,9 @@ def reconcile(
         rediscovery.applied(store)
     store.set_meta(RULES_HASH, hash)
     store.set_meta(RECONCILING, "")
-    return replace(_plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed)
+    return replace(
+        _plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed + folded.pushes, replaced=folded.deletes
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +174,6 @@ def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
         examples=found.examples,
         unindexed=len(found.unindexed) + len(found.unindexed_deletions),
         due=len(found.due),
+        folded=len(found.folds),
+        folded_into=found.folds.survivors,
     )

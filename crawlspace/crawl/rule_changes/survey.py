@@ -11,7 +11,8 @@ from itertools import chain, islice, repeat
 from types import MappingProxyType
 from typing import Protocol
 
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, KEPT, OTHERS, RETURNED, UNINDEXED
+from crawlspace.crawl.rule_changes.folding import KnownFolds
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, KEPT, OTHERS, RETURNED, UNINDEXED
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
@@ -19,6 +20,7 @@ from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.urls import Url
 
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
@@ -57,6 +59,8 @@ class Survey:
     """Are due at once: they have links, or are themselves, what a check refused that admits more now."""
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Get another queue."""
+    folds: KnownFolds = field(default_factory=KnownFolds)
+    """Are folded into others by the URL options."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
@@ -113,6 +117,11 @@ class Survey:
         """Add a page whose links, or which itself, a check has refused that admits more now."""
         self.due.append(known.id)
         self._count(DUE, known, None)
+
+    def fold(self, known: KnownUrl, into: Url) -> None:
+        """Add a URL that is folded into another one."""
+        self.folds.add(known, into)
+        self._count(FOLDED, known, None)
 
     def parts(self, *, hold: bool) -> Iterator[Reclassified]:
         """Yield the changes in batches for one transaction each.
@@ -172,7 +181,7 @@ def survey(
     """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
-    acts = bool(before or verdicts.actions_hash)
+    acts, folds = bool(before or verdicts.actions_hash), verdicts.folds
     verdicts.begin()
     last = 0
     while page := store.scan(last, BATCH):
@@ -180,7 +189,13 @@ def survey(
         for known in page:
             id, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
             depth = depths.get(id, depth) if depths else depth
-            verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
+            into = verdicts.folded(url, host_as_written=host_as_written) if folds else None
+            if into is None:
+                verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
+            else:  # it does not count for its host: the URL that it is folded into does
+                verdict = verdicts.of(
+                    into.text, site=into.site, depth=depth, host_as_written=into.host_as_written, is_missing=True
+                )
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1
@@ -188,6 +203,9 @@ def survey(
                     left and held == Held.RULES
                 ):  # a hold ends if another collection has the URL again
                     found.leave(known, verdict)
+                continue
+            if into is not None:
+                found.fold(known, into)
                 continue
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:

@@ -65,6 +65,13 @@ class MemoryDepths:
             if row is not None and row.lease_until is None and row.depth == one.depth_before:
                 row.depth, row.depth_from, row.orphaned = one.depth, one.depth_from, one.orphaned
 
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        for id, keys in links.items():
+            if keys:
+                self._links[id] = tuple(keys)
+            else:
+                self._links.pop(id, None)
+
     def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
         """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
         queue, carried = list(nearer), set[int]()

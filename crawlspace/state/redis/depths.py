@@ -113,6 +113,9 @@ class RedisDepths(ABC):
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         self._write("set_depths", new=[tuple(one) for one in new])
 
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        self._write("relink", links=[(id, raw(b"".join(map(key_bytes, keys)))) for id, keys in links.items()])
+
 
 def _parts(items: Sequence[_T]) -> Iterable[Sequence[_T]]:
     return (items[first : first + _SOME] for first in range(0, len(items), _SOME))

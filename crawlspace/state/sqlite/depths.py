@@ -142,6 +142,11 @@ def set_depths(db: apsw.Connection, depths: Sequence[NewDepth]) -> None:
     )
 
 
+def relink(db: apsw.Connection, links: Mapping[int, Sequence[int]]) -> None:
+    db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in links.items() if not keys])
+    db.executemany("INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in links.items() if keys])
+
+
 def _write(db: apsw.Connection, key: int, one: DepthMark) -> None:
     db.execute("INSERT OR REPLACE INTO depth_mark VALUES (?, ?)", (key, _text(one)))
 

@@ -25,7 +25,7 @@ from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Discovery, Writing
 from crawlspace.state.sqlite.duplicates import Groups
 from crawlspace.state.sqlite.outbox import Outgoing
-from crawlspace.state.sqlite.rows import integers, pack_document, pack_keys
+from crawlspace.state.sqlite.rows import integers, pack_document
 
 
 def record(writing: Writing, changes: Sequence[Change], *, inherit: bool = True) -> Outgoing:
@@ -300,10 +300,7 @@ class _Batch:
         self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
-        self._db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in self.links.items() if not keys])
-        self._db.executemany(
-            "INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in self.links.items() if keys]
-        )
+        depths.relink(self._db, self.links)
 
     def _write_forgotten(self, rows: Sequence[_Row], tally: Tally) -> None:
         ids = [(row.id,) for row in rows]

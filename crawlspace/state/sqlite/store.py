@@ -226,6 +226,10 @@ class SqliteStore:
         with self._writing() as db:
             depths.set_depths(db, new)
 
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        with self._writing() as db:
+            depths.relink(db, links)
+
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         with self._file.reading() as db:

@@ -140,6 +140,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
     assert answer == {
         "url": f"{HOME}/x/../b#top",
         "normalized": f"{HOME}/b",
+        "folded_from": None,
         "admitted": True,
         "reason": "admitted",
         "rule": "crawl.rules:1",

@@ -51,7 +51,7 @@ def test_the_numbers(store: MemoryStore) -> None:
         "status": {"200": 1, "404": 1, "410": 1},
         "refused": {"domain": 3, "scheme": 1},
         "index": {"documents": 0, "duplicates": 0, "left_to_others": 0, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
-        "held": {"host": 0, "many": 0, "rules": 0},
+        "held": {"host": 0, "many": 0, "rules": 0, "folded": 0},
         "unreachable": [],
         "hosts": 3,
     }
@@ -73,7 +73,7 @@ def test_deletions_that_are_held(store: MemoryStore) -> None:
         "held": 3,
         "parked": 0,
     }
-    assert numbers["held"] == {"host": 1, "many": 0, "rules": 2}
+    assert numbers["held"] == {"host": 1, "many": 0, "rules": 2, "folded": 0}
     assert [one.as_json()["held"] for one in known_urls(store, held=True)] == ["host", "rules", "rules"]
     assert [one.state.url for one in known_urls(store, held=True, host="a.example:8080")] == [URLS[2][0]]
     assert {one.as_json()["held"] for one in known_urls(store, label="pending")} == {None}

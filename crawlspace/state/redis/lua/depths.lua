@@ -71,6 +71,14 @@ function ops.scan_links(args)
   return {to < last and to or 0, found}
 end
 
+function ops.relink(args)
+  for _, page in ipairs(args.links) do
+    local id, links = page[1], page[2]
+    if links == "" then later("HDEL", keys.links, id) else later("HSET", keys.links, id, links) end
+  end
+  write_all()
+end
+
 function ops.set_depths(args)
   local ids = {}
   for n, new in ipairs(args.new) do ids[n] = new[1] end

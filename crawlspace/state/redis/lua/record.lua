@@ -211,6 +211,9 @@ function record.replied(lowered, pushes, deletes, displaced, inherits)
   return {record.effects.discovered, pending, lowered, pushes, deletes, displaced or 0, inherits or false}
 end
 
+-- A folded URL is never leased: it is forgotten together with what becomes of the URL that it was folded into.
+function record.is_folded(row, change) return change.forget and row[HELD] == HELD_FOR.FOLDED and not row[LEASE_UNTIL] end
+
 function record.completed(state)
   for place in pairs(ZERO) do state[place] = state[place] or 0 end
   return state
@@ -255,7 +258,7 @@ function ops.record(args)
   local discovered, is_recorded, answered = {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
-    local is_held = get(id) and (not args.worker or (number and cache.holders[id] == number))
+    local is_held = get(id) and (not args.worker or (number and (cache.holders[id] == number or record.is_folded(rows[id], change))))
     -- A worker that has not expired uses the rules of all workers, and remembers URLs that it has found once: they are inserted wherever
     -- they were found.
     if is_held or number then

@@ -1,0 +1,93 @@
+"""The documents of folded URLs that wait in the index until the URL that each was folded into has been fetched.
+
+Each leaves in the transaction that records a document of that URL, so the index is never without it. If that URL turns out to have none,
+the document is deleted as if its own page had answered so, within the deletion limit; else it waits on, and is listed by
+`scrapy deletions`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from crawlspace.crawl.rule_changes.folding import folded_into
+from crawlspace.model import Held, NewUrl, State, UrlState
+from crawlspace.rules.url_options import UrlFolding
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.depths import UrlDepth
+from crawlspace.urls import parse
+
+_BATCH = 2_000
+
+
+class FoldedStore(Protocol):
+    """Where the documents are found."""
+
+    def get_by_id(self, id: int) -> UrlState | None: ...
+    def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+class FoldedDocuments:
+    """Those that wait, by the key of the URL that each was folded into. Most collections have none."""
+
+    def __init__(self, store: FoldedStore) -> None:
+        self._store = store
+        self._keys = array("q")
+        self._ids = array("q")
+        """In the order of `_keys`."""
+
+    def read(self, folding: UrlFolding | None, *, now: int) -> Effects:
+        """Find those that wait, at a start. A URL that was folded into and is not known any more is inserted again.
+
+        Those for which the other URL has a document leave: the last run was killed, or could not write them together.
+        """
+        effects = Effects()
+        if folding is None:
+            return effects
+        found: list[tuple[int, int]] = []
+        batch: dict[int, NewUrl] = {}
+        for state in self._store.urls(held=True):
+            url = parse(state.url, host_as_written=state.host_as_written)
+            into = folding.fold(url)
+            if state.held is Held.FOLDED and into is not url:
+                batch[state.id] = folded_into(state, into)
+                if len(batch) == _BATCH:
+                    found += self._still_waiting(batch, effects, now=now)
+                    batch = {}
+        found += self._still_waiting(batch, effects, now=now)
+        found.sort()
+        self._keys.extend(key for key, _ in found)
+        self._ids.extend(id for _, id in found)
+        return effects
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def of(self, key: int) -> list[UrlState]:
+        """Return the folded URLs that wait for the URL with a key."""
+        at = bisect_left(self._keys, key)
+        states = []
+        while at < len(self._keys) and self._keys[at] == key:
+            state = self._store.get_by_id(self._ids[at])
+            if state is not None and state.held is Held.FOLDED:
+                states.append(state)
+            at += 1
+        return states
+
+    def _still_waiting(self, into: dict[int, NewUrl], effects: Effects, *, now: int) -> Iterator[tuple[int, int]]:
+        """Yield key and id of those that wait on."""
+        known = {one.key: one.state for one in self._store.depths_of(new.key for new in into.values())}
+        lost = [new for new in into.values() if new.key not in known]
+        if lost:
+            self._store.discover(lost, now=now)
+        replaced = [id for id, new in into.items() if known.get(new.key) == State.DONE]
+        if replaced:
+            done = self._store.revise(replaced, lambda state: Change(state, forget=True), now=now)
+            effects.pushes += done.pushes
+            effects.deletes += done.deletes
+        yield from ((new.key, id) for id, new in into.items() if known.get(new.key) != State.DONE)

@@ -1,0 +1,154 @@
+"""Fold the known URLs after a change of the URL options: of all that are one URL now, that one stays, and takes over from the others.
+
+In batches of a few short transactions, each of which leaves all in order, so that a start after a kill folds what is left:
+
+1. Links that lead to a folded URL lead to the other one.
+2. The other one is inserted if it is not known, pending, with the depth and the metadata of the folded one, and with its links until it
+   has been fetched.
+3. The folded URL is forgotten, and its document deleted, if the other one has a document already, or it has none itself. Else its
+   document stays in the index, its deletion held (`Held.FOLDED`), until the other one has been fetched (`folded_documents.py`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import structs
+
+from crawlspace.model import Held, NewUrl, State, Status, UrlState
+from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.depths import PageLinks, UrlDepth
+from crawlspace.state.duplicates import rank_of
+from crawlspace.state.views import KnownUrl
+from crawlspace.urls import Url, url_key
+
+BATCH, PAGES = 2_000, 5_000
+
+
+class FoldingStore(Protocol):
+    """What known URLs are folded in."""
+
+    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None: ...
+
+
+class KnownFolds:
+    """The known URLs that are folded, and the keys of the URLs that they are folded into."""
+
+    def __init__(self) -> None:
+        self.without_document = array("q")
+        """Ids of those that have nothing in the index. They go first: else one could be pushed in place of an equal page."""
+        self.with_document = array("q")
+        self.keys: dict[int, int] = {}
+        """From the key of each to that of the other one."""
+
+    def __len__(self) -> int:
+        return len(self.without_document) + len(self.with_document)
+
+    def add(self, known: KnownUrl, into: Url) -> None:
+        in_index = known.indexed or known.left_to_others
+        (self.with_document if in_index else self.without_document).append(known.id)
+        self.keys[url_key(known.url)] = into.key
+
+    @property
+    def survivors(self) -> int:
+        """How many others there are."""
+        return len(set(self.keys.values()))
+
+
+def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, *, now: int) -> Effects:
+    """Fold known URLs; return how many documents are pushed and deleted for it."""
+    done = Effects()
+    if folds:
+        _fold_links(store, folds.keys)
+    for ids in (folds.without_document, folds.with_document):
+        for part in _parts(ids):
+            effects = _fold(store, verdicts, part, now=now)
+            done.pushes += effects.pushes
+            done.deletes += effects.deletes
+    return done
+
+
+def folded_into(state: UrlState, into: Url) -> NewUrl:
+    """Return the URL that a known one is folded into, to be inserted."""
+    return NewUrl(
+        key=into.key,
+        url=into.text,
+        site=into.site,
+        source=state.source,
+        shift=state.shift,
+        depth=state.depth,
+        redirects=state.redirects,
+        rank=rank_of(state.redirects, into.text),
+        host_as_written=into.host_as_written if into.host_as_written != into.host else None,
+        inherited=state.inherited,
+        depth_from=state.depth_from,
+    )
+
+
+def waiting(state: UrlState) -> Change:
+    """Return the change by which a folded URL is never fetched again, and its document waits in the index."""
+    if state.state is State.PENDING:  # its document was left there for another collection
+        state = structs.replace(state, state=State.EXCLUDED, status=int(Status.EXCLUDED_HERE))
+    held = structs.replace(
+        state, held=Held.FOLDED, held_mark=0, next_fetch=None, retries=0, lease_until=None, asked=False, refused=None
+    )
+    return Change(held, keep_in_index=True)
+
+
+def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
+    last, folded = 0, keys.keys()
+    while pages := store.scan_links(last, PAGES):
+        new = {page.id: _folded_links(page.targets, keys) for page in pages if not folded.isdisjoint(page.targets)}
+        if new:
+            store.relink(new)
+        last = pages[-1].id
+
+
+def _folded_links(targets: Iterable[int], keys: Mapping[int, int]) -> array[int]:
+    return array("q", dict.fromkeys(keys.get(key, key) for key in targets))
+
+
+def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, now: int) -> Effects:
+    states: list[UrlState] = []
+    store.revise(ids, states.append, now=now)  # reads them, and changes none
+    into = {
+        state.id: folded_into(state, url)
+        for state in states
+        if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
+    }
+    store.discover(list(into.values()), now=now)
+    survivors = {one.key: one for one in store.depths_of(new.key for new in into.values())}
+    _move_links(store, {id: survivors[new.key] for id, new in into.items()})
+    left = store.left_to_others(into.keys())
+
+    def fold(state: UrlState) -> Change | None:
+        if (state.indexed or state.id in left) and survivors[into[state.id].key].state != State.DONE:
+            return waiting(state)
+        return Change(state, forget=True)
+
+    return store.revise(into, fold, now=now)
+
+
+def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:
+    """Have URLs that were never fetched lead to what the folded ones lead to, which lead nowhere any more."""
+    links = store.links_of(into.keys())
+    pending = {one.id for id, one in into.items() if id in links and one.state == State.PENDING}
+    moved: dict[int, dict[int, None]] = {id: dict.fromkeys(keys) for id, keys in store.links_of(pending).items()}
+    for id, keys in links.items():
+        if into[id].id in pending:
+            moved.setdefault(into[id].id, {}).update(dict.fromkeys(keys))
+    if links:
+        store.relink({**{id: array("q", keys) for id, keys in moved.items()}, **dict.fromkeys(links, ())})
+
+
+def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (ids[first : first + BATCH] for first in range(0, len(ids), BATCH))

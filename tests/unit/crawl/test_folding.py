@@ -1,0 +1,255 @@
+"""What a change of the URL options does to the known URLs: of all that are one URL now one stays, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.run import FetchPage
+from crawlspace.model import Held, Outcome, OutcomeKind
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from tests.conftest import assert_same
+from tests.servers import another_client, emptied
+from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_rediscovery import Site
+
+A, B, C, D = (f"{HOME}{name}" for name in "abcd")
+DROP: dict[str, object] = {"CRAWLSPACE_URL_DROP_PARAMETERS": ["sid"]}
+NO_SLASH: dict[str, object] = {"CRAWLSPACE_URL_TRAILING_SLASH": "remove"}
+MONTH = 31
+
+
+class FoldedSite(Site):
+    """A site that redirects, too."""
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        super().__init__(folder, store)
+        self.redirects: dict[str, str] = {}
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        target = self.redirects.get(fetch.state.url)
+        if target is None:
+            return super()._answer(fetch)
+        return Outcome(fetch.state.id, fetch.state.url, OutcomeKind.REDIRECTED, 301, redirect_to=target)
+
+    @property
+    def known(self) -> dict[str, str]:
+        return {state.url.removeprefix(HOME): state.state.label for state in self.store.urls()}
+
+    def depths(self) -> dict[str, int]:
+        return {state.url.removeprefix(HOME): state.depth for state in self.store.urls()}
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FoldedSite]:
+    store: Store
+    if request.param == "redis":
+        emptied().close()
+        store = RedisStore(another_client(), "demo", sinks=(SINK,))
+    else:
+        store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made = FoldedSite(tmp_path, store)
+    made.write(start=HOME)
+    yield made
+    store.close()
+
+
+def drop_sid(site: FoldedSite) -> None:
+    """A site on which a is known by three spellings, b by one that is not folded, c by two that are folded, and d only excluded."""
+    site.pages = {HOME: "home", A: "a", f"{A}?sid=1": "a", f"{A}?sid=2": "a", B: "b", f"{C}?sid=1": "c", f"{C}?x&sid=2": "cx"}
+    site.pages |= {C: "c", f"{C}?x": "cx", D: "d"}
+    site.links = {HOME: [A, f"{A}?sid=1", B, f"{C}?sid=1", f"{C}?x&sid=2"], A: [f"{A}?sid=2"], f"{C}?sid=1": [D], C: [D]}
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "c?sid=1", "c?x&sid=2", "d"}
+    site.settings = dict(DROP)
+
+
+def test_the_plan_counts_them(site: FoldedSite) -> None:
+    drop_sid(site)
+    plan = site.plan()
+    assert (plan.folded, plan.folded_into, plan.deletions) == (4, 3, 0)
+    assert plan.sentence() == "of 8 known URLs 4 folded into 3, 1 due at once for a check that admits more or a changed spider"
+    assert site.plan() == plan
+
+
+def test_of_all_spellings_one_stays_and_is_in_the_index(site: FoldedSite) -> None:
+    drop_sid(site)
+    engine = site.crawl()
+    assert site.known == dict.fromkeys(("", "a", "b", "c", "c?x", "d"), "done")
+    assert site.indexed == {"", "a", "b", "c", "c?x", "d"}
+    assert site.depths() == {"": 0, "a": 1, "b": 1, "c": 1, "c?x": 1, "d": 2}
+    assert_same([url for url, _ in site.asked], [HOME, C, f"{C}?x"])
+    assert not any(conditional for _, conditional in site.asked)
+    assert engine.progress.deletes == 2
+    assert not site.plan().has_effect
+    assert site.store.counts().held == 0
+    site.crawl()
+    assert site.asked == []
+
+
+def test_a_document_stays_until_the_other_url_has_one(site: FoldedSite) -> None:
+    drop_sid(site)
+    engine = site.open().engine
+    assert site.held() == {"c?sid=1": Held.FOLDED, "c?x&sid=2": Held.FOLDED}
+    assert site.known["c"] == "pending"
+    assert site.store.counts().indexed == 6
+    engine.close()
+    assert site.indexed == {"", "a", "b", "c?sid=1", "c?x&sid=2", "d"}
+    site.pages[C] = 503
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "c?sid=1", "c?x", "d"}
+    assert site.held() == {"c?sid=1": Held.FOLDED}
+    assert site.depths()["d"] == 2, "its links are those of the folded URL meanwhile"
+    assert site.store.counts().orphaned == 0
+    site.pages[C] = "c"
+    site.crawl(after=MONTH)
+    assert (site.indexed, site.held()) == ({"", "a", "b", "c", "c?x", "d"}, {})
+
+
+def test_each_document_leaves_in_the_transaction_of_the_other_one(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.pages |= {C: "c is new", f"{C}?x": "cx is new"}
+    engine = site.open().engine
+    while (fetch := engine.next_fetch()) is not None:
+        assert isinstance(fetch, FetchPage)
+        engine.fetched(site._answer(fetch))
+        engine.commit()
+        indexed = {state.url.removeprefix(HOME) for state in site.store.urls() if state.indexed}
+        assert len(indexed & {"c", "c?sid=1"}) == len(indexed & {"c?x", "c?x&sid=2"}) == 1
+    engine.close()
+
+
+ANSWERS = [
+    # what the folded URL answers, what is in the index afterwards, what is held
+    (404, set(), {}),
+    (410, set(), {}),
+    (403, {"c?sid=1"}, {"c?sid=1": Held.FOLDED}),
+    (500, {"c?sid=1"}, {"c?sid=1": Held.FOLDED}),
+    (613, {"c?sid=1"}, {"c?sid=1": Held.FOLDED}),
+    ("c", {"c"}, {}),
+    ("another", {"c"}, {}),
+]
+
+
+@pytest.mark.parametrize(("answer", "indexed", "held"), ANSWERS)
+def test_what_an_error_of_the_other_url_does(
+    site: FoldedSite, answer: str | int, indexed: set[str], held: dict[str, Held]
+) -> None:
+    drop_sid(site)
+    site.pages[C] = answer
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "c?x", "d"} | indexed
+    assert site.held() == held
+
+
+def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
+    names = [f"{HOME}{number}" for number in range(4)]
+    site.pages = {HOME: "home", **{f"{name}?sid=1": name for name in names}}
+    site.links = {HOME: [f"{name}?sid=1" for name in names]}
+    site.settings = {"CRAWLSPACE_MAX_DELETIONS": 1}
+    site.crawl()
+    site.settings |= DROP
+    engine = site.crawl()
+    assert engine.outcome_policy.withheld == 3
+    assert list(site.held().values()) == [Held.FOLDED] * 3
+    site.crawl()
+    assert len(site.held()) == 3
+
+
+def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(site: FoldedSite) -> None:
+    site.pages = {HOME: "home", f"{A}/": "a"}
+    site.links = {HOME: [f"{A}/"]}
+    site.crawl()
+    site.settings = dict(NO_SLASH)
+    site.redirects = {A: f"{A}/"}
+    site.crawl()
+    assert [url for url, _ in site.asked].count(A) == 1
+    assert site.indexed == {"", "a/"}
+    assert site.held() == {"a/": Held.FOLDED}
+
+
+def test_links_start_urls_and_redirects_lead_to_the_folded_url(site: FoldedSite) -> None:
+    site.write(start=f"{HOME}start/?sid=1")
+    site.settings = {**DROP, **NO_SLASH}
+    site.pages = {f"{HOME}start": "start", A: "a", C: "c"}
+    site.links = {f"{HOME}start": [f"{A}/", f"{A}?sid=7", f"{B}/?sid"]}
+    site.redirects = {B: f"{C}/?sid=3"}
+    site.crawl()
+    assert site.known == {"start": "done", "a": "done", "b": "redirected", "c": "done"}
+    site.crawl()
+    assert site.asked == []
+
+
+def test_excluded_urls_come_back_under_the_folded_url_and_pending_ones_are_folded(site: FoldedSite) -> None:
+    site.write(start=HOME, rules="forbid prefix http://a.example/b")
+    site.pages = {HOME: "home", f"{A}?sid=1": "a", A: "a", B: "b", f"{B}?sid=1": "b"}
+    site.links = {HOME: [f"{A}?sid=1", f"{B}?sid=1"]}
+    site.write(start=HOME)
+    site.crawl()
+    site.write(start=HOME, rules="forbid prefix http://a.example/b?")
+    site.crawl()
+    assert site.known["b?sid=1"] == "excluded"
+    site.settings = dict(DROP)
+    assert (site.plan().folded, site.plan().returned) == (2, 0)
+    site.crawl()
+    assert site.known == {"": "done", "a": "done", "b": "done"}
+    assert site.indexed == {"", "a", "b"}
+
+
+def test_what_the_rules_exclude_by_its_folded_url_is_excluded(site: FoldedSite) -> None:
+    site.pages = {HOME: "home", f"{A}/": "a"}
+    site.links = {HOME: [f"{A}/"]}
+    site.write(start=HOME, rules="allow prefix http://a.example/a/")
+    site.crawl()
+    site.settings = dict(NO_SLASH)
+    site.write(start=HOME, rules="forbid prefix http://a.example/a")
+    plan = site.plan()
+    assert (plan.folded, plan.excluded, plan.deletions) == (0, 1, 1)
+    site.crawl()
+    assert site.known == {"": "done", "a/": "excluded"}
+
+
+def test_without_the_options_urls_stay_as_they_are_until_found_again(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.crawl()
+    site.settings = {}
+    assert site.plan().folded == 0
+    site.crawl(after=MONTH)
+    assert {name for name, state in site.known.items() if state == "done"} >= {"a", "a?sid=1", "c", "c?sid=1"}
+    assert "c" in site.indexed or "c?sid=1" in site.indexed
+    orphans = {state.url.removeprefix(HOME) for state in site.store.urls() if state.orphaned is not None}
+    assert orphans == {"c", "c?x"}
+
+
+def test_options_taken_back_before_the_other_url_was_fetched(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.open().engine.close()
+    site.settings = {}
+    site.crawl()
+    assert site.held() == {}
+    assert site.known == dict.fromkeys(("", "a", "a?sid=1", "b", "c", "c?sid=1", "c?x", "c?x&sid=2", "d"), "done")
+    assert site.indexed == {"", "a", "b", "c", "c?x", "d"}, "one for each text"
+
+
+def test_www_moves_urls_to_another_site(site: FoldedSite) -> None:
+    home, page = "http://www.h.example/", "http://www.h.example/p"
+    site.write(start=home)
+    site.pages = {home: "home", page: "p"}
+    site.links = {home: [page]}
+    site.crawl()
+    bare = {url.replace("www.", ""): title for url, title in site.pages.items()}
+    site.settings = {"CRAWLSPACE_URL_FOLD_WWW": "remove"}
+    site.pages, site.links = dict(bare), {"http://h.example/": [page]}
+    assert (site.plan().folded, site.plan().folded_into) == (2, 2)
+    site.crawl()
+    assert site.indexed == set(bare)
+    assert [state.depth for state in sorted(site.store.urls(), key=lambda state: state.url)] == [0, 1]
+    assert (site.store.known_of_host("www.h.example"), site.store.known_of_host("h.example")) == (0, 2)
+    site.crawl()
+    assert site.asked == []
