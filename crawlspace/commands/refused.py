@@ -10,8 +10,10 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.plural import counted
+from crawlspace.printable import quoted
 from crawlspace.runtime.command import CollectionCommand, beside, exactly_one, print_json
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LINKS_OF_HOST
+from crawlspace.urls import MalformedUrl, parse
 
 SHOWN = 100
 
@@ -42,7 +44,7 @@ class Command(CollectionCommand):
             metavar="REASON",
             help="only links refused for this reason, as in domain or prefix",
         )
-        parser.add_argument("--host", type=str.lower, metavar="HOST", help="only links to this host, as in www.example.com")
+        parser.add_argument("--host", type=_host, metavar="HOST", help="only links to this host, as in www.example.com")
         parser.add_argument(
             "--all", action="store_true", help=f"print the whole sample, and not the first {SHOWN} for each reason"
         )
@@ -65,6 +67,18 @@ class Command(CollectionCommand):
         else:
             print("\n\n".join("\n".join(_lines(one)) for one in found))
         return 0
+
+
+def _host(text: str) -> str:
+    try:
+        url = parse(f"http://{text}/")
+    except MalformedUrl:
+        url = None
+    if url is None or url.text != f"http://{url.host}/":
+        raise argparse.ArgumentTypeError(
+            f"{quoted(text)} is no host: write it without scheme, port and path, as in www.example.com"
+        )
+    return url.host
 
 
 def _lines(of_reason: RefusedForReason) -> Iterator[str]:
