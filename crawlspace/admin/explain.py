@@ -7,9 +7,10 @@ that the given values allow are made one after the other, by the same code, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.report import UrlReport, iso, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.admin.url_changes import find_url
@@ -63,6 +64,8 @@ class Explanation:
     """The site, if it was unreachable in its last runs."""
     folded_from: str | None = None
     """The URL before the URL options, if they change it."""
+    seen_on: tuple[str, ...] = ()
+    """Pages on which it was refused, from the sample of refused links."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -89,6 +92,7 @@ class Explanation:
             "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
+            "seen_on": list(self.seen_on),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -102,14 +106,16 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
     url_text = printable(question.url, most=MESSAGE)
     if url is None:
-        return Explanation(url_text, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None)
+        seen = [] if store is None else seen_on(None, question.url, space=space, store=store)
+        return Explanation(url_text, None, decision, question.depth, Source.INDEX_FOLLOW, 0, None, seen_on=_pages(seen))
     state = None if store is None else store.get(url.text)
     if state is not None and state.host_as_written and question.url == url.text:
         # the crawl checks a known URL with the host as written in the link
         url = parse(url.text, host_as_written=state.host_as_written)
         decision = space.decide_static(url)
     start = 0 if any(start.url.text == url.text for start in collection.start_urls) else None
-    depth = _first(question.depth, start, page.depth, None if state is None else state.depth)
+    seen = [] if store is None else seen_on(url, question.url, space=space, store=store)
+    depth = _first(question.depth, start, page.depth, None if state is None else state.depth, *(link.depth for link in seen))
     decision = space.at_depth(decision, depth)
     unchecked: list[str] = []
     if depth is None and space.limits.max_link_depth is not None:
@@ -131,6 +137,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
         _folded_from(question.url, page, url),
+        () if decision.admitted else _pages(seen),
     )
 
 
@@ -140,6 +147,10 @@ def _folded_from(text: str, page: _Page, url: Url) -> str | None:
     except MalformedUrl:
         return None
     return written.text if written.text != url.text else None
+
+
+def _pages(seen: Sequence[SeenLink]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.printable_page for one in seen))
 
 
 def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:

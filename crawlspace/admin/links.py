@@ -6,18 +6,21 @@ A link that was admitted is stored as the key of its URL. The pages that lead to
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from crawlspace.admin.refused import SampleStore, SeenLink, seen_links, seen_on
 from crawlspace.admin.report import UrlReport, label_of
-from crawlspace.decision import Decision
+from crawlspace.decision import Decision, Reason
 from crawlspace.model import UrlState
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.depths import PageLinks, UrlDepth, leads_on
-from crawlspace.urls import Url
+from crawlspace.state.refused_links import by_letter, by_reason
+from crawlspace.urls import MalformedUrl, Url, parse
 
 SOME = 500
 """URLs that are read at once."""
@@ -25,9 +28,8 @@ _OF_ONE_PASS = 20_000
 """URLs whose referrers are found in one pass over the links."""
 
 
-class LinkStore(Protocol):
+class LinkStore(SampleStore, Protocol):
     def get(self, url: str) -> UrlState | None: ...
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
     def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]: ...
@@ -67,6 +69,22 @@ class LinksOut(NamedTuple):
     """In the order of the page, each once."""
     forgotten: int = 0
     """The number of other URLs to which it has links: they were known, and are forgotten."""
+    refused: Mapping[Reason, int] = MappingProxyType({})
+    """How many of its links were refused at its last fetch."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAnswer:
+    """All that is known of the links of a URL, and of those to it."""
+
+    subject: LinkedUrl
+    seen_on: Sequence[SeenLink]
+    """Where it was refused, if it is."""
+    out: LinksOut
+    refused: Sequence[LinkedUrl] = ()
+    """Refused links of the page, as far as the sample has them."""
+    incoming: Sequence[int] = ()
+    """Ids of the pages that lead to it."""
 
 
 @dataclass(slots=True)
@@ -99,6 +117,24 @@ def linked_url(text: str, *, space: CrawlSpace, store: LinkStore | None) -> Link
     return LinkedUrl(text if url is None else url.text, decision, url=url)
 
 
+def links_of(text: str, *, space: CrawlSpace, store: LinkStore, out: bool, incoming: bool) -> LinkAnswer:
+    """Return the links of a URL and those to it, as far as they are wanted."""
+    subject = linked_url(text, space=space, store=store)
+    state = subject.state if out else None
+    seen: Sequence[SeenLink] = ()
+    if subject.state is None or not subject.decision.admitted:
+        seen = seen_on(subject.url, text, space=space, store=store)
+    if seen and subject.decision.admitted:  # refused for its depth, or with its host
+        subject = replace(subject, decision=seen[0].decision)
+    return LinkAnswer(
+        subject,
+        seen,
+        LinksOut(()) if state is None else links_out(state, store),
+        () if state is None else refused_out(state, space=space, store=store),
+        links_in(subject.url.key, store) if incoming and subject.url is not None else (),
+    )
+
+
 def decided(state: UrlState, space: CrawlSpace) -> Decision:
     """Return the decision for a stored URL by the present rules."""
     return space.decide(state.url, base_host_as_written=state.host_as_written, depth=state.depth)[1]
@@ -112,7 +148,13 @@ def links_out(state: UrlState, store: LinkStore) -> LinksOut:
     ids: dict[int, list[int]] = {}
     for one in store.depths_of(keys):
         ids.setdefault(one.key, []).append(one.id)
-    return LinksOut([id for key in keys for id in ids.get(key, ())], len(keys) - len(ids))
+    return LinksOut([id for key in keys for id in ids.get(key, ())], len(keys) - len(ids), by_reason(by_letter(state.refused)))
+
+
+def refused_out(state: UrlState, *, space: CrawlSpace, store: LinkStore) -> list[LinkedUrl]:
+    """Return the refused links of a page that are in the sample, and that the present rules still refuse."""
+    found = seen_links(store.refused_links(page=state.id), space=space, store=store)
+    return [LinkedUrl(seen.link.url, seen.decision, _known(seen.link.url, store)) for seen in found]
 
 
 def links_in(key: int, store: LinkStore) -> Sequence[int]:
@@ -149,6 +191,14 @@ def with_referrers(reports: Iterable[UrlReport], store: LinkStore, *, most: int)
         for one in some:
             of_key = found.get(one.state.key, _NOBODY)
             yield one, Referring([urls[id] for id in of_key.ids if id in urls], of_key.total)
+
+
+def _known(text: str, store: LinkStore) -> UrlState | None:
+    """Return the state of a refused URL: one beyond the link depth may be known by another way."""
+    try:
+        return store.get(parse(text).text)
+    except MalformedUrl:
+        return None
 
 
 def _in_batches(ids: Iterable[int], store: LinkStore) -> Iterator[list[UrlState]]:

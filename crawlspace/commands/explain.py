@@ -93,6 +93,8 @@ def _lines(answer: Explanation) -> Iterator[str]:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
+    for number, page in enumerate(answer.seen_on):
+        yield f"{'' if number else 'seen on':<12} {page}"
     yield ""
     if answer.known is None:
         yield _row("known", "no: this URL is not among those found so far")

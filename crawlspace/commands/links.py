@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from crawlspace.admin.links import LinkedUrl, LinksOut, LinkStore, described, linked_url, links_in, links_out
+from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, described, linked_url, links_of
 from crawlspace.admin.report import label_of, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
@@ -54,31 +54,25 @@ class Command(CollectionCommand):
         space = build_space(load_collection(name, place.settings))
         both = opts.out == opts.incoming
         with place.store.reading() as opened:
-            store = None if opened is None else opened.store
-            subject = linked_url(text, space=space, store=store)
-            out = links_out(subject.state, store) if store and subject.state and (both or opts.out) else LinksOut(())
-            incoming = links_in(subject.url.key, store) if store and subject.url and (both or opts.incoming) else ()
-            lists = _Lists(space, store, most=None if opts.all else SHOWN)
+            if opened is None:
+                answer = LinkAnswer(linked_url(text, space=space, store=None), [], LinksOut(()))
+            else:
+                answer = links_of(text, space=space, store=opened.store, out=both or opts.out, incoming=both or opts.incoming)
+            lists = _Lists(space, None if opened is None else opened.store, most=None if opts.all else SHOWN)
             if opts.json:
-                print_json(
-                    {
-                        **subject.as_json(),
-                        "links_out": {"total": len(out.ids), "forgotten": out.forgotten, "urls": lists.as_json(out.ids)},
-                        "links_in": {"total": len(incoming), "urls": lists.as_json(incoming)},
-                    }
-                )
+                print_json(_as_json(answer, lists))
                 return 0
-            for line in _head(subject):
-                print(line)
-            if store is None:
+            print("\n".join(_head(answer)))
+            if opened is None:
                 print(f"\n{name} has never been crawled: `scrapy crawl {name}` does")
                 return 0
             if both or opts.out:
-                print(f"\nlinks out    {_links_out(subject, out)}")
-                lists.write(out.ids)
+                print(f"\nlinks out    {_links_out(answer)}")
+                lists.write(answer.out.ids)
+                lists.write_refused(answer)
             if both or opts.incoming:
-                print(f"\nlinks in     {counted(len(incoming), 'page')}")
-                lists.write(incoming)
+                print(f"\nlinks in     {counted(len(answer.incoming), 'page')}")
+                lists.write(answer.incoming)
         return 0
 
 
@@ -99,19 +93,45 @@ class _Lists:
         if self._most is not None and len(ids) > self._most:
             print(f"  and {len(ids) - self._most:,} more (--all)")
 
+    def write_refused(self, answer: LinkAnswer) -> None:
+        shown = answer.refused[: self._most]
+        for one in shown:
+            print(_line(one))
+        more = sum(answer.out.refused.values()) - len(shown)
+        if shown and more > 0:
+            print(f"  and {more:,} more that were refused")
+
     def _first(self, ids: Iterable[int]) -> Iterator[LinkedUrl]:
         if self._store is None:
             return iter(())
         return described(islice(ids, self._most), space=self._space, store=self._store)
 
 
-def _head(subject: LinkedUrl) -> Iterator[str]:
-    decision, state = subject.decision, subject.state
-    yield subject.printable
+def _as_json(answer: LinkAnswer, lists: _Lists) -> dict[str, object]:
+    out = answer.out
+    return {
+        **answer.subject.as_json(),
+        "seen_on": [seen.printable_page for seen in answer.seen_on],
+        "links_out": {
+            "total": len(out.ids),
+            "forgotten": out.forgotten,
+            "urls": lists.as_json(out.ids),
+            "refused": {reason.value: number for reason, number in out.refused.items()},
+            "refused_urls": [one.as_json() for one in answer.refused],
+        },
+        "links_in": {"total": len(answer.incoming), "urls": lists.as_json(answer.incoming)},
+    }
+
+
+def _head(answer: LinkAnswer) -> Iterator[str]:
+    decision, state = answer.subject.decision, answer.subject.state
+    yield answer.subject.printable
     sentence = decision.reason.sentence if decision.admitted else f"{decision.reason.sentence} ({decision.reason})"
     yield beside(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
+    for number, seen in enumerate(answer.seen_on):
+        yield f"{'' if number else 'seen on':<12} {seen.printable_page}"
     if state is None:
         yield f"{'known':<12} no: this URL is not among those found so far"
     else:
@@ -119,13 +139,15 @@ def _head(subject: LinkedUrl) -> Iterator[str]:
         yield f"{'known':<12} {label_of(state)}{status}; {counted(state.depth, 'link')} from a start URL"
 
 
-def _links_out(subject: LinkedUrl, out: LinksOut) -> str:
-    if subject.state is None:
+def _links_out(answer: LinkAnswer) -> str:
+    state, out = answer.subject.state, answer.out
+    if state is None:
         return "none: it is not known"
-    if subject.state.fetched_at is None:
+    if state.fetched_at is None:
         return "none: it was never fetched"
     forgotten = f", and {out.forgotten:,} that were known and are forgotten" if out.forgotten else ""
-    return f"{counted(len(out.ids), 'URL')}{forgotten}"
+    refused = ", ".join(f"{reason} {number:,}" for reason, number in sorted(out.refused.items(), key=lambda row: -row[1]))
+    return f"{counted(len(out.ids), 'URL')}{forgotten}{f'; refused: {refused}' if refused else ''}"
 
 
 def _line(one: LinkedUrl) -> str:

@@ -16,7 +16,8 @@ from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.urls import MalformedUrl, join
+from crawlspace.state.refused_links import RefusedLink
+from crawlspace.urls import MalformedUrl, join, parse
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class KnownHosts(HostCounts, Protocol):
 
 
 class PageUrls(NamedTuple):
-    """What a page leads to: the URLs that the store may not know, the keys of all, and how many were refused by reason.
+    """What a page leads to: the URLs that the store may not know, the keys of all, how many were refused by reason, and some of these.
 
     `keys` and `refused` are None if those of the last fetch remain.
     """
@@ -36,6 +37,7 @@ class PageUrls(NamedTuple):
     new: list[NewUrl]
     keys: Sequence[int] | None
     refused: Mapping[Reason, int] | None
+    sample: Sequence[RefusedLink] = ()
 
 
 class Admission:
@@ -70,6 +72,9 @@ class Admission:
         new: list[NewUrl] = []
         keys: Sequence[int] | None = None
         refused: dict[Reason, int] | None = None
+        sample = self._discovery.sample
+        if outcome.links is not None or outcome.redirect_to is not None:
+            sample.begin(state.id)
         if outcome.links is not None:
             found = self._discovery.links(
                 outcome.links,
@@ -90,12 +95,16 @@ class Admission:
             kept, unknown = self.within_host_limit(new)
             self.room.coming(unknown)
             if len(kept) < len(new) and keys is not None:  # URLs over the limit don't become links, which would look lost
-                left_out = {url.key for url in new} - {url.key for url in kept}
+                left_out = {url.key: url.url for url in new}
+                for url in kept:
+                    left_out.pop(url.key, None)
+                for text in left_out.values():
+                    sample.note(Reason.URLS_PER_HOST, parse(text), text)
                 keys = [key for key in keys if key not in left_out]
                 outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
                 refused = {**(refused or {}), Reason.URLS_PER_HOST: len(left_out)}
             new = kept
-        return PageUrls(new, keys, refused)
+        return PageUrls(new, keys, refused, sample.take() if refused else ())
 
     def _known(self, urls: Iterable[NewUrl]) -> list[NewUrl]:
         """Return the URLs that the store knows, each once."""
@@ -143,6 +152,7 @@ class Admission:
         """
         if state.redirects >= self._collection.max_redirects:
             self._discovery.refused[Reason.REDIRECTS] += 1
+            self._note_target(state, outcome, Reason.REDIRECTS)
             return None, Reason.REDIRECTS
         candidate = Candidate(
             outcome.redirect_to or "",
@@ -155,10 +165,20 @@ class Admission:
             inherited=packed(added_by(self._discovery.recheck(state).actions, state.inherited).items()),
         )
         admitted, url, decision = self._discovery.candidate(candidate)
+        if admitted is None:
+            self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
         return admitted, decision.reason
+
+    def _note_target(self, state: UrlState, outcome: Outcome, reason: Reason) -> None:
+        href = outcome.redirect_to or ""
+        try:
+            url = parse(join(state.url, href))
+        except MalformedUrl:
+            url = None
+        self._discovery.sample.note(reason, url, href)
 
 
 def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:

@@ -18,6 +18,7 @@ from msgspec import structs
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting
+from crawlspace.crawl.refused_sample import RefusedSample
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Candidate, NewUrl, Source, UrlState, source_of
 from crawlspace.rules.space import CrawlSpace
@@ -43,6 +44,8 @@ class LinkTarget:
     source: Source = Source.INDEX_FOLLOW
     counted: bool = False
     """Its refusal has been counted."""
+    refused: Url | None = None
+    """Its URL, if it is refused and that has not been counted."""
 
 
 @dataclass(slots=True)
@@ -69,6 +72,8 @@ class CandidateChecker:
         self._known: Recent[int, int] = Recent(4 * memory)
         self._admitted: Recent[int, Decision] = Recent(memory)
         self.refused: Counter[Reason] = Counter()
+        self.sample = RefusedSample()
+        """For the page of which `links` are checked; its user begins and takes it."""
         self._warned_of_length = False
 
     def links(
@@ -95,6 +100,7 @@ class CandidateChecker:
         known = self._known
         targets = self._targets
         deepest = self._space.limits.max_link_depth
+        again = self.sample.reads_again
         for href in hrefs:
             scope = (origin if href[1:2] != "/" else folder) if href[:1] == "/" else folder
             place = scope, href
@@ -107,15 +113,14 @@ class CandidateChecker:
             if url is None:
                 reason = target.decision.reason
                 refused[reason] = refused.get(reason, 0) + 1
-                if not target.counted:
-                    target.counted = True
-                    self.refused[reason] += 1
+                if not target.counted or again:
+                    self._note(target, href, base, base_host_as_written)
                 continue
             if deepest is not None and depth > deepest:
                 refused[Reason.LINK_DEPTH] = refused.get(Reason.LINK_DEPTH, 0) + 1
-                if not target.counted:
-                    target.counted = True
-                    self.refused[Reason.LINK_DEPTH] += 1
+                if not target.counted or again:
+                    self._count(target, Reason.LINK_DEPTH)
+                    self.sample.note(Reason.LINK_DEPTH, url, href)
                 if inherited is not None:
                     too_deep.append(_new_url(url, target, depth=depth, redirects=0, source=None, inherited=inherited, page=page))
                 continue
@@ -192,10 +197,24 @@ class CandidateChecker:
             )
         return taken
 
+    def _note(self, target: LinkTarget, href: str, base: str, host_as_written: str | None) -> None:
+        """Count a refused link, and note it for the sample."""
+        decision = target.decision
+        url, target.refused = target.refused, None
+        if target.counted:
+            url = self._space.decide(href, base=base, base_host_as_written=host_as_written)[0]
+        self._count(target, decision.reason)
+        self.sample.note(decision.reason, url, href, decision.rule)
+
+    def _count(self, target: LinkTarget, reason: Reason) -> None:
+        if not target.counted:
+            target.counted = True
+            self.refused[reason] += 1
+
     def _resolve(self, href: str, base: str, host_as_written: str | None) -> LinkTarget:
         url, decision = self._space.decide(href, base=base, base_host_as_written=host_as_written)
         if url is None or not decision.admitted:
-            return LinkTarget(decision)
+            return LinkTarget(decision, refused=url)
         key = url_key(url.text)
         self._admitted.put(key, decision)
         return LinkTarget(decision, key, url, source_of(index=decision.index, follow=decision.follow))

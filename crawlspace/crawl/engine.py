@@ -361,7 +361,7 @@ class Engine:
         """Add the change that an outcome makes to the batch."""
         self._run.look_at_clock()
         state = self._leased.pop(outcome.id)
-        new, keys, refused = self.admission.of_page(state, outcome)
+        new, keys, refused, sample = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
         transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical)
         after = transition.state
@@ -386,6 +386,7 @@ class Engine:
             discovered=new,
             forget=transition.forget,
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
+            refused_links=sample if after.refused else (),
         )
         self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
         if self.folded:

@@ -38,7 +38,7 @@ FILES = {
     "demo/crawl.rules": "allow  domain www.example.com\nforbid domain *\nforbid prefix http://www.example.com/private/\n",
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
-COMMANDS = ("startcollection", "explain", "links", "lint", "status", "urls", "search", "export")
+COMMANDS = ("startcollection", "explain", "links", "lint", "refused", "status", "urls", "search", "export")
 
 
 @pytest.fixture
@@ -138,6 +138,9 @@ WRONG = [
     ),
     (("explain", "demo"), "name a collection and a URL"),
     (("links", "demo"), "name a collection and a URL"),
+    (("refused",), "name one collection"),
+    (("refused", "demo", "--reason", "colour"), "invalid choice: 'colour'"),
+    (("refused", "demo", "--host", "www.example.com:8080"), "is no host: write it without scheme, port and path"),
     (("explain", "demo", f"{HOME}/", "--adress", "10.0.0.1"), "there is no option --adress"),
     (("explain", "demo", f"{HOME}/", "--address", "www.example.com"), "'www.example.com' is not an IP address"),
     (("status", "dmeo"), "no collection 'dmeo'"),

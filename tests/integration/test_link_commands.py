@@ -1,4 +1,4 @@
-"""`scrapy links` and `scrapy urls --with-referrers`: which pages lead where, after a crawl of a small site."""
+"""`scrapy links`, `refused` and `urls --with-referrers`: which pages lead where, after a crawl of a small site."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ RULES = "forbid prefix {home}/private/\n"
 def server() -> Iterator[Server]:
     site = Site(
         {
-            "/": page("Home", links=["/a", "/b", "/gone", "/moved"]),
+            "/": page("Home", links=["/a", "/b", "/gone", "/moved", "/away"]),
             "/a": page("A", links=["/", "/gone", "/lost"]),
-            "/b": page("B", links=["/a", "/private/x", "/gone"]),
+            "/b": page("B", links=["/a", "/private/x", "/private/y?password=secret", "/gone"]),
             "/gone": status(404),
             "/lost": status(404),
             "/moved": redirect("/a"),
+            "/away": redirect("/private/z"),
         }
     )
     with serve(site) as running:
@@ -47,10 +48,11 @@ def demo(project: MakeProject, server: Server) -> Project:
 
 # arguments -> (path, decision, state, status) of the links out, and of the pages that lead there
 LINKS: list[tuple[str, list[str], list[str]]] = [
-    ("/", ["/a", "/b", "/gone", "/moved"], ["/a"]),
+    ("/", ["/a", "/b", "/gone", "/moved", "/away"], ["/a"]),
     ("/a", ["/", "/gone", "/lost"], ["/", "/b", "/moved"]),
     ("/b", ["/a", "/gone"], ["/"]),
     ("/moved", ["/a"], ["/"]),
+    ("/away", [], ["/"]),
     ("/gone", [], ["/", "/a", "/b"]),
     ("/private/x", [], []),
     ("/never-seen", [], []),
@@ -113,7 +115,7 @@ def test_broken_pages_with_who_links_to_them(demo: Project, server: Server, run:
     referrers = {one["url"]: (one["referrers"], one["referrers_total"]) for one in map(json.loads, listed)}
     assert referrers == {
         server.url(path): ([server.url(page) for page in incoming], len(incoming))
-        for path, _, incoming in [*LINKS[:5], ("/lost", [], ["/a"])]
+        for path, _, incoming in [*LINKS[:6], ("/lost", [], ["/a"])]
     }
 
 
@@ -129,6 +131,44 @@ def test_lists_are_cut_unless_all_is_wanted(project: MakeProject, server: Server
     assert len(shown.splitlines()) == 3 + 2 * (2 + 100 + 1)
     assert len(big.scrapy("links", "demo", server.url("/"), "--all").succeeded().stdout.splitlines()) == 3 + 2 * (2 + 150)
     assert "and from 140 more" in big.scrapy("urls", "demo", "--with-referrers", "--status", "404").succeeded().stdout
+
+
+def test_refused_links_with_page_and_rule(demo: Project, server: Server, run: Run) -> None:
+    private = server.url("/private/")
+    assert run("refused", "demo").succeeded().stdout.splitlines() == [
+        "prefix                         3   a prefix rule forbids the URL",
+        f"  crawl.rules:1        {private}x  on {server.url('/b')}",
+        f"  crawl.rules:1        {private}y?password=…  on {server.url('/b')}",
+        f"  crawl.rules:1        {private}z  on {server.url('/away')}",
+    ]
+    for arguments, number in ((("--reason", "prefix"), 3), (("--host", "127.0.0.1"), 3), (("--host", "127.0.0.2"), 0)):
+        found = answer(run("refused", "demo", "--json", *arguments))["refused"]
+        assert sum(len(one["links"]) for one in found.values()) == number
+    assert run("refused", "demo", "--reason", "domain").succeeded().stdout == "no refused links\n"
+
+
+def test_where_a_refused_url_was_seen(demo: Project, server: Server, run: Run) -> None:
+    for path, page_ in (("/private/x", "/b"), ("/private/z", "/away")):
+        for command in ("links", "explain"):
+            assert f"seen on      {server.url(page_)}\n" in run(command, "demo", server.url(path)).succeeded().stdout
+            assert answer(run(command, "demo", server.url(path), "--json"))["seen_on"] == [server.url(page_)]
+    assert "seen on" not in run("explain", "demo", server.url("/private/never")).succeeded().stdout
+    shown = run("links", "demo", server.url("/b")).succeeded().stdout
+    assert "links out    2 URLs; refused: prefix 2\n" in shown
+    assert f"  -               -     -  prefix (crawl.rules:1)           {server.url('/private/x')}\n" in shown
+    assert "secret" not in shown
+
+
+def test_after_a_page_has_lost_its_links(demo: Project, server: Server, run: Run) -> None:
+    server.site["/b"] = page("B, without", links=["/private/x"])
+    run("recrawl", "demo", server.url("/b")).succeeded()
+    demo.crawl("demo").succeeded()
+    listed = answer(run("refused", "demo", "--json"))["refused"]["prefix"]
+    assert listed["total"] == 2
+    assert {(one["url"], one["page"]) for one in listed["links"]} == {
+        (server.url("/private/x"), server.url("/b")),
+        (server.url("/private/z"), server.url("/away")),
+    }
 
 
 def test_a_collection_that_was_never_crawled(demo: Project, server: Server, run: Run) -> None:

@@ -47,6 +47,7 @@ from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same
 from tests.tables import TABLES, written
+from tests.unit.admin.link_answers import link_json, refused_json
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 SETTINGS_OF_OURS: dict[str, object] = {"CRAWLSPACE_START_URLS": []}  # has no line in settings.py
@@ -140,20 +141,15 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     worker = Crawler(1, 1, Share("a", 0.0, sites=0, urls=0))
     dead = SiteReport(UnreachableSite("dead.test:80", 612, since=1, runs=1, counted_at=1), documents=1, held=False)
     shared = report("demo", None, crawlers=[worker], is_shared=True, sites=[dead])
+    hit = Hit("http://start.test/", "", "", 1.0, "en", {"department": "sales"}, ("http://start.test/b",))
     for title, *values in (
         ("scrapy explain", replace(answer, known=known).as_json()),
         ("scrapy lint", [asdict(Finding("crawl.rules", 1, 1, "warning", "code", "message"))]),
         ("scrapy status", report("demo", None).as_json(), shared.as_json()),
         ("scrapy urls", known.as_json()),
-        (
-            "scrapy search",
-            {
-                "total": 1,
-                "hits": [
-                    _as_json(Hit("http://start.test/", "", "", 1.0, "en", {"department": "sales"}, ("http://start.test/b",)))
-                ],
-            },
-        ),
+        ("scrapy links", link_json(build_space(collection))),
+        ("scrapy refused", refused_json()),
+        ("scrapy search", {"total": 1, "hits": [_as_json(hit)]}),
     ):
         documented = json_in("docs/commands.md", title)
         assert documented, f"{title} has no example of its JSON"
