@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
+from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.config.orphans import read_orphans
@@ -47,7 +48,7 @@ from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.state.error_policy import NAME as HTTP_ERRORS
-from crawlspace.state.error_policy import read_error_rules
+from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.urls import DEFAULT_PORTS
 
@@ -125,6 +126,8 @@ class Collection:
     """Delays by time of the week."""
     max_sites: int | None
     share_address_delay: bool
+    throttle: ThrottleSettings | None
+    """How delays follow the latency of sites; None: they don't."""
     robots_delay_max_s: float
     backoff: Backoff
     giving_up: GivingUp
@@ -237,7 +240,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         sites=read_sites(settings, limits),
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=ContentSettings(
-            link_tags=frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS)),
+            link_tags=_link_tags(settings),
             max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
             checksum_cut_off=integer("CRAWLSPACE_CHECKSUM_CUT_OFF", settings["CRAWLSPACE_CHECKSUM_CUT_OFF"], low=0),
             checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),
@@ -269,6 +272,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
         share_address_delay=share_address_delay,
+        throttle=read_throttle(settings),
         robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
         backoff=Backoff(
             duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
@@ -306,6 +310,11 @@ def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object])
     if not (rules and rules.rules) and accept and index and follow:
         return None
     return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow)
+
+
+def _link_tags(settings: Mapping[str, object]) -> frozenset[str]:
+    tags = frozenset(choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], LINK_TAGS))
+    return tags if boolean("METAREFRESH_ENABLED", settings.get("METAREFRESH_ENABLED", True)) else tags - {"meta"}
 
 
 def _redirects(settings: Mapping[str, object]) -> int:
@@ -359,6 +368,7 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
         error_rules=read_error_rules(settings[HTTP_ERRORS]),
+        retry_codes=read_retry_codes(settings.get("RETRY_HTTP_CODES")),
         host_fetches=integer("CRAWLSPACE_HOST_FETCHES", settings["CRAWLSPACE_HOST_FETCHES"], low=1, high=60),
         host_failed_percent=integer(
             "CRAWLSPACE_HOST_FAILURES_PERCENT", settings["CRAWLSPACE_HOST_FAILURES_PERCENT"], low=1, high=100

@@ -26,6 +26,7 @@ class SiteSettings:
     limits: Limits
     own_delay: bool = False
     """Whether the delay is set for this site, not for the collection."""
+    own_concurrency: bool = False
 
 
 class SiteTable:
@@ -98,6 +99,7 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
     queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
     return SiteSettings(
         own_delay="delay" in values,
+        own_concurrency="concurrency" in values,
         delay_s=delay,
         concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
         limits=replace(

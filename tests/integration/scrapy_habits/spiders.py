@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from itemadapter import ItemAdapter
 from scrapy import Request
+from scrapy.extensions.feedexport import ItemFilter
+from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import Rule
 
+from crawlspace.content.page import Page
 from spiders.collection import CollectionSpider
 
 
@@ -32,3 +36,22 @@ class Customised(CollectionSpider):
 class Starting(CollectionSpider):
     name = "starting"
     start_urls = ["http://start.test/"]  # noqa: RUF012 - as Scrapy's documentation has it
+
+
+class Half(CollectionSpider):
+    """Breaks on the pages whose number is even, and keeps the others out of the index where they are below 4."""
+
+    name = "half"
+
+    def document(self, response: Response, page: Page) -> Any:
+        number = response.url.rpartition("/")[2]
+        if number and int(number) % 2 == 0:
+            raise ValueError("a mistake in somebody's parsing")
+        return None if number in ("", "1", "3") else super().document(response, page)
+
+
+class OnlyShort(ItemFilter):
+    """An `item_filter` of FEEDS."""
+
+    def accepts(self, item: Any) -> bool:
+        return len(ItemAdapter(item)["title"]) < 6
