@@ -106,7 +106,8 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
-    "middlewares.outcome.OneOutcome": 50,
+    # The first of all, so that others get the items of pages and not the records of their fetches.
+    "middlewares.outcome.OneOutcome": -1000,
 }
 ITEM_PIPELINES = {
     "pipelines.dedupe.Fingerprint": 800,

@@ -76,7 +76,9 @@ def test_autothrottle_keeps_each_site_at_its_latency(project: MakeProject) -> No
     """Two hosts: the delay of the slow one follows its latency, and that of the fast one falls to nearly nothing."""
     paths = [f"/{n}" for n in range(6)]
     fast = Site({"/": page("Fast", links=paths), **{path: page(path) for path in paths}, **ROBOTS})
-    late = Site({"/": slow(page("Late", links=paths), 0.4), **{path: slow(page(f"late {path}"), 0.4) for path in paths}, **ROBOTS})
+    late = Site(
+        {"/": slow(page("Late", links=paths), 0.4), **{path: slow(page(f"late {path}"), 0.4) for path in paths}, **ROBOTS}
+    )
     settings = FAST + "AUTOTHROTTLE_ENABLED = True\nAUTOTHROTTLE_START_DELAY = 0.1\nAUTOTHROTTLE_DEBUG = True\n"
     with serve(fast) as one, serve(late, host="127.0.0.2") as other:
         made = project(collection(f"{one.url('/')}\n{other.url('/')}", settings=settings))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, ClassVar
 
 from itemadapter import ItemAdapter
 from scrapy import Request
+from scrapy.exceptions import CloseSpider
 from scrapy.extensions.feedexport import ItemFilter
 from scrapy.http import Response
 from scrapy.linkextractors import LinkExtractor
@@ -55,3 +56,31 @@ class OnlyShort(ItemFilter):
 
     def accepts(self, item: Any) -> bool:
         return len(ItemAdapter(item)["title"]) < 6
+
+
+class Raising(CollectionSpider):
+    name = "raising"
+
+    def document(self, response: Response, page: Page) -> Any:
+        if response.url.endswith("/a"):
+            raise ValueError("no price")
+        return super().document(response, page)
+
+
+class Closing(CollectionSpider):
+    name = "closing"
+
+    def document(self, response: Response, page: Page) -> Any:
+        if response.url.endswith("/a"):
+            raise CloseSpider("seen_enough")
+        return super().document(response, page)
+
+
+class Starter(CollectionSpider):
+    """Yields requests by itself; `base` is given on the command line."""
+
+    name = "starter"
+
+    async def start(self) -> AsyncIterator[Any]:
+        for path in ("/b", "/secret"):
+            yield Request(f"{self.base}{path}")  # type: ignore[attr-defined]
