@@ -119,6 +119,13 @@ def test_spider_middlewares(
     assert all(json.loads(line).get("section") == "news" for line in lines) is (component == "AddsField")
 
 
+def test_links_are_followed_though_a_middleware_drops_the_item_and_sees_none(project: MakeProject) -> None:
+    with serve(Site({**PAGES, "/a": page("A page", links=["/more"])})) as server:
+        made = project(collection(server.url("/"), settings=settings("SPIDER_MIDDLEWARES", "DropsItem")))
+        made.crawl("demo").succeeded()
+    assert statuses(made) == {"/": 200, "/a": 2004, "/more": 200}
+
+
 def test_two_spider_middlewares_see_what_the_other_left(project: MakeProject) -> None:
     both = f"{QUICK}SPIDER_MIDDLEWARES = {{'{MINE}.AddsField': 10, '{MINE}.DropsItem': 900}}\n"
     with serve(Site(PAGES)) as server:
@@ -289,7 +296,7 @@ WORKS: list[tuple[str, str, str, Callable[..., None]]] = [
     ("", "`process_exception` returns a response", AS_IN_SCRAPY, test_exceptions_of_a_download),
     ("", "raises, or returns what Scrapy forbids", "the page ends as 699 and is tried again", test_downloader_middlewares),
     ("spider middleware", "`process_spider_output` changes or replaces the item of a page", "as in Scrapy; the item goes into the index", test_spider_middlewares),
-    ("", "… drops it", "the page is kept out of the index (2004); its links are followed", test_spider_middlewares),
+    ("", "… drops it", "the page is kept out of the index (2004); its links are followed", test_links_are_followed_though_a_middleware_drops_the_item_and_sees_none),
     ("", "… adds items", "they go to item pipelines and exports, not into the index", test_spider_middlewares),
     ("", "… adds requests", "their URLs are candidates, a link further than the page", test_spider_middlewares),
     ("", "… yields what is no item, or raises", "the page ends as 699 and is tried again", test_spider_middlewares),
@@ -297,7 +304,7 @@ WORKS: list[tuple[str, str, str, Callable[..., None]]] = [
     ("", "`process_spider_input` raises", "the page ends as 699 and is tried again", test_spider_middlewares),
     ("", "`process_spider_exception` returns items", "they are exported; the page ends as 699 and is tried again", test_an_exception_of_parsing_that_a_middleware_handles),
     ("", "`process_start` filters or adds requests of `start()`", "as in Scrapy; start URLs of files do not come by there", test_what_a_spider_starts_with_goes_through_its_middlewares),
-    ("", "sees links of a page", "no: links are taken without a request for each; rules decide on them", test_spider_middlewares),
+    ("", "sees links of a page", "no: links are taken without a request for each; rules decide on them", test_links_are_followed_though_a_middleware_drops_the_item_and_sees_none),
     ("extension", "signals of engine, spider, items, requests and responses", "as in Scrapy, but `request_scheduled` and `request_dropped`, which are sent only for requests that a component or `start()` yields", test_signals_reach_an_extension),
     ("", "`item_dropped`", "also sent for fetches without a document, such as redirects", test_signals_reach_an_extension),
     ("", "`spider_error`, and the stats `spider_exceptions/…`", AS_IN_SCRAPY, test_an_error_of_parsing_is_signalled_and_counted),

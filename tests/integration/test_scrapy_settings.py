@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import FAST, collection, indexed, statuses
-from tests.sites import Answer, Site, page, redirect, serve, slow, status
+from tests.sites import Answer, Site, page, redirect, serve, slow, status, text
 
 META_REFRESH = '<meta http-equiv="refresh" content="0; url=/next">'
 ROBOTS = {"/robots.txt": status(404)}
@@ -149,3 +149,24 @@ def test_feeds_take_their_options_from_scrapy(project: MakeProject, tmp_path: Pa
     with serve(Site({"/": page("Home", links=["/a"]), "/a": page("A long title"), **ROBOTS})) as server:
         project(collection(server.url("/"), settings=FAST + f"FEEDS = {feeds!r}\n")).crawl("demo").succeeded()
     assert csv.read_text(encoding="utf-8").split() == ["Name", "Home"]
+
+
+def test_basic_authentication_of_scrapy(project: MakeProject) -> None:
+    """For HTTPAUTH_DOMAIN, which Scrapy compares with the port where the URL has one, and for no other host."""
+    with serve(Site({"/": page("Elsewhere"), **ROBOTS}), host="127.0.0.2") as other:
+        site = Site({"/": page("Home", links=[other.url("/")]), **ROBOTS})
+        with serve(site) as server:
+            auth = f"HTTPAUTH_USER = 'me'\nHTTPAUTH_PASS = 'secret'\nHTTPAUTH_DOMAIN = '{server.netloc}'\n"
+            project(collection(server.url("/"), settings=FAST + auth)).crawl("demo").succeeded()
+    assert [request.headers.get("authorization") for request in server.requests] == ["Basic bWU6c2VjcmV0"] * 2
+    assert [request.headers.get("authorization") for request in other.requests] == [None] * 2
+
+
+def test_the_user_agent_of_a_class(project: MakeProject) -> None:
+    """It is sent, and looked for in robots.txt."""
+    robots = text("User-agent: lampbot\nDisallow: /private\n")
+    with serve(Site({"/": page("Home", links=["/private"]), "/private": page("Private"), "/robots.txt": robots})) as server:
+        made = project({"lamps/start_urls.txt": server.url("/"), "lamps/settings.py": FAST})
+        made.crawl("lamps", "-s", "SPIDER_MODULES=tests.integration.scrapy_habits").succeeded()
+    assert {request.headers["user-agent"] for request in server.requests} == {"lampbot/2.0"}
+    assert statuses(made, "lamps") == {"/": 200, "/private": 740}

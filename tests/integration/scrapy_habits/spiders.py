@@ -84,3 +84,8 @@ class Starter(CollectionSpider):
     async def start(self) -> AsyncIterator[Any]:
         for path in ("/b", "/secret"):
             yield Request(f"{self.base}{path}")  # type: ignore[attr-defined]
+
+
+class Lamps(CollectionSpider):
+    name = "lamps"
+    user_agent = "lampbot/2.0"
