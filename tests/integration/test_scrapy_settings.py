@@ -153,11 +153,10 @@ def test_feeds_take_their_options_from_scrapy(project: MakeProject, tmp_path: Pa
 
 def test_basic_authentication_of_scrapy(project: MakeProject) -> None:
     """For HTTPAUTH_DOMAIN, which Scrapy compares with the port where the URL has one, and for no other host."""
-    with serve(Site({"/": page("Elsewhere"), **ROBOTS}), host="127.0.0.2") as other:
-        site = Site({"/": page("Home", links=[other.url("/")]), **ROBOTS})
-        with serve(site) as server:
+    with serve(Site({"/": page("Home"), **ROBOTS})) as server:
+        with serve(Site({"/": page("Elsewhere"), **ROBOTS}), host="127.0.0.2") as other:
             auth = f"HTTPAUTH_USER = 'me'\nHTTPAUTH_PASS = 'secret'\nHTTPAUTH_DOMAIN = '{server.netloc}'\n"
-            project(collection(server.url("/"), settings=FAST + auth)).crawl("demo").succeeded()
+            project(collection(f"{server.url('/')}\n{other.url('/')}", settings=FAST + auth)).crawl("demo").succeeded()
     assert [request.headers.get("authorization") for request in server.requests] == ["Basic bWU6c2VjcmV0"] * 2
     assert [request.headers.get("authorization") for request in other.requests] == [None] * 2
 
