@@ -23,8 +23,9 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace import settings as defaults
-from crawlspace.config.collection import PREFIX, compile_actions, read_limits, refuse_unknown_names
+from crawlspace.config.collection import PREFIX, compile_actions, refuse_unknown_names
 from crawlspace.config.files import read_own_rules
+from crawlspace.config.limits import read_limits
 from crawlspace.config.sites import SiteLimitTable, read_sites
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import boolean, integer, words

@@ -356,6 +356,8 @@ class Outcome:
     """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
     sent_ago_s: float = 0.0
     """Seconds since the request was sent, if known."""
+    latency_s: float | None = None
+    """Seconds between sending the request and the headers of the response, if known."""
     fetched_at: int = 0
 
 

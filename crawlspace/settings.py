@@ -51,6 +51,8 @@ DOWNLOAD_VERIFY_CERTIFICATES = True
 DOWNLOAD_DELAY_JITTER = 0
 # Retries within a run after a temporary failure.
 RETRY_TIMES = 2
+# HTTP codes that are retried within a run, as a list; None = 5xx and 429.
+RETRY_HTTP_CODES = None
 # Redirects in a row that are followed.
 REDIRECT_MAX_TIMES = 10
 # Links away from a start URL; 0 = no limit.
@@ -106,7 +108,8 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.depth.DepthMiddleware": None,
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
-    "middlewares.outcome.OneOutcome": 50,
+    # The first of all, so that others get the items of pages and not the records of their fetches.
+    "middlewares.outcome.OneOutcome": -1000,
 }
 ITEM_PIPELINES = {
     "pipelines.dedupe.Fingerprint": 800,
@@ -118,6 +121,8 @@ EXTENSIONS = {
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
+    # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
+    "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlspace.runtime.exports.feeds.Exports": 0,
     "crawlspace.runtime.progress.Progress": 0,
 }

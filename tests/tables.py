@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.model import OutcomeKind
 from tests.command_line import ROOT
+from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_two_collections import CASES
 from tests.unit.runtime.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
@@ -62,10 +63,18 @@ def spider_attributes() -> Rows:
         yield (f"`{name}`", instead)
 
 
+def components() -> Rows:
+    """What components of a user's own may do."""
+    yield ("component", "what it does", "in a collection")
+    for component, what, becomes, _ in WORKS:
+        yield (component, what, becomes)
+
+
 TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/reasons.md", "outcomes"): outcomes,
     ("docs/reasons.md", "failures"): failures,
     ("docs/rules.md", "global-space"): global_space,
+    ("docs/scrapy.md", "components"): components,
     ("docs/scrapy.md", "without-effect"): settings_without_effect,
     ("docs/scrapy.md", "with-differences"): settings_with_differences,
     ("docs/scrapy.md", "spider-attributes"): spider_attributes,

@@ -16,8 +16,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
+from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
+from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
+from crawlspace.config.limits import read_limits
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.sites import SiteTable, read_sites
@@ -33,25 +36,21 @@ from crawlspace.frontier.source_weights import read_weights
 from crawlspace.model import Source
 from crawlspace.parsing import (
     boolean,
-    choice_of,
     duration,
     integer,
     one_of,
-    optional_boolean,
     optional_integer,
     text,
-    words,
 )
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules
-from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.state.error_policy import NAME as HTTP_ERRORS
-from crawlspace.state.error_policy import read_error_rules
+from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.urls import DEFAULT_PORTS
 
 PREFIX = "CRAWLSPACE_"
 
@@ -67,15 +66,6 @@ class RefreshMode(StrEnum):
     """As append, start URLs first."""
     SOFT = "soft"
     """As append, but not before the last cycle is complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContentSettings:
-    link_tags: frozenset[str]
-    max_links: int
-    checksum_cut_off: int
-    checksum_title: bool
-    obey_meta_robots: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +118,8 @@ class Collection:
     """Delays by time of the week."""
     max_sites: int | None
     share_address_delay: bool
+    throttle: ThrottleSettings | None
+    """How delays follow the latency of sites; None: they don't."""
     robots_delay_max_s: float
     backoff: Backoff
     giving_up: GivingUp
@@ -227,7 +219,6 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
     continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
-    meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
     return Collection(
         name=folder.name,
         folder=folder,
@@ -244,15 +235,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         sites=sites,
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
-        content=ContentSettings(
-            link_tags=frozenset(
-                choice_of("CRAWLSPACE_LINK_TAGS", settings["CRAWLSPACE_LINK_TAGS"], defaults.CRAWLSPACE_LINK_TAGS)
-            ),
-            max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
-            checksum_cut_off=integer("CRAWLSPACE_CHECKSUM_CUT_OFF", settings["CRAWLSPACE_CHECKSUM_CUT_OFF"], low=0),
-            checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),
-            obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
-        ),
+        content=read_content(settings, robots_obey=robots_obey),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),
@@ -279,6 +262,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
         share_address_delay=share_address_delay,
+        throttle=read_throttle(settings),
         robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
         backoff=Backoff(
             duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
@@ -333,29 +317,6 @@ def _robots_agent(settings: Mapping[str, object]) -> str:
     return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
 
 
-def read_limits(settings: Mapping[str, object]) -> Limits:
-    extensions = words("CRAWLSPACE_EXCLUDE_EXTENSIONS", settings["CRAWLSPACE_EXCLUDE_EXTENSIONS"], separators="|, ")
-    if not extensions:
-        excluded = DEFAULT_EXCLUDED_EXTENSIONS
-    elif extensions == ["none"]:
-        excluded = frozenset()
-    else:
-        excluded = frozenset(word.lstrip(".").lower() for word in extensions)
-    return Limits(
-        schemes=frozenset(choice_of("CRAWLSPACE_SCHEMES", settings["CRAWLSPACE_SCHEMES"], tuple(DEFAULT_PORTS))),
-        max_url_length=integer("URLLENGTH_LIMIT", settings["URLLENGTH_LIMIT"], low=16, high=65_536),
-        follow_query_strings=boolean("CRAWLSPACE_FOLLOW_QUERY_STRINGS", settings["CRAWLSPACE_FOLLOW_QUERY_STRINGS"]),
-        exclude_extensions=excluded,
-        mime_types=tuple(w.lower() for w in words("CRAWLSPACE_MIME_TYPES", settings["CRAWLSPACE_MIME_TYPES"], separators="|, ")),
-        max_path_depth=optional_integer("CRAWLSPACE_MAX_PATH_DEPTH", settings["CRAWLSPACE_MAX_PATH_DEPTH"], low=0),
-        max_link_depth=integer("DEPTH_LIMIT", settings["DEPTH_LIMIT"], low=0) or None,
-        follow_offsite_links=boolean("CRAWLSPACE_FOLLOW_OFFSITE_LINKS", settings["CRAWLSPACE_FOLLOW_OFFSITE_LINKS"]),
-        index_entire_site=boolean("CRAWLSPACE_INDEX_ENTIRE_SITE", settings["CRAWLSPACE_INDEX_ENTIRE_SITE"]),
-        max_repeated_segments=integer("CRAWLSPACE_MAX_REPEATED_SEGMENTS", settings["CRAWLSPACE_MAX_REPEATED_SEGMENTS"], low=1),
-        max_urls_per_host=optional_integer("CRAWLSPACE_MAX_URLS_PER_HOST", settings["CRAWLSPACE_MAX_URLS_PER_HOST"], low=1),
-    )
-
-
 def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
     low = round(duration("CRAWLSPACE_REFRESH_MIN", settings["CRAWLSPACE_REFRESH_MIN"], low=1))
     high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
@@ -374,6 +335,7 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
         error_rules=read_error_rules(settings[HTTP_ERRORS]),
+        retry_codes=read_retry_codes(settings.get("RETRY_HTTP_CODES")),
         host_fetches=integer("CRAWLSPACE_HOST_FETCHES", settings["CRAWLSPACE_HOST_FETCHES"], low=1, high=60),
         host_failed_percent=integer(
             "CRAWLSPACE_HOST_FAILURES_PERCENT", settings["CRAWLSPACE_HOST_FAILURES_PERCENT"], low=1, high=100

@@ -135,6 +135,14 @@ AS_IN_SCRAPY = frozenset(
 )
 """The settings of which there is nothing to say."""
 
+OF_THE_PROCESS = frozenset(
+    """
+    COMMANDS_MODULE DNSCACHE_ENABLED DNSCACHE_SIZE DNS_RESOLVER DNS_TIMEOUT FORCE_CRAWLER_PROCESS REACTOR_THREADPOOL_MAXSIZE
+    SPIDER_LOADER_CLASS SPIDER_LOADER_WARN_ONLY SPIDER_MODULES TWISTED_DNS_RESOLVER
+    """.split()
+)
+"""The settings that are read before a collection is chosen, so that neither its settings nor `custom_settings` can change them."""
+
 OF_COMPONENTS = frozenset(
     """
     FILES_EXPIRES FILES_RESULT_FIELD FILES_URLS_FIELD IMAGES_EXPIRES IMAGES_MIN_HEIGHT IMAGES_MIN_WIDTH IMAGES_RESULT_FIELD

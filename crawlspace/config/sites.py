@@ -29,6 +29,7 @@ class SiteSettings:
     urls: UrlOptions = NO_OPTIONS
     own_delay: bool = False
     """Whether the delay is set for this site, not for the collection."""
+    own_concurrency: bool = False
 
 
 class SiteTable:
@@ -114,6 +115,7 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
     return SiteSettings(
         own_delay="delay" in values,
         urls=read_site_options(where, values, default.urls),
+        own_concurrency="concurrency" in values,
         delay_s=delay,
         concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
         limits=replace(

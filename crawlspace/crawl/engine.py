@@ -199,6 +199,8 @@ class Engine:
         state = self._leased.get(outcome.id)
         if state is None:
             return False
+        if self.site_delays.answered(state.site, outcome):
+            self.frontier.repace(state.site)
         self.site_failures.fetched(state, outcome)
         if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
             self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
@@ -218,6 +220,9 @@ class Engine:
 
     def is_awaited(self, id: int) -> bool:
         return id in self._leased
+
+    def awaited(self) -> list[UrlState]:
+        return list(self._leased.values())
 
     def commit(self) -> Effects | None:
         """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try."""

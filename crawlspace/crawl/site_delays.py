@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from math import inf
-from typing import Protocol
+from dataclasses import replace
+from math import ceil, inf
+from typing import NamedTuple, Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
+from crawlspace.crawl.autothrottle import AutoThrottle
 from crawlspace.frontier.delay_schedule import Slot
 from crawlspace.frontier.site_queue import Pace
+from crawlspace.model import Outcome
 from crawlspace.urls import DEFAULT_PORTS
 
 _ALWAYS = Slot(None, suspended=False, until=inf)
@@ -18,11 +21,18 @@ class RequestedDelays(Protocol):
     def delay_of(self, site: str, scheme: str) -> float: ...
 
 
+class _Prescribed(NamedTuple):
+    """The pace of a site before its latency counts, and whether the target concurrency of AutoThrottle does not raise it."""
+
+    pace: Pace
+    is_concurrency_fixed: bool
+
+
 class SiteDelays:
     """The paces of a collection's sites.
 
     In a slot of CRAWLSPACE_VARIABLE_DELAY, its delay applies to all sites without their own delay in CRAWLSPACE_SITES; "suspend"
-    stops all requests.
+    stops all requests. With AUTOTHROTTLE_ENABLED a delay follows the latency of its site, and is never shorter than these.
     """
 
     def __init__(self, collection: Collection, clock: Clock, requested: RequestedDelays) -> None:
@@ -32,11 +42,33 @@ class SiteDelays:
         self._obey = collection.robots_obey
         self._clock = clock
         self._requested = requested
+        self._throttle = AutoThrottle(collection.throttle) if collection.throttle is not None else None
+        self._together = ceil(collection.throttle.target_concurrency) if collection.throttle is not None else 1
+        """Requests to one site at a time that the target concurrency needs."""
         self._slot = _ALWAYS
         self._slot_read_at = inf
         """Time of the last look-up of the slot; infinite before the first."""
 
     def of(self, site: str) -> Pace:
+        prescribed = self._prescribed(site)
+        if self._throttle is None:
+            return prescribed.pace
+        concurrency = prescribed.pace.concurrency if prescribed.is_concurrency_fixed else self._together
+        return replace(
+            prescribed.pace,
+            delay_s=self._throttle.delay_s(site, least_s=prescribed.pace.delay_s),
+            concurrency=max(prescribed.pace.concurrency, concurrency),
+        )
+
+    def answered(self, site: str, outcome: Outcome) -> bool:
+        """Have the delay of a site follow its latency, if it is to. Returns whether its pace has changed."""
+        if self._throttle is None or outcome.latency_s is None:
+            return False
+        least_s = self._prescribed(site).pace.delay_s
+        return self._throttle.answered(site, latency_s=outcome.latency_s, status=outcome.status, least_s=least_s)
+
+    def _prescribed(self, site: str) -> _Prescribed:
+        """Return the pace by settings, time of the week and robots.txt."""
         host, _, port = site.rpartition(":")
         settings = self._sites.of(host, int(port))
         slot = self._present()
@@ -45,7 +77,8 @@ class SiteDelays:
             delay, by_slot = slot.delay_s, True
         requested = max(self._requested.delay_of(site, scheme) for scheme in DEFAULT_PORTS) if self._obey else 0.0
         one_at_a_time = requested > 0 or (by_slot and delay > 0)
-        return Pace(max(delay, requested), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
+        pace = Pace(max(delay, requested), 1 if one_at_a_time else settings.concurrency, suspended=slot.suspended)
+        return _Prescribed(pace, is_concurrency_fixed=one_at_a_time or settings.own_concurrency)
 
     def change_at(self) -> float:
         """Return when the slot may change, in seconds since 1970; infinite without a timetable."""

@@ -63,8 +63,7 @@ class Frontier:
         self._retries_until = retries_until
         """Time until which retries of this run are outstanding; what is due before then is awaited."""
         self.given_up_sites: set[str] = set()
-        self._phase = site_delays.phase()
-        self._phase_since, self._repace_at = clock.now(), site_delays.change_at()
+        self._phase, self._phase_since, self._repace_at = site_delays.phase(), clock.now(), site_delays.change_at()
         for known in store.sites():
             site_queue = self._queue_of(known.site)
             left_s = known.left_s(clock.now(), longest_s=longest_wait_s)
@@ -92,6 +91,10 @@ class Frontier:
     ) -> Failures:
         """Record the end of a request sent `sent_ago_s` ago. `failed`: the site failed; `answered`: it responded; None if not sent."""
         return self._request_ended(self._sites[state.site], sent_ago_s, failed=failed, answered=answered)
+
+    def repace(self, site: str) -> None:
+        """Update the pace of a site with a request in flight."""
+        self._set_pace(self._sites[site])
 
     def recorded(self, ids: Iterable[int]) -> None:
         """End the leases of URLs whose outcome is stored."""
@@ -185,8 +188,7 @@ class Frontier:
 
     def open_requests(self, site: str) -> int:
         """Return the number of URLs of the site in flight or buffered."""
-        found = self._sites.get(site)
-        return found.in_flight + sum(map(len, found.buffered.values())) if found is not None else 0
+        return 0 if (found := self._sites.get(site)) is None else found.in_flight + sum(map(len, found.buffered.values()))
 
     def part(self, site: str) -> tuple[float | None, float]:
         """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""
@@ -312,9 +314,8 @@ class Frontier:
         return False
 
     def _line_up(self, site_queue: SiteQueue) -> None:
-        new = (
-            site_queue.more & self._running | sum(1 << queue_index for queue_index in site_queue.buffered)
-        ) & ~site_queue.lined_up
+        ready = site_queue.more & self._running | sum(1 << queue_index for queue_index in site_queue.buffered)
+        new = ready & ~site_queue.lined_up
         site_queue.lined_up |= new
         for queue_index in indexes_in(new):
             self._lines[queue_index].append(site_queue)
@@ -328,8 +329,7 @@ class Frontier:
         wall = self._clock.now()
         if not self._phase_since <= wall < self._repace_at:  # earlier: the clock was set back
             self._phase_since, self._repace_at = wall, self._site_delays.change_at()
-            phase = self._site_delays.phase()
-            if phase != self._phase:
+            if (phase := self._site_delays.phase()) != self._phase:
                 self._phase = phase
                 for site_queue in list(self._sites.values()):
                     if site_queue.paced:

@@ -10,7 +10,8 @@ from itemadapter import ItemAdapter, is_item
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.page import Page
-from crawlspace.model import Document, Outcome
+from crawlspace.decision import Reason
+from crawlspace.model import Document, Outcome, OutcomeKind, Status
 
 
 @dataclass(slots=True)
@@ -25,6 +26,14 @@ class Fetched:
     """Of the response, as are its type and the Last-Modified header."""
     content_type: str = ""
     modified: str = ""
+
+
+def keep_out(fetched: Fetched) -> Fetched:
+    """Have a page end without a document, as one that robots directives keep out of the index; its links are followed."""
+    outcome = fetched.outcome
+    outcome.kind, outcome.status, outcome.reason, outcome.index = OutcomeKind.EXCLUDED, int(Status.NOINDEX), Reason.NOINDEX, False
+    fetched.item = None
+    return fetched
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")

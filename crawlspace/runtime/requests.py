@@ -18,6 +18,12 @@ STATE = "crawlspace_state"
 ROBOTS = "crawlspace_robots"
 CONDITIONAL = "crawlspace_conditional"
 """Set on a request that may be answered with 304."""
+FETCHED = "crawlspace_fetched"
+"""The record of a page's fetch while its item goes through spider middlewares."""
+FAILED = "crawlspace_failed"
+"""Set where parsing a page has raised, and its outcome is made already."""
+AGAIN = "crawlspace_again"
+"""How often a middleware has put a request in place of the response to it."""
 
 
 class LeasedRequest(UrlAsGiven, Request):
@@ -37,6 +43,14 @@ def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: b
         priority=priority(Source(state.source), state.shift),
         dont_filter=True,
     )
+
+
+def detached(request: Request, page: Request | None) -> Request:
+    """Return a request that parsing a page has yielded, without what belongs to the page: people copy `response.meta` into new requests."""
+    own = request.copy() if request is page else request
+    for key in (STATE, CONDITIONAL, FETCHED, FAILED, AGAIN):
+        own.meta.pop(key, None)
+    return own
 
 
 def request_id(request: Request) -> int | str:

@@ -17,12 +17,14 @@ from scrapy.utils.misc import load_object
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
-from crawlspace.model import Candidate, Source
-from crawlspace.printable import quoted
-from crawlspace.runtime.requests import ROBOTS, page_request, robots_request
+from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
+from crawlspace.printable import printable, quoted
+from crawlspace.runtime.repeated_requests import MOST, RepeatedRequests
+from crawlspace.runtime.requests import ROBOTS, STATE, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
-from crawlspace.runtime.scrapy_internals import wake
+from crawlspace.runtime.scrapy_internals import is_busy, wake
 from crawlspace.runtime.session import Session
+from crawlspace.runtime.spiders.failures import lost
 from crawlspace.runtime.spiders.source_hash import source_hash
 from crawlspace.runtime.without_effect import sentences, without_effect
 
@@ -62,11 +64,12 @@ class FrontierScheduler(BaseScheduler):
         holds = None if session.owned_sites is None else session.owned_sites.holds
         self._redirected = RobotsTurns(session.engine.frontier, session.engine.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
+        self._repeated = RepeatedRequests(session.engine.frontier, session.engine.site_delays)
         self._in_this_turn = 0
         self._early_at = 0.0
         """When outcomes were last recorded ahead of time."""
         self._alarm: CallLaterResult | None = None
-        self._warned_of_callback = False
+        self._warned_of_callback = self._warned_of_replacement = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
@@ -97,12 +100,9 @@ class FrontierScheduler(BaseScheduler):
         if self._session.error is not None or self._in_this_turn >= AT_A_TURN or (shared is not None and not shared.may_fetch()):
             return None
         now = monotonic()
-        redirected = self._redirected.take(now)
-        for given_up in self._redirected.given_up():
-            self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
-            self._engine.frontier.unblock(given_up.site)
-        if redirected is not None:
-            return self._counted(self._robots_request(redirected))
+        first = self._redirected_robots(now) or self._repeated.take(now)
+        if first is not None:
+            return self._counted(first)
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:
@@ -121,6 +121,7 @@ class FrontierScheduler(BaseScheduler):
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
             return None
+        self._record_lost()
         wait = self._engine.frontier.wake_in()
         if wait is None or wait > LATER_S:  # the next URL, if any, is among the links that wait for their transaction
             pause = self._early_at + LATER_S - now if self._engine.frontier.working else 0.0
@@ -130,9 +131,9 @@ class FrontierScheduler(BaseScheduler):
                 self._early_at = now
                 self._session.commit(self._crawler)
                 wait = self._engine.frontier.wake_in()
-        soonest = self._redirected.soonest_in(now)
-        if soonest is not None:
-            wait = soonest if wait is None else min(wait, soonest)
+        for soonest in (self._redirected.soonest_in(now), self._repeated.soonest_in(now)):
+            if soonest is not None:
+                wait = soonest if wait is None else min(wait, soonest)
         if self._engine.has_steps:
             wait = STEP_EVERY_S if wait is None else min(wait, STEP_EVERY_S)
         self._set_alarm(wait)
@@ -144,6 +145,8 @@ class FrontierScheduler(BaseScheduler):
         if robots is not None:  # redirected, by the middleware; the redirecting site stays blocked, so that the crawl is not done
             self._redirected.put(robots, monotonic())
             return True
+        if STATE in request.meta:
+            return self._replaced(request)
         if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):
             self._warn_of_callback()
         depth = request.meta.get(
@@ -155,6 +158,47 @@ class FrontierScheduler(BaseScheduler):
         except StoreError as error:
             self._session.fail(error, self._crawler)
             return False
+
+    def _redirected_robots(self, now: float) -> Request | None:
+        """Return the request for a redirected robots.txt that may be sent now, and give up those whose target site never came."""
+        redirected = self._redirected.take(now)
+        for given_up in self._redirected.given_up():
+            self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
+            self._engine.frontier.unblock(given_up.site)
+        return None if redirected is None else self._robots_request(redirected)
+
+    def _replaced(self, request: Request) -> bool:
+        """Take a request that a downloader middleware has put in place of a leased one, or of the response to it.
+
+        One for the same URL is sent. One for another URL ends the page as a redirect does.
+        """
+        state: UrlState = request.meta[STATE]
+        if not self._engine.is_awaited(state.id):
+            return False
+        if request.url == state.url:
+            request.callback, request.errback = self._callbacks.parse, self._callbacks.failed
+            if self._repeated.put(request, monotonic()):
+                return True
+            self._engine.fetched(lost(state, f"a middleware has asked for it more than {MOST} times in a row"))
+            return True
+        if not self._warned_of_replacement:
+            self._warned_of_replacement = True
+            logger.warning(
+                "%s: a middleware has put a request for %s in its place; that counts as a redirect (3020), and the rules apply to its target",
+                state.url,
+                printable(request.url),
+            )
+        detail = printable(request.url)
+        self._engine.fetched(
+            Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=request.url, detail=detail)
+        )
+        return True
+
+    def _record_lost(self) -> None:
+        """Record the pages that a component has lost: they are awaited, and Scrapy has nothing of them any more."""
+        if self._repeated.soonest_in(0.0) is None and not is_busy(self._crawler):
+            for state in self._engine.awaited():
+                self._engine.fetched(lost(state, "a middleware has lost its request or response"))
 
     def _robots_request(self, fetch: FetchRobots) -> Request:
         return robots_request(fetch, callback=self._callbacks.robots_read, errback=self._callbacks.robots_failed)

@@ -43,6 +43,14 @@ def wake(crawler: Crawler) -> None:
         slot.nextcall.schedule()
 
 
+def is_busy(crawler: Crawler) -> bool:
+    """Return whether Scrapy downloads or reads anything. Its engine has a public method that asks the scheduler as well."""
+    downloader, scraper = getattr(crawler.engine, "downloader", None), getattr(crawler.engine, "scraper", None)
+    if downloader is None or scraper is None or scraper.slot is None:
+        return True
+    return bool(downloader.active) or not scraper.slot.is_idle()
+
+
 def run_soon(coroutine: Coroutine[Any, Any, object]) -> None:
     """Run a coroutine on the event loop. Scrapy has no public function that does this with and without Twisted's reactor."""
     from scrapy.utils import defer  # noqa: PLC0415

@@ -17,7 +17,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawlspace.admin.lint_collection import where_set
 from crawlspace.config.collection import PREFIX, collection_folder, read_settings_file
-from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
+from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, OF_THE_PROCESS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
 from crawlspace.errors import nearest
 from crawlspace.printable import quoted
 from crawlspace.rules.lint.crawl_rules import Finding
@@ -42,6 +42,8 @@ class UserSetting:
     file: str
     line: int = 0
     column: int = 0
+    is_of_collection: bool = False
+    """It is set in the collection's file, or by its class."""
     is_text: bool = False
     """It comes from the command line, where every value is text."""
 
@@ -81,9 +83,9 @@ def _set_by_user(
         if priority >= SETTINGS_PRIORITIES["cmdline"] and name != "DOWNLOAD_SLOTS":  # that is filled by throttle_other_requests
             yield UserSetting(name, settings[name], "-s", is_text=True)
         elif name in own:
-            yield UserSetting(name, own[name], "settings.py", *where_set(folder, name))
+            yield UserSetting(name, own[name], "settings.py", *where_set(folder, name), is_of_collection=True)
         elif name in custom and spider is not None:
-            yield UserSetting(name, custom[name], *_place(spider, "custom_settings", name))
+            yield UserSetting(name, custom[name], *_place(spider, "custom_settings", name), is_of_collection=True)
         elif priority >= SETTINGS_PRIORITIES["project"] and priority < SETTINGS_PRIORITIES["spider"]:
             value = settings[name]
             if name not in defaults or value != defaults[name]:
@@ -96,6 +98,10 @@ def _settings_without_effect(found: Sequence[UserSetting], settings: BaseSetting
             effect = WITHOUT_EFFECT[one.name]
             if effect.is_reported(one.value):
                 yield _finding(one, "no-effect", f"{one.name} has no effect in a collection: {effect.instead}")
+        elif one.name in OF_THE_PROCESS:
+            if one.is_of_collection:
+                message = f"{one.name} has no effect here, because it is read before the collection: set it in the project's settings or with -s"
+                yield _finding(one, "no-effect", message)
         elif one.name not in KNOWN | OF_COMPONENTS and not one.name.startswith(PREFIX):
             meant = nearest(one.name, KNOWN, cutoff=NEARNESS)
             if meant is not None and (one.is_text or _alike(one.value, settings.get(meant))):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crawlspace.errors import SettingError
@@ -71,6 +71,22 @@ def read_error_rules(value: object) -> ErrorRules:
             raise SettingError(f"{NAME} has {quoted(name)} twice, as {quoted(key)} the second time; leave one")
         rules[name] = _rule(key, text)
     return ErrorRules(rules)
+
+
+def read_retry_codes(value: object) -> frozenset[int] | None:
+    """Read Scrapy's RETRY_HTTP_CODES: a list, or text with commas. None: those that are retried anyway. Raises SettingError."""
+    if value is None:
+        return None
+    listed = value.split(",") if isinstance(value, str) else value
+    codes: set[int] = set()
+    for code in listed if isinstance(listed, Iterable) else [value]:
+        text = str(code).strip()
+        if not (re.fullmatch(r"[0-9]{3}", text, re.ASCII) and 400 <= int(text) <= 599):
+            raise SettingError(
+                f"RETRY_HTTP_CODES has {quoted(code)}; it may hold codes from 400 to 599, because only errors are retried"
+            )
+        codes.add(int(text))
+    return frozenset(codes)
 
 
 _RULE = re.compile(r"\s*(KEEP|DELETE)\s*(?::\s*([0-9]{1,6})\s*)?(?:,\s*RETRY\s*(?::\s*([0-9]{1,6})\s*)?)?", re.IGNORECASE)

@@ -192,7 +192,8 @@ def _error(
     errors = state.errors + 1
     doomed = _crawled_before(state) and not keep and errors >= borne
     if retries is None:
-        retries = policy.retry_times if failure or (refused and doomed and not failing) else 0
+        may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
+        retries = policy.retry_times if may_pass or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
     if doomed and may_be_the_hosts and held is None:
         held, mark = Held.HOST, site.answers

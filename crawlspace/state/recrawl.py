@@ -24,6 +24,8 @@ class RecrawlPolicy:
     retry_after_max_s: float = 3600.0
     """The longest Retry-After that is followed."""
     error_rules: ErrorRules = field(default_factory=ErrorRules)
+    retry_codes: frozenset[int] | None = None
+    """The HTTP codes that are retried within a run (Scrapy's RETRY_HTTP_CODES); None: temporary errors, and those that may be the host's."""
     host_fetches: int = 20
     """The number of last fetches of a site that show whether the site itself fails."""
     host_failed_percent: int = 50

@@ -16,7 +16,7 @@ START = "http://shop.example/"
 
 def test_parsing_that_raises(open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture) -> None:
     crawl = open_crawl(START)
-    middleware = OneOutcome()
+    middleware = OneOutcome.from_crawler(crawl.crawler)
     response = Response(START, request=crawl.request())
     try:
         raise ValueError("a mistake in\x1b somebody's parsing")
@@ -33,5 +33,5 @@ def test_parsing_that_raises(open_crawl: MakeCrawl, caplog: pytest.LogCaptureFix
 
 @pytest.mark.parametrize("request_", [None, Request(START)])
 def test_what_is_no_page_of_a_collection_is_left_to_scrapy(open_crawl: MakeCrawl, request_: Request | None) -> None:
-    middleware = OneOutcome()
+    middleware = OneOutcome.from_crawler(open_crawl(START).crawler)
     assert middleware.process_spider_exception(Response(START, request=request_), ValueError("x")) is None

@@ -26,6 +26,7 @@ SETTINGS = [
     ("DUPEFILTER_CLASS = 'mine.Filter'", ["settings.py:1:1: warning: DUPEFILTER_CLASS has no effect in a collection: a URL is fetched once"]),
     ("# x\nJOBDIR = 'job'", ["settings.py:2:1: warning: JOBDIR has no effect in a collection: each start goes on where"]),
     ("DOWNLOAD_SLOTS = {'a.test': {'delay': 3}}", ["DOWNLOAD_SLOTS has no effect in a collection: for pages, CRAWLSPACE_SITES sets"]),
+    ("DNS_TIMEOUT = 3", ["settings.py:1:1: warning: DNS_TIMEOUT has no effect here, because it is read before the collection"]),
     ("DEPHT_LIMIT = 3", ["there is no setting DEPHT_LIMIT, so it has no effect: did you mean DEPTH_LIMIT? [misspelt-setting]"]),
     ("CONCURENT_REQUESTS = 3", ["did you mean CONCURRENT_REQUESTS?"]),
     ("ROBOTS_TXT_OBEY = True", ["did you mean ROBOTSTXT_OBEY?"]),

@@ -11,13 +11,17 @@ from scrapy.utils.asyncio import call_later
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Outcome, OutcomeKind, Status
+from crawlspace.printable import printable
 from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.requests import FAILED, ROBOTS, STATE
 from crawlspace.runtime.scheduler import BATCH
 from crawlspace.runtime.scrapy_internals import wake
+from crawlspace.runtime.spiders.failures import lost
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
+    from twisted.python.failure import Failure
 
     from crawlspace.runtime.session import Session
 
@@ -39,6 +43,7 @@ class BaseRecordState:
         pipeline = cls(crawler)
         crawler.signals.connect(pipeline.item_lost, signal=signals.item_error)
         crawler.signals.connect(pipeline.item_lost, signal=signals.item_dropped)
+        crawler.signals.connect(pipeline.response_lost, signal=signals.spider_error)
         return pipeline
 
     def process_item(self, item: Any) -> Any:
@@ -55,6 +60,16 @@ class BaseRecordState:
             outcome = item.outcome
             logger.error("%s was not recorded as a document, because an item pipeline dropped it or failed (699)", outcome.url)
             self._record(Outcome(outcome.id, outcome.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
+
+    def response_lost(self, failure: Failure, response: Any) -> None:
+        """A response could not be given to its callback, or its items not to the pipelines, as when a middleware returns what it must not."""
+        request = getattr(response, "request", None)
+        meta = {} if request is None else request.meta
+        if ROBOTS in meta:
+            failure.request = request  # type: ignore[attr-defined]
+            self._crawler.spider.robots_failed(failure)  # type: ignore[union-attr]
+        elif STATE in meta and not meta.get(FAILED) and self._session.engine.is_awaited(meta[STATE].id):
+            self._record(lost(meta[STATE], printable(f"{type(failure.value).__name__}: {failure.value}")))
 
     def close_spider(self) -> None:
         if self._timer is not None:

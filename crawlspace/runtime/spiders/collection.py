@@ -18,12 +18,14 @@ from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import add_start_urls, adding_components, overlay_collection, throttle_other_requests
-from crawlspace.runtime.requests import SLOT, STATE
+from crawlspace.runtime.middlewares.outcome import BaseOneOutcome
+from crawlspace.runtime.requests import SLOT, STATE, detached
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.spiders.failures import fetched_of_failure
 from crawlspace.runtime.spiders.responses import PageReader, Responses
 from crawlspace.runtime.spiders.robots_txt import take_robots_failure, take_robots_txt
+from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, showing_items
 from crawlspace.urls import MalformedUrl, join
 
 if TYPE_CHECKING:
@@ -98,6 +100,8 @@ class BaseCollectionSpider(scrapy.Spider):
         else:
             fetched = Fetched(self._responses.error(response, state, status))
         fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
+        if not response.meta.get("autothrottle_dont_adjust_delay"):
+            fetched.outcome.latency_s = response.meta.get("download_latency")
         yield fetched
 
     def _parse_alone(self, response: Response) -> Iterator[Any]:
@@ -113,9 +117,8 @@ class BaseCollectionSpider(scrapy.Spider):
 
     def one_outcome_parser(self) -> Any:
         """Return what responses are given to: `parse`, and where a class has its own, one that ensures its outcome and its requests."""
-        if type(self).parse is BaseCollectionSpider.parse:
-            return self.parse
-        return self._parse_own
+        parse = self.parse if type(self).parse is BaseCollectionSpider.parse else self._parse_own
+        return showing_items(parse) if has_spider_middlewares(self.crawler.settings, besides=BaseOneOutcome) else parse
 
     async def _parse_own(self, response: Response) -> AsyncIterator[Any]:
         """Run an overridden `parse`: its requests are a link further than the page, and a page without an outcome gets one (699)."""
@@ -125,6 +128,7 @@ class BaseCollectionSpider(scrapy.Spider):
             if isinstance(one, scrapy.Request):
                 if one.url != response.url and not self._may_follow(state):
                     continue
+                one = detached(one, response.request)  # noqa: PLW2901
                 one.meta.setdefault("depth", state.depth + 1)
             found = found or isinstance(one, Fetched)
             yield one

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
-from crawlspace.model import Outcome, Status, UrlState
+from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.runtime.download.failures import Meaning, NotAsked, meaning_of
 from crawlspace.runtime.items import Fetched
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from crawlspace.runtime.session import Session
+
+
+logger = logging.getLogger(__name__)
 
 
 def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdapter[Any]) -> Fetched | None:
@@ -39,6 +43,12 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
             detail=detail,
         )
     )
+
+
+def lost(state: UrlState, detail: str) -> Outcome:
+    """Log that a page ended without an outcome, because of a component that is not ours, and return the one it gets."""
+    logger.error("%s has no outcome (699): %s", state.url, detail)
+    return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
 
 
 def has_another_turn(failure: Failure, session: Session) -> bool:

@@ -24,7 +24,7 @@ from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
-from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.items import Fetched, keep_out
 from crawlspace.runtime.requests import is_conditional
 from crawlspace.runtime.rule_middleware import STOPPED, document_type
 
@@ -137,11 +137,8 @@ class Responses:
             outcome.link_metadata = actions.fields
         if item is not None:
             outcome.added = added_by(actions, state.inherited)
-        else:
-            outcome.kind = OutcomeKind.EXCLUDED
-            outcome.status = int(Status.NOINDEX)
-            outcome.reason = Reason.NOINDEX
-        return Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
+        fetched = Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
+        return fetched if item is not None else keep_out(fetched)
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""

@@ -10,7 +10,7 @@ import pytest
 import scrapy
 from scrapy.settings import default_settings
 
-from crawlspace.config.scrapy_effects import AS_IN_SCRAPY, KNOWN, OF_COMPONENTS, WITH_DIFFERENCES, WITHOUT_EFFECT
+from crawlspace.config.scrapy_effects import AS_IN_SCRAPY, KNOWN, OF_COMPONENTS, OF_THE_PROCESS, WITH_DIFFERENCES, WITHOUT_EFFECT
 from tests.conftest import assert_same
 
 _READ = re.compile(r'settings(?:\.get\w*\(|\[)\s*"([A-Z0-9_]+)"')
@@ -26,6 +26,7 @@ def test_every_setting_of_scrapy_is_classified() -> None:
 def test_every_setting_is_of_one_class() -> None:
     classified = Counter([*WITHOUT_EFFECT, *WITH_DIFFERENCES, *AS_IN_SCRAPY, *OF_COMPONENTS])
     assert [name for name, number in classified.items() if number > 1] == []
+    assert KNOWN >= OF_THE_PROCESS
 
 
 REPORTED = [

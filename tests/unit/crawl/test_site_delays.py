@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.site_delays import SiteDelays
+from crawlspace.errors import SettingError
 from crawlspace.frontier.site_queue import Pace
+from crawlspace.model import Outcome, OutcomeKind
 from tests.unit.config.collection_files import settings as all_settings
 
 MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC
@@ -32,6 +35,9 @@ NIGHT = {"CRAWLSPACE_VARIABLE_DELAY": {"Mon-Fri 09:00-17:00": "suspend"}, "CRAWL
 FAST = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
 OWN_20 = {"CRAWLSPACE_SITES": {"a": {"delay": 20, "concurrency": 4}}}
 
+THROTTLE = {"AUTOTHROTTLE_ENABLED": True}
+FOUR = {"AUTOTHROTTLE_TARGET_CONCURRENCY": 3.5}
+
 PACES: list[tuple[Mapping[str, object], float, float, Pace]] = [
     # settings, hours after Monday 8:00, seconds that robots.txt asks for; pace
     ({"DOWNLOAD_DELAY": 2}, 0, 0.0, Pace(2.0, 1)),
@@ -45,6 +51,15 @@ PACES: list[tuple[Mapping[str, object], float, float, Pace]] = [
     ({**WORK, **OWN_20}, 1, 0.0, Pace(20.0, 4)),  # its own delay, which happens to be as long
     ({**FAST, **NIGHT}, 1, 0.0, Pace(0.0, 4, suspended=True)),
     ({**FAST, **NIGHT}, 9, 0.0, Pace(0.0, 4)),
+    # With AutoThrottle, before a first answer.
+    ({"DOWNLOAD_DELAY": 2, **THROTTLE}, 0, 0.0, Pace(5.0, 1)),
+    ({"DOWNLOAD_DELAY": 7, **THROTTLE}, 0, 0.0, Pace(7.0, 1)),
+    ({**FAST, **THROTTLE}, 0, 0.0, Pace(5.0, 4)),
+    ({"DOWNLOAD_DELAY": 2, **THROTTLE, **FOUR}, 0, 0.0, Pace(5.0, 4)),
+    ({"CRAWLSPACE_SITES": {"a": {"delay": 1, "concurrency": 2}}, **THROTTLE, **FOUR}, 0, 0.0, Pace(5.0, 2)),
+    ({"DOWNLOAD_DELAY": 2, **THROTTLE, **FOUR}, 0, 9.0, Pace(9.0, 1)),
+    ({**FAST, **THROTTLE, **WORK}, 1, 0.0, Pace(20.0, 1)),
+    ({**FAST, **THROTTLE, **NIGHT}, 1, 0.0, Pace(5.0, 4, suspended=True)),
 ]
 
 
@@ -68,3 +83,48 @@ def test_a_slot_is_left_when_its_time_is_over_and_when_the_clock_is_set_back(tmp
         clock.set(MONDAY_8 + move * HOUR)
         seen.append((found.phase()[1], found.of("a:80").suspended))
     assert seen == [(False, False), (True, True), (False, False), (True, True), (False, False), (True, True)]
+
+
+LATENCIES: list[tuple[Mapping[str, object], float, list[tuple[int, float | None]], list[float]]] = [
+    # settings, seconds that robots.txt asks for, status and latency of each response; the delay after each
+    (THROTTLE, 0.0, [(200, 1.0), (200, 1.0), (200, 1.0)], [3.0, 2.0, 1.5]),  # the mean of the delay and the latency
+    (THROTTLE, 0.0, [(200, 9.0), (200, 1.0)], [9.0, 5.0]),  # a longer latency at once
+    ({**THROTTLE, "AUTOTHROTTLE_TARGET_CONCURRENCY": 2}, 0.0, [(200, 1.0), (200, 20.0)], [2.75, 10.0]),
+    ({**THROTTLE, "AUTOTHROTTLE_MAX_DELAY": 8}, 0.0, [(200, 30.0)], [8.0]),
+    ({**THROTTLE, "DOWNLOAD_DELAY": 4}, 0.0, [(200, 1.0)], [4.0]),
+    (THROTTLE, 4.0, [(200, 1.0)], [4.0]),
+    ({**THROTTLE, "AUTOTHROTTLE_MAX_DELAY": 3}, 4.0, [(200, 9.0)], [4.0]),  # robots.txt comes before the largest delay
+    (THROTTLE, 0.0, [(503, 0.1), (404, 0.1), (304, 0.1), (503, 9.0)], [5.0, 5.0, 5.0, 9.0]),  # an error never makes it faster
+    (THROTTLE, 0.0, [(200, None)], [5.0]),  # from a cache
+    ({**THROTTLE, "AUTOTHROTTLE_START_DELAY": 1}, 0.0, [(200, 0.5)], [0.75]),
+    ({"DOWNLOAD_DELAY": 1}, 0.0, [(200, 9.0)], [1.0]),
+]
+
+
+@pytest.mark.parametrize(("settings", "asked", "responses", "delays"), LATENCIES)
+def test_the_delay_follows_the_latency(
+    tmp_path: Path, settings: Mapping[str, object], asked: float, responses: list[tuple[int, float | None]], delays: list[float]
+) -> None:
+    found = site_delays(tmp_path, settings, FakeClock(MONDAY_8), asked)
+    seen = []
+    for status, latency_s in responses:
+        before = found.of("a:80").delay_s
+        changed = found.answered("a:80", Outcome(1, "http://a/", OutcomeKind.DOCUMENT, status, latency_s=latency_s))
+        seen.append(found.of("a:80").delay_s)
+        assert changed is (seen[-1] != before)
+    assert seen == delays
+
+
+WRONG = [
+    # a setting; what is said
+    ({"AUTOTHROTTLE_ENABLED": "maybe"}, "AUTOTHROTTLE_ENABLED is 'maybe'; it must be True or False"),
+    ({"AUTOTHROTTLE_TARGET_CONCURRENCY": 0}, "AUTOTHROTTLE_TARGET_CONCURRENCY is 0; it must be above 0"),
+    ({"AUTOTHROTTLE_START_DELAY": -1}, "AUTOTHROTTLE_START_DELAY is -1; it must be at least 0 s"),
+    ({"AUTOTHROTTLE_MAX_DELAY": "long"}, "AUTOTHROTTLE_MAX_DELAY is 'long'; it must be seconds"),
+]
+
+
+@pytest.mark.parametrize(("setting", "sentence"), WRONG)
+def test_a_wrong_setting_of_autothrottle(tmp_path: Path, setting: Mapping[str, object], sentence: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(sentence)):
+        site_delays(tmp_path, {**THROTTLE, **setting}, FakeClock(MONDAY_8))

@@ -1,0 +1,102 @@
+"""What spider middlewares of a user get of a page: its item, as in Scrapy, and not our record of the fetch.
+
+The record waits in the request's meta while the items and requests go through the middlewares. What they make of the item then goes into
+the record, so that the page ends in one outcome whatever they drop, add or replace. Without such middlewares a page does not come here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+from itemadapter import is_item
+from scrapy import Request
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
+from scrapy.utils.spider import iterate_spider_output
+
+from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.runtime.items import Fetched, keep_out
+from crawlspace.runtime.requests import FAILED, FETCHED, STATE, detached
+
+if TYPE_CHECKING:
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+
+def has_spider_middlewares(settings: BaseSettings, *, besides: type) -> bool:
+    """Return whether there are spider middlewares other than those of a class."""
+    components = build_component_list(settings.get_component_priority_dict_with_base("SPIDER_MIDDLEWARES"))
+    return any(not issubclass(load_object(one), besides) for one in components)
+
+
+def showing_items(parse: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
+    """Return a callback that yields the item of a page where `parse` yields a record of its fetch."""
+
+    async def parse_and_show(response: Response) -> AsyncIterator[Any]:
+        async for one in as_async_generator(iterate_spider_output(parse(response))):
+            if not isinstance(one, Fetched):
+                yield one
+                continue
+            first: Fetched = response.request.meta.setdefault(FETCHED, one)  # type: ignore[union-attr]
+            if first is one and one.item is not None:
+                yield one.item
+
+    return parse_and_show
+
+
+async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """Yield what has come through the middlewares, and the record of the page with its item as they left it.
+
+    The item is the one that the page gave, else the first, which has taken its place; others only go on to the feeds. Without one the
+    page is kept out of the index.
+    """
+    meta: dict[str, Any] = response.request.meta if response.request is not None else {}
+    items: list[Any] = []
+    async for one in result:
+        if isinstance(one, Request):
+            yield detached(one, response.request)
+        elif STATE not in meta:
+            yield one
+        else:
+            items.append(one)
+    if STATE not in meta:
+        return
+    fetched: Fetched | None = meta.pop(FETCHED, None)
+    if not meta.get(FAILED):
+        if fetched is None:
+            yield _without_record(meta[STATE])
+        elif fetched.item is not None:
+            at = next((number for number, item in enumerate(items) if item is fetched.item), 0)
+            yield _with_item(fetched, items.pop(at) if items else None)
+        else:
+            yield fetched
+    for item in items:
+        yield item
+
+
+def _with_item(fetched: Fetched, item: Any) -> Fetched:
+    if item is None:
+        logger.debug("%s is kept out of the index, because a spider middleware dropped its item", fetched.outcome.url)
+        return keep_out(fetched)
+    if not is_item(item):
+        kind = type(item).__qualname__
+        logger.error("%s: a spider middleware put a %s in place of its item, which is no item (699)", fetched.outcome.url, kind)
+        detail = f"a spider middleware yielded a {kind}"
+        return Fetched(_unexpected(fetched.outcome.id, fetched.outcome.url, detail))
+    fetched.item = item
+    return fetched
+
+
+def _without_record(state: UrlState) -> Fetched:
+    detail = "a spider middleware handled the exception of its parsing"
+    logger.error("%s has no outcome (699): %s", state.url, detail)
+    return Fetched(_unexpected(state.id, state.url, detail))
+
+
+def _unexpected(id: int, url: str, detail: str) -> Outcome:
+    return Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
