@@ -51,3 +51,12 @@ def test_pages_behind_a_password_are_read_and_no_other_host_gets_it(
         assert {request.headers.get("authorization") for request in other.requests} == {None}
     assert set(statuses(demo).values()) == {200, 302}
     assert PASSWORD not in run.stderr + found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(("domain", "reported"), [("None", True), ("'wiki.example.com'", False)])
+def test_a_password_for_every_host_is_a_finding(project: MakeProject, domain: str, *, reported: bool) -> None:
+    settings = f"HTTPAUTH_USER = 'crawler'\nHTTPAUTH_PASS = '{PASSWORD}'\nHTTPAUTH_DOMAIN = {domain}\n"
+    demo = project({"demo/start_urls.txt": "http://wiki.example.com/", "demo/settings.py": settings})
+    found = demo.scrapy("lint", "demo").stdout
+    assert ("settings.py:2:1: warning: HTTPAUTH_PASS is sent to every host that a link leads to" in found) is reported
+    assert PASSWORD not in found
