@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
-from crawlspace.config.credential_headers import HEADERS, default_headers
+from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.errors import read_with_defaults, setting_named
 from crawlspace.config.files import (
     AllRules,
@@ -80,10 +80,13 @@ def review(
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
     if collection is not None:
         found.update(dict.fromkeys(_warnings(collection, store, proxy=proxy)))
-        warning = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
-        if warning is not None:
-            line, column = where_set(folder, HEADERS)
-            found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = None
+        of_headers = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
+        for setting, warning in ((HEADERS, of_headers), (HTTP_PASSWORD, http_auth_warning(known))):
+            if warning is not None:
+                line, column = where_set(folder, setting)
+                found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = (
+                    None
+                )
     return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
 
 

@@ -14,6 +14,7 @@ from crawlspace.urls import MalformedUrl, Url, parse
 
 NAME = "CRAWLSPACE_CREDENTIAL_HOSTS"
 HEADERS = "DEFAULT_REQUEST_HEADERS"
+HTTP_PASSWORD = "HTTPAUTH_PASS"
 SHOWN = 3
 """Maximal hosts named in a warning."""
 _CREDENTIAL = re.compile(r"auth|cookie|token|secret|passw|key|credential|session|jwt|signature", re.IGNORECASE)
@@ -80,3 +81,13 @@ def default_headers(settings: Mapping[str, object]) -> Iterator[tuple[str, objec
     for name, value in table(HEADERS, settings.get(HEADERS), example='{"Accept-Language": "de"}').items():
         if value is not None:
             yield (name.decode("latin-1") if isinstance(name, bytes) else str(name)), value
+
+
+def http_auth_warning(settings: Mapping[str, object]) -> str | None:
+    """Return a warning about the password of Scrapy's HTTPAUTH_ settings if it is for every host; else None."""
+    if not settings.get(HTTP_PASSWORD) or settings.get("HTTPAUTH_DOMAIN"):
+        return None
+    return (
+        f"{HTTP_PASSWORD} is sent to every host that a link leads to, because HTTPAUTH_DOMAIN is None or not set;"
+        " name the domain that the password is for"
+    )

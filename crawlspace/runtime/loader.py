@@ -58,6 +58,10 @@ class CollectionLoader(SpiderLoader):
             return found
         return type("CollectionSpider", (generic,), {"name": spider_name})
 
+    def own_class(self, name: str) -> type[Spider] | None:
+        """Return the class in the project's spiders that has a name, whatever it derives from; None without one."""
+        return self._spiders.get(name)
+
     def list(self) -> list[str]:
         try:
             return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))

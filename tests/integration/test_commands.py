@@ -38,7 +38,7 @@ FILES = {
     "demo/crawl.rules": "allow  domain www.example.com\nforbid domain *\nforbid prefix http://www.example.com/private/\n",
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
-COMMANDS = ("startcollection", "explain", "links", "lint", "refused", "status", "urls", "search", "export")
+COMMANDS = ("startcollection", "explain", "links", "lint", "refused", "status", "urls", "search", "export", "genspider")
 
 
 @pytest.fixture

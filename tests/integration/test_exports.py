@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import stat
 from collections.abc import Mapping
@@ -170,15 +171,22 @@ def test_two_runs_do_not_write_one_file(project: MakeProject, old: Path) -> None
 
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_all_forms_and_batches(project: MakeProject, tmp_path: Path, *, overwrite: bool) -> None:
-    names = {"items.csv": {}, "items.xml": {}, "items.json": {}, "batch-%(batch_id)d.jsonl": {"batch_item_count": 1}}
-    feeds = {str(tmp_path / "exports" / name): {**options, "overwrite": overwrite} for name, options in names.items()}
+    own: dict[str, dict[str, object]] = {
+        "items.csv": {},
+        "items.xml": {},
+        "items.json": {},
+        "items.gz": {"format": "jsonl", "postprocessing": ["scrapy.extensions.postprocessing.GzipPlugin"]},
+        "batch-%(batch_id)d.jsonl": {"batch_item_count": 1},
+    }
+    feeds = {str(tmp_path / "exports" / name): {**options, "overwrite": overwrite} for name, options in own.items()}
     with serve(Site(SITE)) as server:
         project(collection(server.url(), settings=f"{FAST}FEEDS = {feeds!r}\n")).crawl("demo").succeeded()
-    found = {file.name: file.read_text(encoding="utf-8") for file in (tmp_path / "exports").iterdir()}
-    assert sorted(found) == ["batch-1.jsonl", "batch-2.jsonl", "items.csv", "items.json", "items.xml"]
-    assert [row["title"] for row in csv.DictReader(StringIO(found["items.csv"]))] == ["Home", "A"]
+    found = {file.name: file.read_bytes() for file in (tmp_path / "exports").iterdir()}
+    assert sorted(found) == ["batch-1.jsonl", "batch-2.jsonl", "items.csv", "items.gz", "items.json", "items.xml"]
+    assert [row["title"] for row in csv.DictReader(StringIO(found["items.csv"].decode()))] == ["Home", "A"]
     assert [item["title"] for item in json.loads(found["items.json"])] == ["Home", "A"]
-    assert found["items.xml"].count("<item>") == 2
+    assert [json.loads(line)["title"] for line in gzip.decompress(found["items.gz"]).splitlines()] == ["Home", "A"]
+    assert found["items.xml"].count(b"<item>") == 2
     assert [json.loads(found[f"batch-{number}.jsonl"])["title"] for number in (1, 2)] == ["Home", "A"]
 
 

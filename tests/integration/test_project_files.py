@@ -116,6 +116,19 @@ def test_a_project_of_the_files_in_the_wheel_crawls(made: MadeProject) -> None:
     assert {path.name for path in made.folder.iterdir()} > {"collections", "data"}
 
 
+def test_a_generated_spider_crawls_at_once(made: MadeProject) -> None:
+    """Its template is in the wheel."""
+    with serve(Site(SITE)) as server:
+        made.scrapy("startcollection", "lamps", server.url("/")).succeeded()
+        made.scrapy("genspider", "lamps").succeeded()
+        assert made.scrapy("lint", "lamps").succeeded().stdout == "no findings\n"
+        documents = made.exported("lamps", "-s", "DOWNLOAD_DELAY=0")
+        assert_same(
+            ((document["url"], document["heading"]) for document in documents),
+            [(server.url("/"), "Home"), (server.url("/desk"), "Desk lamp"), (server.url("/floor"), "Floor lamp")],
+        )
+
+
 def test_settings_spider_and_pipeline_of_the_project_are_used(made: MadeProject) -> None:
     made.write(
         {

@@ -351,7 +351,7 @@ def test_the_two_commands_of_the_readme_are_targets() -> None:
 
 
 def test_every_command_that_is_shown_is_there() -> None:
-    scrapys = {"list", "shell", "fetch", "parse", "genspider"}
+    scrapys = {"list", "shell", "fetch", "parse"}
     shown = {
         (page, command)
         for page in PAGES

@@ -95,9 +95,7 @@ class Exports(ExportHook, FeedExporter):
 
     async def end_export(self, slot: FeedSlot, spider: Spider) -> None:
         if isinstance(slot.storage, FeedFile) and slot.storage.replaces and not self._may_replace(slot):
-            slot.storage.discard()
-            why = "the crawl has failed" if slot.itemcount else "no document was fetched"
-            logger.warning("the export %s is not written, because %s; the file of an earlier run stays", slot.uri, why)
+            _keep_old(slot, slot.storage)
             return
         try:
             await super().end_export(slot, spider)
@@ -132,6 +130,14 @@ class Exports(ExportHook, FeedExporter):
         else:
             self.failure = ExportError(f"{sentence}; it lacks documents of this run, what is left is crawled by the next start")
             session.fail(self.failure, self.crawler)
+
+
+def _keep_old(slot: FeedSlot, storage: FeedFile) -> None:
+    """Leave the file of an earlier run as it is, and log that where there is one."""
+    storage.discard()
+    if Path(storage.path).exists():
+        why = "the crawl has failed" if slot.itemcount else "no document was fetched"
+        logger.warning("the export %s is not written, because %s; the file of an earlier run stays", slot.uri, why)
 
 
 def _note(reasons: list[str], record: logging.LogRecord) -> bool:

@@ -52,13 +52,17 @@ class ReplacedFile:
         try:
             self.file.flush()
             os.fsync(self.file.fileno())
-            if sys.platform == "win32":  # there no open file can be renamed
-                self.file.close()
-            self._part.replace(self._path)
         except BaseException:
             self.discard()
             raise
-        self.file.close()  # not before: without its lock another run could take it for its own
+        if sys.platform == "win32":  # there no open file can be renamed
+            self.file.close()
+        try:
+            self._part.replace(self._path)
+        except OSError as error:
+            raise OSError(error.errno, f"{error.strerror}; the new content is in {self._part}", str(self._path)) from error
+        finally:
+            self.file.close()  # not before: without its lock another run could take it for its own
         _sync_folder(self._path.parent)
 
     def discard(self) -> None:

@@ -52,6 +52,15 @@ def test_what_a_killed_run_left_is_written_over(path: Path) -> None:
     assert (path.read_text(), names(path)) == ("new", [NAME])
 
 
+def test_what_cannot_take_its_place_is_kept(path: Path) -> None:
+    new = ReplacedFile(path)
+    new.file.write(b"new")
+    path.mkdir()
+    with pytest.raises(OSError, match=f"Is a directory; the new content is in .*{NAME}.part"):
+        new.put_in_place()
+    assert path.with_name(f"{NAME}.part").read_text() == "new"
+
+
 def test_only_one_run_at_a_time_writes_a_file(path: Path) -> None:
     first = ReplacedFile(path)
     with pytest.raises(OSError, match="another run is writing it"):
