@@ -9,14 +9,8 @@ from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.web import DEATHS, HTML, IMAGE, OUTAGES, PLAIN, REFUSALS, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
-
-
 _SUFFIXES = ("", "", "", ".html", ".odd", "?v=1")
-
-
 _TOPICS = ("the canteen", "travel expenses", "the annual report", "parking", "holidays")
-
-
 _FEWEST = 4
 """Documents that a site keeps, so that its health can be told."""
 
@@ -68,6 +62,14 @@ class Changes:
             step = f"{url} is a start URL"
         web.note_nearest()
         return step
+
+    def new_start(self) -> str:
+        """Have one more start URL, that of a page."""
+        pages = [url for url, page in self._web.pages.items() if not page.redirects and url not in self._web.starts]
+        url = self._chance.choice(pages)
+        self._web.starts.append(url)
+        self._web.note_nearest()
+        return f"{url} is a start URL"
 
     def _changed(self) -> str:
         changes: list[Callable[[], str]] = [

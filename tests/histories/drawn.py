@@ -33,6 +33,9 @@ class Drawn:
     orphans: bool = True
     """Pages that nothing leads to any more, links that come and go, and limits that depend on them."""
 
+    loosened: bool = True
+    """Checks that admit more, after which the very next crawl must find what comes into reach."""
+
     two: bool = True
     """A second collection with the same index, hosts and pages that go from one to the other, and global rules that change."""
 

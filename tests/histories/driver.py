@@ -76,6 +76,8 @@ class SimulatedCrawler:
         self._memory_sink = MemorySink(SINK)
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
+        self.spider = 1
+        """Stands for the code of the spider."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
@@ -91,7 +93,7 @@ class SimulatedCrawler:
         other = SimulatedCrawler(
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
-        other.by_spider = self.by_spider
+        other.by_spider, other.spider = self.by_spider, self.spider
         return other
 
     def configured(self, configuration: Configuration) -> Collection:
@@ -304,7 +306,7 @@ class SimulatedCrawler:
         """Start, as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
-        startup = open_engine(collection, store=store, sink=sink, clock=self.clock)
+        startup = open_engine(collection, store=store, sink=sink, clock=self.clock, spider=str(self.spider))
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held

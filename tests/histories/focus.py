@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tests.histories.configuration import Configuration, Rule
 from tests.histories.drawn import Drawn
+from tests.histories.loosened import strict
 from tests.histories.web import Web
 
 
@@ -14,13 +15,25 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
     focuses = [
         name
-        for name in ("starts", "clock", "decisions", "refusals", "dead", "copies", "headers", "fields", "orphans", "two")
+        for name in (
+            "starts",
+            "clock",
+            "decisions",
+            "refusals",
+            "dead",
+            "copies",
+            "headers",
+            "fields",
+            "orphans",
+            "loosened",
+            "two",
+        )
         if getattr(drawn, name)
     ]
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
 
 
-def fitting(focus: str, configuration: Configuration, chance: random.Random) -> Configuration:
+def fitting(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """A configuration under which what the history dwells on can happen."""
     if focus == "starts":
         return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
@@ -28,6 +41,8 @@ def fitting(focus: str, configuration: Configuration, chance: random.Random) -> 
         return replace(configuration, delay=chance.choice((0.0, 0.0, 2.0)))
     if focus == "fields":
         configuration = replace(configuration, field="old")
+    if focus == "loosened":
+        return strict(configuration, web, chance)
     if focus == "orphans":
         return replace(configuration, orphans_after=chance.choice((None, 1, 1, 2)), max_depth=chance.choice((0, 0, 2, 3)))
     if focus in ("decisions", "fields", "orphans", "two"):
@@ -45,6 +60,8 @@ def changed(focus: str, configuration: Configuration, web: Web, chance: random.R
                 replace(configuration, entire_site=not configuration.entire_site),
             )
         )
+    if focus == "loosened":
+        return strict(configuration, web, chance)
     if focus == "orphans":
         return chance.choice(
             (

@@ -8,20 +8,20 @@ checked; after each settled state, the oracle is asked.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from crawlspace.model import UrlState
 from tests.histories import focus, neighbour
 from tests.histories.changes import Changes
-from tests.histories.checks import CheckedCollection
 from tests.histories.collection import HistoryReport
-from tests.histories.configuration import DAY, ELSEWHERE, HOUR, Configuration, Rule
+from tests.histories.configuration import DAY, HOUR, Configuration, Rule
+from tests.histories.crawled import CrawledCollection
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
-from tests.histories.fate import Fate, Run
-from tests.histories.oracle import Oracle, Remembered
+from tests.histories.fate import Fate
+from tests.histories.loosened import loosened, needless
+from tests.histories.oracle import Oracle
 from tests.histories.reconfigured import reconfigured
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
@@ -39,89 +39,6 @@ def run_history(
     `on_server` opens the store where that is on a server, and with `team` several workers crawl.
     """
     return History(seed, folder, on_server, team=team, drawn=drawn).run(steps)
-
-
-class CrawledCollection(CheckedCollection):
-    def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
-        before, shared, lost = self._known, self._shared(), set(self._lost)
-        down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
-        run = self._crawler.crawl(self._configuration, fate)
-        report = self._report
-        report.crawls += 1
-        report.fetches += run.fetched
-        report.kills += run.ended == "killed"
-        midway = f", meanwhile {'; '.join(run.changes)}" if run.changes else ""
-        report.met.update({f"crawl {run.ended}"})
-        if run.held_for_rules:
-            report.met.update({"crawl that held a change of the rules"})
-        self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
-        self._look()
-        after = self._known
-        report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
-        if self._other is not None:
-            self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
-        index = self._index()
-        report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
-        report.met.update({"orphans deleted"} if run.orphans else ())
-        if not run.changes:
-            report.differences += self._always(before, after, run, down)
-        if run.ended not in ("killed", "broken") and not self._counts.outbox:
-            report.differences += self._at_rest(after, index)
-            if run.ended == "finished" and not run.changes:
-                report.differences += self._not_sent_again(lost, after)
-            if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
-                oracle = Oracle(self._web, self._configuration)
-                # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
-                in_group = {
-                    url: has
-                    for url, has in self._index_before.items()
-                    if url in before and before[url].indexed and not _is_in_no_group(before[url])
-                }
-                urls = {state.key: url for url, state in after.items()}
-                named = {url: urls.get(before[url].canonical or 0, "") for url in in_group}
-                report.differences += oracle.displaced(in_group, index, remembered(after), self._past(after), named=named)
-            if self._index_before is not None and not run.changes:
-                report.differences += self._unplanned(self._index_before, index, run)
-                report.differences += self._touched(self._index_before, index, before, after)
-            self._index_before = index
-        else:
-            self._index_before = None
-        if everything_due and not report.differences:
-            memory = remembered(after)
-            report.differences += Oracle(self._web, self._configuration).prompt_differences(index, memory, self._past(after))
-        return run
-
-    def _fate(self) -> Fate:
-        chance = self._chance
-        fate = Fate(index_fails=chance.choice((0.0, 0.0, 0.0, 0.5)), stalls=chance.random() < 0.1)
-        what = chance.random()
-        if what < 0.6:
-            fate.kill_after = round(2 ** chance.uniform(1, 10.5))
-        elif what < 0.7:
-            fate.stop_after = chance.randint(0, 60)
-        midway = chance.random()
-        if midway < 0.15:
-            fate.midway = self._changes.change
-        elif midway < 0.25 and not self._crawler.in_memory:
-            fate.midway = lambda: self._command(crawled=True)
-        return fate
-
-    def _compare(self) -> None:
-        """Ask the oracle, all being settled."""
-        self._regrouping = False
-        self._report.checks += 1
-        with self._crawler.store() as store:
-            store.check()
-        states = self._known
-        memory = remembered(states)
-        oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
-        self._report.differences += oracle.differences(index, memory, past)
-        self._report.differences += self._lost_for_ever()
-        met = {f"status {status}" for _, status in memory.values() if status is not None}
-        met |= {f"held {kept.why}" for kept in past.kept}
-        met |= {"duplicates" for has in index.values() if has.duplicates}
-        met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
-        self._report.met.update(met)
 
 
 class History(CrawledCollection):
@@ -151,7 +68,7 @@ class History(CrawledCollection):
             shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
             self._configuration = replace(self._configuration, global_rules=shared)
         self._focus = focus.chosen(drawn, chance)
-        self._configuration = focus.fitting(self._focus, self._configuration, chance)
+        self._configuration = focus.fitting(self._focus, self._configuration, self._web, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
         if self._focus == "fields" or (drawn.headers and (self._focus == "headers" or chance.random() < 0.2)):
@@ -168,10 +85,13 @@ class History(CrawledCollection):
             self._other = OtherCollection(self, folder)
 
     def run(self, steps: int) -> HistoryReport:
+        chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
         for step in range(1, steps + 1):
             self._step()
             if not self._report.differences and (step % _SETTLE_EVERY == 0 or step == steps):
                 self._settle()
+                if self._drawn.loosened and not self._report.differences and chance.random() < likely:
+                    self._loosen()
             if self._report.differences:
                 break
         return self._report
@@ -244,6 +164,7 @@ class History(CrawledCollection):
             "headers": changes.headers,
             "fields": changes.links,
             "orphans": changes.links,
+            "loosened": changes.links,
         }
         return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
 
@@ -353,6 +274,45 @@ class History(CrawledCollection):
         for one in self._all():
             one._compare()
 
+    def _loosen(self) -> None:
+        """All being settled, have a check admit more, and the next crawl find all that this brings into reach, though nothing else is due."""
+        chance, before, known = self._chance, self._configuration, self._known
+        what = chance.random()
+        if what < 0.15:
+            for one in self._all():
+                one._crawler.spider += 1
+            self._say("the spider has changed")
+        elif what < 0.35 and self._drawn.starts:
+            self._say(self._changes.new_start())
+            self._note_all_elsewhere()
+        else:
+            new = loosened(before, chance)
+            if new is None:
+                return
+            self._reconfigure(new)
+        self._crawler.clock.advance(1)
+        requests = dict(self._web.requests)
+        if chance.random() < 0.3:
+            self._crawl(Fate(kill_after=chance.randint(2, 80)))
+        for one in self._all() * (1 if self._other is None else 2):  # what one deletes, the other sends again at its next start
+            one._crawl(Fate())
+            if self._report.differences:
+                return
+        asked = {url for url, times in self._web.requests.items() if times > requests.get(url, 0)}
+        if not 0.15 <= what < 0.35:
+            self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
+        if not (self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth):
+            self._report.differences += needless(asked, known, before, self._web)
+        for one in self._all():
+            one._compare()
+        self._report.met["loosened check"] += 1
+
+    def _unasked(self, asked: Collection[str]) -> list[str]:
+        """The start URLs that a crawl has not asked for, though nothing kept it from that."""
+        oracle = Oracle(self._web, self._configuration)
+        starts = [url for url in self._web.start_urls() if oracle.verdicts(url) == {None} and url not in asked]
+        return [url for url in starts if self._is_well(url) and not self._configuration.bars(url, self._web)]
+
     def _all(self) -> list[CrawledCollection]:
         return [self] if self._other is None else [self, self._other]
 
@@ -389,12 +349,3 @@ class OtherCollection(CrawledCollection):
 
     def _say(self, step: str) -> None:
         super()._say(f"[{self._crawler.name}] {step}")
-
-
-def _is_in_no_group(state: UrlState) -> bool:
-    """Whether a document is held apart; one that the rules take back stays so until it is fetched."""
-    return state.checksum is not None and state.checksum.startswith(b"held")
-
-
-def remembered(states: Mapping[str, UrlState]) -> dict[str, Remembered]:
-    return {url: (state.state.label, state.status) for url, state in states.items()}

@@ -322,7 +322,9 @@ class SimulatedTeam(SimulatedCrawler):
                 store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
                 assert worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
             shared.mark.save()
-            startup = open_engine(collection, store=store, sink=sink, clock=self.clock, worker=shared.view)
+            startup = open_engine(
+                collection, store=store, sink=sink, clock=self.clock, worker=shared.view, spider=str(self.spider)
+            )
             worker.ready()
         except Killed:
             expire(shared)

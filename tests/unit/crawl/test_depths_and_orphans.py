@@ -155,3 +155,15 @@ def test_wrong_values_of_the_setting(site: Site, value: object) -> None:
         SettingError, match=r'CRAWLSPACE_ORPHANS is .*: write "keep", or "delete:3" to delete them after three runs'
     ):
         site.collection()
+
+
+def test_what_comes_back_into_the_space_without_the_page_that_led_there_is_an_orphan(site: Site) -> None:
+    site.crawl()
+    site.write(start=HOME, rules=f"forbid prefix {A}\nforbid prefix {B}\nforbid prefix {C}")
+    site.crawl()
+    site.write(start=HOME, rules=f"forbid prefix {A}\nforbid prefix {C}")
+    site.crawl()
+    assert depths(site) == {"": 0, "b": None, "d": 1}
+    site.write(start=HOME)
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}

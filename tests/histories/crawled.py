@@ -1,0 +1,103 @@
+"""A collection of a random history that crawls: what holds at all times is checked after each crawl, and the oracle is asked when all is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from crawlspace.model import UrlState
+from tests.histories.checks import CheckedCollection
+from tests.histories.configuration import ELSEWHERE
+from tests.histories.fate import Fate, Run
+from tests.histories.oracle import Oracle, Remembered
+
+
+class CrawledCollection(CheckedCollection):
+    def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
+        before, shared, lost = self._known, self._shared(), set(self._lost)
+        down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
+        run = self._crawler.crawl(self._configuration, fate)
+        report = self._report
+        report.crawls += 1
+        report.fetches += run.fetched
+        report.kills += run.ended == "killed"
+        midway = f", meanwhile {'; '.join(run.changes)}" if run.changes else ""
+        report.met.update({f"crawl {run.ended}"})
+        if run.held_for_rules:
+            report.met.update({"crawl that held a change of the rules"})
+        self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
+        self._look()
+        after = self._known
+        report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
+        if self._other is not None:
+            self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
+        index = self._index()
+        report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
+        report.met.update({"orphans deleted"} if run.orphans else ())
+        if not run.changes:
+            report.differences += self._always(before, after, run, down)
+        if run.ended not in ("killed", "broken") and not self._counts.outbox:
+            report.differences += self._at_rest(after, index)
+            if run.ended == "finished" and not run.changes:
+                report.differences += self._not_sent_again(lost, after)
+            if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
+                oracle = Oracle(self._web, self._configuration)
+                # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
+                in_group = {
+                    url: has
+                    for url, has in self._index_before.items()
+                    if url in before and before[url].indexed and not _is_in_no_group(before[url])
+                }
+                urls = {state.key: url for url, state in after.items()}
+                named = {url: urls.get(before[url].canonical or 0, "") for url in in_group}
+                report.differences += oracle.displaced(in_group, index, remembered(after), self._past(after), named=named)
+            if self._index_before is not None and not run.changes:
+                report.differences += self._unplanned(self._index_before, index, run)
+                report.differences += self._touched(self._index_before, index, before, after)
+            self._index_before = index
+        else:
+            self._index_before = None
+        if everything_due and not report.differences:
+            memory = remembered(after)
+            report.differences += Oracle(self._web, self._configuration).prompt_differences(index, memory, self._past(after))
+        return run
+
+    def _fate(self) -> Fate:
+        chance = self._chance
+        fate = Fate(index_fails=chance.choice((0.0, 0.0, 0.0, 0.5)), stalls=chance.random() < 0.1)
+        what = chance.random()
+        if what < 0.6:
+            fate.kill_after = round(2 ** chance.uniform(1, 10.5))
+        elif what < 0.7:
+            fate.stop_after = chance.randint(0, 60)
+        midway = chance.random()
+        if midway < 0.15:
+            fate.midway = self._changes.change
+        elif midway < 0.25 and not self._crawler.in_memory:
+            fate.midway = lambda: self._command(crawled=True)
+        return fate
+
+    def _compare(self) -> None:
+        """Ask the oracle, all being settled."""
+        self._regrouping = False
+        self._report.checks += 1
+        with self._crawler.store() as store:
+            store.check()
+        states = self._known
+        memory = remembered(states)
+        oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
+        self._report.differences += oracle.differences(index, memory, past)
+        self._report.differences += self._lost_for_ever()
+        met = {f"status {status}" for _, status in memory.values() if status is not None}
+        met |= {f"held {kept.why}" for kept in past.kept}
+        met |= {"duplicates" for has in index.values() if has.duplicates}
+        met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
+        self._report.met.update(met)
+
+
+def _is_in_no_group(state: UrlState) -> bool:
+    """Whether a document is held apart; one that the rules take back stays so until it is fetched."""
+    return state.checksum is not None and state.checksum.startswith(b"held")
+
+
+def remembered(states: Mapping[str, UrlState]) -> dict[str, Remembered]:
+    return {url: (state.state.label, state.status) for url, state in states.items()}
