@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from http import HTTPStatus
 from typing import Any
 
 from itemadapter import ItemAdapter, is_item
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.page import Page
-from crawlspace.model import Document, Outcome
+from crawlspace.decision import Reason
+from crawlspace.model import Document, Outcome, OutcomeKind, Status
 
 
 @dataclass(slots=True)
@@ -25,6 +27,34 @@ class Fetched:
     """Of the response, as are its type and the Last-Modified header."""
     content_type: str = ""
     modified: str = ""
+
+
+def dropped(outcome: Outcome, *, why: str) -> Outcome:
+    """Return the outcome of a page whose document an item pipeline dropped: its links count, and what was indexed leaves."""
+    return replace(
+        outcome,
+        kind=OutcomeKind.EXCLUDED,
+        status=int(HTTPStatus.OK),
+        reason=Reason.DROPPED,
+        detail=why,
+        index=False,
+        document=None,
+        checksum=None,
+        added={},
+    )
+
+
+def failed(outcome: Outcome, *, why: str) -> Outcome:
+    """Return the outcome of a page for which code of the user's, or of ours, failed (699)."""
+    return Outcome(
+        outcome.id,
+        outcome.url,
+        OutcomeKind.FAILED,
+        Status.UNEXPECTED,
+        host_failure=True,
+        detail=why,
+        sent_ago_s=outcome.sent_ago_s,
+    )
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from msgspec.structs import fields
 
-from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
+from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
@@ -31,6 +31,7 @@ def constants() -> str:
             f"local SOURCES = {_table(Source)}",
             f"local HELD_FOR = {_table(Held)}",
             f"local OUT_OF_SPACE = {_set_of(map(int, sorted(OUT_OF_SPACE)))}",
+            f"local LINKS_ONLY = {_set_of(map(int, sorted(LINKS_ONLY)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
             f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
             f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",

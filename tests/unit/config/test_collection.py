@@ -139,6 +139,7 @@ WRONG = [
     ("CRAWLSPACE_SITES", "a", "CRAWLSPACE_SITES is 'a'; it must be like"),
     ("CRAWLSPACE_SITES", {"a": {"delay": -1}}, "CRAWLSPACE_SITES['a']['delay'] is -1; it must be at least 0 s"),
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
+    ("ITEM_PROCESSOR", "my.Own", "ITEM_PROCESSOR is 'my.Own', through which nothing is recorded: remove that setting"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
     ("DOWNLOAD_TIMEOUT", 0, "DOWNLOAD_TIMEOUT is 0; it must be a number of seconds above 0, without a unit"),
     ("DOWNLOAD_TIMEOUT", "30s", "DOWNLOAD_TIMEOUT is '30s'; it must be a number of seconds"),
