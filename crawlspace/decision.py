@@ -5,7 +5,8 @@ A decision holds the result of every check, and `admitted` is computed from it: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class Reason(StrEnum):
     MIME_TYPE = "mime_type"
     ROBOTS = "robots"
     NOINDEX = "noindex"
+    DROPPED = "dropped_by_pipeline"
     CHECK_FAILED = "check_failed"
 
     @property
@@ -74,6 +76,7 @@ _SENTENCES = {
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",
     Reason.ROBOTS: "robots.txt forbids the URL",
     Reason.NOINDEX: "the page asks not to be indexed",
+    Reason.DROPPED: "an item pipeline dropped the document",
     Reason.CHECK_FAILED: "a check failed unexpectedly, so the URL is refused",
 }
 
@@ -163,3 +166,10 @@ class Decision:
     @property
     def admitted(self) -> bool:
         return self.reason is Reason.ADMITTED
+
+    def heeding(self, checks: Collection[Reason]) -> Decision:
+        """Return the decision as if only these checks refused: for what is requested and is no page."""
+        for step in self.trace:
+            if step.verdict is Verdict.REFUSE and step.check in checks:
+                return replace(self, reason=Reason(step.check), rule=step.rule)
+        return replace(self, reason=Reason.ADMITTED, rule=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from http import HTTPStatus
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -142,6 +143,8 @@ class Status(IntEnum):
 
 OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
 """URLs excluded by the rules; they are crawled again when the rules admit them."""
+LINKS_ONLY = frozenset({int(HTTPStatus.OK), int(Status.NOINDEX)})
+"""Excluded pages that were read: only their links count. 200: an item pipeline dropped the document."""
 UNCOUNTED = OUT_OF_SPACE | {404, 410}
 """URLs that don't count towards a limit of URLs: outside the crawl space, or missing."""
 

@@ -30,6 +30,7 @@ TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
 TWISTED_DNS_RESOLVER = "crawlspace.runtime.download.resolver.GuardedResolver"
 LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
+ITEM_PROCESSOR = "crawlspace.runtime.item_pipelines.PagePipelines"
 STATS_DUMP = False
 
 # --- Scrapy: how a page is requested ------------------------------------------------------------------------------

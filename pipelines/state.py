@@ -6,4 +6,4 @@ from crawlspace.runtime.pipelines.state import BaseRecordState
 
 
 class RecordState(BaseRecordState):
-    """Closes the lease of each fetch. A document goes on to the feeds; an outcome without one ends here."""
+    """Closes the lease of each fetch."""

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from http import HTTPStatus
 
 from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.admin.report import UrlReport, label_of, status_sentence
@@ -14,7 +15,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.errors import UsageError
-from crawlspace.model import priority
+from crawlspace.model import State, priority
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
@@ -134,6 +135,8 @@ def _actions(answer: Explanation) -> Iterator[str]:
 def _known(known: UrlReport) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
+    if state.state is State.EXCLUDED and state.status == HTTPStatus.OK:
+        status = f", status {state.status}, {Reason.DROPPED.sentence}"
     depth = (
         f"{counted(state.depth, 'link')} from a start URL"
         if state.orphaned is None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from crawlspace.config.credential_headers import default_headers
 from crawlspace.errors import SettingError
 from crawlspace.parsing import integer, seconds
+from crawlspace.printable import quoted
 
 NEEDED = (
     ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
@@ -15,6 +16,7 @@ NEEDED = (
     ("SPIDER_MIDDLEWARES", "middlewares.outcome.OneOutcome"),
 )
 """(setting, component) without which a crawl would not end."""
+ITEM_PROCESSOR = "crawlspace.runtime.item_pipelines.PagePipelines"
 
 
 def check_scrapys_settings(settings: Mapping[str, object]) -> None:
@@ -26,6 +28,11 @@ def check_scrapys_settings(settings: Mapping[str, object]) -> None:
             raise SettingError(
                 f"{setting} has no {component}, without which nothing is recorded; add to the setting, don't replace it"
             )
+    if settings["ITEM_PROCESSOR"] != ITEM_PROCESSOR:
+        raise SettingError(
+            f"ITEM_PROCESSOR is {quoted(settings['ITEM_PROCESSOR'])}, through which nothing is recorded: remove that setting;"
+            " item pipelines of your own go into ITEM_PIPELINES"
+        )
     integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
     seconds("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"])
     list(default_headers(settings))

@@ -36,7 +36,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
+from crawlspace.model import LINKS_ONLY, Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.state.changes import Change, Effects
@@ -379,7 +379,7 @@ class Engine:
         if outcome.document is not None and after.checksum is not None and after.held is None:
             after.fields_mark = document_mark(outcome)
             wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
-        elif after.status == Status.NOINDEX and outcome.kind is OutcomeKind.EXCLUDED:
+        elif after.status in LINKS_ONLY and outcome.kind is OutcomeKind.EXCLUDED:
             after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type causes an unconditional GET
         document = outcome.document if wanted and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:

@@ -42,8 +42,12 @@ class FetchRobots:
     @classmethod
     def of(cls, state: UrlState) -> FetchRobots:
         """Return the request to make before that of a URL."""
-        scheme, _, host, _ = state.url.split("/", 3)
-        return cls(state.site, scheme.removesuffix(":"), f"{scheme}//{host}/robots.txt")
+        return cls.at(state.url, site=state.site)
+
+    @classmethod
+    def at(cls, url: str, *, site: str) -> FetchRobots:
+        scheme, _, host, _ = url.split("/", 3)
+        return cls(site, scheme.removesuffix(":"), f"{scheme}//{host}/robots.txt")
 
     @property
     def target_site(self) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from crawlspace.crawl.run import RunCounters
-from crawlspace.model import Status
+from crawlspace.model import LINKS_ONLY, Status
 
 SHOWN = 3
-_ANSWERS_TO_OWN_CODE = (int(Status.NOINDEX), 304)
+_ANSWERS_TO_OWN_CODE = (*LINKS_ONLY, 304)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
+from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.runtime.other_robots import OtherRobots
 from crawlspace.runtime.requests import ROBOTS, LeasedRequest
 from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection
+
     from scrapy import Request
     from scrapy.crawler import Crawler
 
     from crawlspace.runtime.session import Session
+
+CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAILED})
+"""What a file or image must pass that a page needs: it is no page, so the limits of pages do not hold for it, nor do rules for pages."""
 
 
 class CollectionRules(RequestRules):
@@ -24,6 +31,7 @@ class CollectionRules(RequestRules):
     def __init__(self, session: Session, crawler: Crawler) -> None:
         super().__init__(session.space, crawler)
         self._session = session
+        self._other_robots = OtherRobots(session, crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CollectionRules:
@@ -42,9 +50,23 @@ class CollectionRules(RequestRules):
     def is_robots_txt(self, request: Request) -> bool:
         return ROBOTS in request.meta
 
+    def checks_for(self, request: Request) -> Collection[Reason] | None:
+        return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
+
+    def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
+        """Have the robots.txt of a site read to which no page has led yet."""
+        if not self._obeys_robots(request) or checked.url is None:
+            return None
+        if self._session.engine.robots.ask(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:
+            return None
+        return self._other_robots.read(checked.url)
+
+    def _obeys_robots(self, request: Request) -> bool:
+        return self._session.collection.robots_obey and not request.meta.get("dont_obey_robotstxt")
+
     def robots_refusal(self, request: Request) -> str | None:
         """Return why robots.txt refuses a request. It applies also to one that is exempt from the rules."""
-        if not self._session.collection.robots_obey or request.meta.get("dont_obey_robotstxt"):
+        if not self._obeys_robots(request):
             return None
         checked = self.check(request.url)
         if checked.url is None:
@@ -52,7 +74,7 @@ class CollectionRules(RequestRules):
         answer = self._session.engine.robots.ask(checked.url.text, site=checked.url.site)
         if answer is RobotsVerdict.FORBIDDEN:
             return self.refuse(request, Decision(Reason.ROBOTS, None, ()))
-        return None if answer is RobotsVerdict.ALLOWED else "robots.txt of its site has not been read yet"
+        return None if answer is RobotsVerdict.ALLOWED else "robots.txt of its site cannot be read at present"
 
     def why_unreachable(self, checked: CheckedUrl) -> Decision | None:
         resolver = self._session.resolver()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from http import HTTPStatus
 from typing import Any
 
 from itemadapter import ItemAdapter, is_item
@@ -34,6 +35,34 @@ def keep_out(fetched: Fetched) -> Fetched:
     outcome.kind, outcome.status, outcome.reason, outcome.index = OutcomeKind.EXCLUDED, int(Status.NOINDEX), Reason.NOINDEX, False
     fetched.item = None
     return fetched
+
+
+def dropped(outcome: Outcome, *, why: str) -> Outcome:
+    """Return the outcome of a page whose document an item pipeline dropped: its links count, and what was indexed leaves."""
+    return replace(
+        outcome,
+        kind=OutcomeKind.EXCLUDED,
+        status=int(HTTPStatus.OK),
+        reason=Reason.DROPPED,
+        detail=why,
+        index=False,
+        document=None,
+        checksum=None,
+        added={},
+    )
+
+
+def failed(outcome: Outcome, *, why: str) -> Outcome:
+    """Return the outcome of a page for which code of the user's, or of ours, failed (699)."""
+    return Outcome(
+        outcome.id,
+        outcome.url,
+        OutcomeKind.FAILED,
+        Status.UNEXPECTED,
+        host_failure=True,
+        detail=why,
+        sent_ago_s=outcome.sent_ago_s,
+    )
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")

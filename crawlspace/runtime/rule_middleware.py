@@ -22,7 +22,7 @@ from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import declared_type
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Awaitable, Collection
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -92,6 +92,14 @@ class RequestRules:
         """Return whether a request is for a robots.txt, to which limits of pages do not apply."""
         return False
 
+    def checks_for(self, request: Request) -> Collection[Reason] | None:
+        """Return the checks that a request must pass which is for no page, so that its document may be of any type; None for a page."""
+        return None
+
+    def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
+        """Return what must be waited for before robots.txt can decide about a request."""
+        return None
+
     def at_request(self, request: Request, checked: CheckedUrl) -> Decision:
         """Return the decision for an admitted URL with what depends on more than the URL."""
         return checked.decision
@@ -130,31 +138,50 @@ class RuleMiddleware:
         """Return the rules of a crawl. Raises NotConfigured where it has none."""
         raise NotImplementedError
 
-    def process_request(self, request: Request) -> None:
-        """Raise IgnoreRequest with reason and rule for a request outside the rules."""
+    def process_request(self, request: Request) -> Awaitable[None] | None:
+        """Raise IgnoreRequest with reason and rule for a request outside the rules. Returns what must be waited for, if anything."""
         rules = self._rules
         if rules.is_leased(request):
-            return
+            return None
         if not self._started:  # not before: the resolver of the process is installed when its reactor starts
             self._started = True
             rules.start()
+        checked = rules.check(request.url)
         if not is_exempt(request):
-            checked = rules.check(request.url)
             if not rules.is_robots_txt(request):
-                if not checked.decision.admitted:
-                    raise IgnoreRequest(rules.refuse(request, checked.decision, checked=checked))
-                decision = rules.at_request(request, checked)
-                if not decision.admitted:
-                    raise IgnoreRequest(rules.refuse(request, decision))
-                request.meta[RULES] = rule_values(decision)
+                self._check(request, checked)
             rules.will_connect(request, checked)
-        refusal = rules.robots_refusal(request)
+        before = rules.before(request, checked)
+        if before is not None:
+            return self._wait_and_ask(before, request)
+        self._ask_robots(request)
+        return None
+
+    def _check(self, request: Request, checked: CheckedUrl) -> None:
+        rules, decision = self._rules, checked.decision
+        heeded = rules.checks_for(request)
+        if heeded is not None and checked.url is not None:
+            decision = decision.heeding(heeded)
+        if not decision.admitted:
+            raise IgnoreRequest(rules.refuse(request, decision, checked=checked))
+        if heeded is None:
+            decision = rules.at_request(request, checked)
+            if not decision.admitted:
+                raise IgnoreRequest(rules.refuse(request, decision))
+        request.meta[RULES] = rule_values(decision)
+
+    async def _wait_and_ask(self, before: Awaitable[None], request: Request) -> None:
+        await before
+        self._ask_robots(request)
+
+    def _ask_robots(self, request: Request) -> None:
+        refusal = self._rules.robots_refusal(request)
         if refusal is not None:
             raise IgnoreRequest(refusal)
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Stop before the body where the header names a type that is not taken; `process_response` or the spider then refuses it."""
-        if is_exempt(request) or self._rules.is_robots_txt(request):
+        if is_exempt(request) or self._rules.is_robots_txt(request) or self._rules.checks_for(request) is not None:
             return
         if not self._rules.space.at_headers(declared_type(headers)).admitted:
             request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
@@ -163,7 +190,9 @@ class RuleMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         """Raise IgnoreRequest for a document of a type that is not taken, by its header or else by its first bytes."""
         rules = self._rules
-        if rules.is_leased(request) or not 200 <= response.status < 300 or is_exempt(request) or rules.is_robots_txt(request):
+        if rules.is_leased(request) or not 200 <= response.status < 300 or is_exempt(request):
+            return response
+        if rules.is_robots_txt(request) or rules.checks_for(request) is not None:
             return response
         has_body = request.method != "HEAD" and response.status not in NO_BODY and STOPPED not in response.flags
         decision = document_type(rules.space, declared_type(response.headers), response.body if has_body else None)[1]

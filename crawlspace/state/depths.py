@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from crawlspace.model import State, Status
+from crawlspace.model import LINKS_ONLY, State
 
 ANY_PAGE = 0
 """As `DepthMark.page`: the mark does not depend on who gave the depth."""
@@ -77,7 +77,7 @@ LEADING = frozenset({State.PENDING, State.DONE, State.REDIRECTED, State.FAILED})
 
 def leads_on(state: int, status: int | None) -> bool:
     """Return whether the links count that were stored for a URL: not if it is gone, or forbidden, or outside the crawl space."""
-    return state in LEADING or status == Status.NOINDEX
+    return state in LEADING or (state == State.EXCLUDED and status in LINKS_ONLY)
 
 
 def is_farther(before: int, now: int) -> bool:

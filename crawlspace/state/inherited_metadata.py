@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from crawlspace.model import OUT_OF_SPACE, State, Status, UrlState
+from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
 
@@ -144,7 +144,7 @@ def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
         metadata = change.link_metadata
         return NO_LINK_METADATA if metadata is None else LinkMetadataChange(change.links, metadata)
     state = change.state
-    if state.state is State.REDIRECTED or (state.state is State.EXCLUDED and state.status != Status.NOINDEX):
+    if state.state is State.REDIRECTED or (state.state is State.EXCLUDED and state.status not in LINKS_ONLY):
         return NO_LINK_METADATA
     return None
 
@@ -244,7 +244,7 @@ def unpacked(inherited: str | None) -> dict[str, str]:
 
 def _is_unchanged(change: Change) -> bool:
     state = change.state
-    has_links = state.state is State.DONE or (state.state is State.EXCLUDED and state.status == Status.NOINDEX)
+    has_links = state.state is State.DONE or (state.state is State.EXCLUDED and state.status in LINKS_ONLY)
     return has_links and state.rules > 0 and change.links is None
 
 

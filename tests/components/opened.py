@@ -31,11 +31,13 @@ class Demo(CollectionSpider):
 class OpenCrawl:
     """Session, crawler and spider of the collection `demo`. To be closed."""
 
-    def __init__(self, folder: Path, *starts: str, spider: type[CollectionSpider] = Demo, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, *starts: str, spider: type[CollectionSpider] = Demo, rules: str = "", **settings: Any
+    ) -> None:
         files = folder / "collections" / "demo"
         files.mkdir(parents=True)
         (files / "start_urls.txt").write_text("\n".join(starts))
-        (files / "crawl.rules").write_text("")
+        (files / "crawl.rules").write_text(rules)
         project = {name: value for name, value in vars(defaults).items() if name.isupper()}
         folders = {"CRAWLSPACE_COLLECTIONS_DIR": str(files.parent), "CRAWLSPACE_DATA_DIR": str(folder / "data")}
         both = {**project, **folders, **NOTHING_IS_SENT, **FAST, **settings}

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy.exceptions import DropItem
 
 import crawlspace.runtime.pipelines.index
 import crawlspace.runtime.pipelines.state
@@ -79,9 +78,9 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
 
 
 def recorded(crawl: OpenCrawl, *, pipeline: RecordState, text: str = "words") -> Any:
-    """Fetch the next page and record it; return what goes on to the feeds."""
+    """Fetch the next page and record it; return its item."""
     fetched = Fingerprint.from_crawler(crawl.crawler).process_item(crawl.read(crawl.request(), page(text)))
-    return pipeline.process_item(fetched)
+    return pipeline.process_item(fetched).item
 
 
 def test_an_outcome_waits_for_the_others_of_its_transaction(open_crawl: MakeCrawl, timers: Timers) -> None:
@@ -114,21 +113,20 @@ def test_the_end_records_the_rest_and_leaves_no_timer(open_crawl: MakeCrawl, tim
     assert (crawl.state(START).state, timers.calls) == (State.DONE, [])
 
 
-def test_an_outcome_without_a_document_goes_to_no_feed(open_crawl: MakeCrawl, timers: Timers) -> None:
+def test_an_outcome_without_a_document_is_recorded(open_crawl: MakeCrawl, timers: Timers) -> None:
     crawl = open_crawl(START)
     pipeline = RecordState.from_crawler(crawl.crawler)
-    with pytest.raises(DropItem):
-        pipeline.process_item(crawl.read(crawl.request(), status=404))
+    pipeline.process_item(crawl.read(crawl.request(), status=404))
     pipeline.close_spider()
     assert crawl.state(START).status == 404
 
 
-def test_a_page_that_another_pipeline_drops_is_recorded_as_failed(open_crawl: MakeCrawl, timers: Timers) -> None:
+def test_a_page_that_was_not_recorded_at_its_end_is_recorded_as_failed(open_crawl: MakeCrawl, timers: Timers) -> None:
     crawl = open_crawl(START)
     pipeline = RecordState.from_crawler(crawl.crawler)
     fetched = crawl.read(crawl.request(), page("words"))
-    pipeline.item_lost(fetched)
-    pipeline.item_lost(fetched)  # as where its own DropItem is signalled: it is not awaited any more
+    pipeline.ensure(fetched.outcome)
+    pipeline.ensure(fetched.outcome)  # it is not awaited any more
     assert crawl.engine.uncommitted == 1
     pipeline.close_spider()
     assert crawl.state(START).status == 699

@@ -367,8 +367,6 @@ def test_robots_txt_of_the_project(both: Both) -> None:
     """In the add-on that is the part of Scrapy's own middleware. Exempt requests obey it too."""
     project, _ = both(ROBOTSTXT_OBEY=True)
     fetch = FetchRobots("shop.example:80", "http", "http://shop.example/robots.txt")
-    unread = "robots.txt of its site has not been read yet"
-    assert refusal(project, scrapy.Request(START)) == unread
     project.session.engine.robots_read(fetch, status=200, body="User-agent: *\nDisallow: /no\n", retry_after_s=None, detail="")
     exempt = scrapy.Request("http://shop.example/no", meta={RULES: False})
     free = scrapy.Request("http://shop.example/no", meta={"dont_obey_robotstxt": True})

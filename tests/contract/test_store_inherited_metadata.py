@@ -80,6 +80,7 @@ WORDS = [
     ("the rules leave it to others", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 761, next_fetch=None))], None),
     ("its address is not allowed, and another page leads there", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 760)), (TWO, blue)], BLUE),
     ("the rules want it out of the index", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 2004))], RED),
+    ("a pipeline drops its document", [(ONE, red), (ONE, lambda k, p: left(k, p, State.EXCLUDED, 200))], RED),
     ("then the other word counts", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, blue)], BLUE),
     ("also of a page that has not changed", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, same)], BLUE),
     ("not of one that fails", [(ONE, red), (TWO, blue), (ONE, given_up_sites), (TWO, lambda k, p: left(k, p, State.FAILED, 503))], None),

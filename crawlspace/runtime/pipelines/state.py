@@ -6,13 +6,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
-from scrapy.exceptions import DropItem
 from scrapy.utils.asyncio import call_later
 
 from crawlspace.errors import CrawlspaceError
-from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.printable import printable
-from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.items import Fetched, failed
 from crawlspace.runtime.requests import FAILED, ROBOTS, STATE
 from crawlspace.runtime.scheduler import BATCH
 from crawlspace.runtime.scrapy_internals import wake
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.python.failure import Failure
 
+    from crawlspace.model import Outcome
     from crawlspace.runtime.session import Session
 
 logger = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ LONGEST_WAIT_S = 0.3
 
 
 class BaseRecordState:
-    """Closes the lease of each fetch. A document goes on to the feeds; an outcome without one ends here."""
+    """Closes the lease of each fetch."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -41,25 +40,19 @@ class BaseRecordState:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         pipeline = cls(crawler)
-        crawler.signals.connect(pipeline.item_lost, signal=signals.item_error)
-        crawler.signals.connect(pipeline.item_lost, signal=signals.item_dropped)
         crawler.signals.connect(pipeline.response_lost, signal=signals.spider_error)
         return pipeline
 
     def process_item(self, item: Any) -> Any:
-        if not isinstance(item, Fetched):
-            return item
-        self._record(item.outcome)
-        if item.item is None:
-            raise DropItem("an outcome without a document", log_level="DEBUG")
-        return item.item
+        if isinstance(item, Fetched):
+            self._record(item.outcome)
+        return item
 
-    def item_lost(self, item: Any) -> None:
-        """A pipeline before this one raised, or dropped the page: it still has to end in an outcome."""
-        if isinstance(item, Fetched) and self._session.engine.is_awaited(item.outcome.id):
-            outcome = item.outcome
-            logger.error("%s was not recorded as a document, because an item pipeline dropped it or failed (699)", outcome.url)
-            self._record(Outcome(outcome.id, outcome.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
+    def ensure(self, outcome: Outcome) -> None:
+        """Record a page that came to its end and was not recorded, as where a changed pipeline of a project raised: as failed (699)."""
+        if self._session.error is None and self._session.engine.is_awaited(outcome.id):
+            logger.error("%s was not recorded, because a pipeline of the project failed (699)", outcome.url)
+            self._record(failed(outcome, why="a pipeline of the project failed"))
 
     def response_lost(self, failure: Failure, response: Any) -> None:
         """A response could not be given to its callback, or its items not to the pipelines, as when a middleware returns what it must not."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
 from crawlspace.runtime.download.retry_after import retry_after_of
+from crawlspace.runtime.other_robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
 from crawlspace.runtime.spiders.failures import has_another_turn, meaning_of_failure
 
@@ -25,7 +26,7 @@ Stop = Callable[[CrawlspaceError], None]
 def take_robots_txt(response: Response, session: Session, *, stop: Stop) -> None:
     """Give the engine a robots.txt that has come, after its redirects (the robots middleware follows them)."""
     fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
-    body = response.body.decode("utf-8-sig", "replace") if 200 <= response.status < 300 else ""
+    body = robots_body(response)
     wait_s = retry_after_of(response, now=session.engine.clock.now())
     _take(session, stop, fetch, status=response.status, body=body, wait_s=wait_s)
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from msgspec.structs import fields
 
-from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
+from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
@@ -33,6 +33,7 @@ def constants() -> str:
             f"local SOURCES = {_table(Source)}",
             f"local HELD_FOR = {_table(Held)}",
             f"local OUT_OF_SPACE = {_set_of(map(int, sorted(OUT_OF_SPACE)))}",
+            f"local LINKS_ONLY = {_set_of(map(int, sorted(LINKS_ONLY)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
             f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
             f"local KEYS_BY_NAME = {_texts({key.name: key for key in Key})}",

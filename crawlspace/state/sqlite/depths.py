@@ -10,12 +10,15 @@ from typing import NamedTuple, Protocol
 
 import apsw
 
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import LINKS_ONLY, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
 from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
 _DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
-_LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
+_LEADS_ON = (
+    f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))})"
+    f" OR (state = {int(State.EXCLUDED)} AND status IN ({', '.join(map(str, sorted(LINKS_ONLY)))})))"
+)
 
 _PAGE_LINKS = f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
 _PAGES = 10_000

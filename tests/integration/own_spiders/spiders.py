@@ -168,3 +168,22 @@ class Repriced(CollectionSpider):
 
     def document(self, response: Response, page: Page) -> Any:
         return {"price": (response.headers.get("X-Price") or b"").decode()}
+
+
+class Priced(CollectionSpider):
+    """Gives each page the price that it names, if it names one."""
+
+    name = "priced"
+
+    def document(self, response: Response, page: Page) -> Any:
+        price = response.xpath("//p/text()").re_first(r"costs (\d+)")
+        return {"title": page.title, "text": page.text, **({"price": int(price)} if price else {})}
+
+
+class Pictured(CollectionSpider):
+    """Has the files that a page names in `data-file` fetched."""
+
+    name = "pictured"
+
+    def document(self, response: Response, page: Page) -> Any:
+        return {"title": page.title, "text": page.text, "file_urls": response.css("::attr(data-file)").getall()}

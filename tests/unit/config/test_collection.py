@@ -178,6 +178,7 @@ WRONG = [
     ("CRAWLSPACE_URL_DROP_PARAMETERS", 3, "CRAWLSPACE_URL_DROP_PARAMETERS is 3; it must be a list of words"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", ["a=1"], "CRAWLSPACE_URL_DROP_PARAMETERS has 'a=1'; it must hold names of parameters"),
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
+    ("ITEM_PROCESSOR", "my.Own", "ITEM_PROCESSOR is 'my.Own', through which nothing is recorded: remove that setting"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),
     ("DOWNLOAD_TIMEOUT", 0, "DOWNLOAD_TIMEOUT is 0; it must be a number of seconds above 0, without a unit"),
     ("DOWNLOAD_TIMEOUT", "30s", "DOWNLOAD_TIMEOUT is '30s'; it must be a number of seconds"),

@@ -88,6 +88,7 @@ TABLE: list[Row] = [
     ("403 again of a page, the site is down",    REFUSED, outcome(GONE, 403),                    DOWN, (State.FAILED, 403),     DAY,        None,      Held.HOST),
     ("403 of a redirect",                        MOVED,   outcome(GONE, 403),                    WELL, FORGOTTEN,               None,       None,      None),
     ("a page turned noindex",                    PAGE,    document(index=False),                 WELL, (State.EXCLUDED, 2004),  2 * DAY,    Op.DELETE, None),
+    ("a page whose document an item pipeline drops", PAGE, outcome(EXCLUDED, 200),               WELL, (State.EXCLUDED, 200),   2 * DAY,    Op.DELETE, None),
     ("a page now barred by robots.txt",          PAGE,    outcome(EXCLUDED, Status.ROBOTS_FORBIDDEN), WELL, (State.EXCLUDED, 740), 2 * DAY, Op.DELETE, None),
     ("a page of another type",                   PAGE,    outcome(EXCLUDED, Status.WRONG_TYPE),  WELL, (State.EXCLUDED, 780),   2 * DAY,    Op.DELETE, None),
     ("a page outside the space",                 PAGE,    outcome(EXCLUDED, Status.EXCLUDED),    WELL, (State.EXCLUDED, 760),   None,       Op.DELETE, None),

@@ -64,7 +64,7 @@ function ops.scan_links(args)
   prefetch(with_links)
   for _, id in ipairs(with_links) do
     local row = rows[id]
-    if row and (row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or row[STATUS] == STATUSES.NOINDEX) then
+    if row and (row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]]) then
       found[#found + 1] = {id, row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1), texts[id]}
     end
   end

@@ -100,7 +100,7 @@ end
 
 -- The links of a URL that count, see `depths.py`.
 function record.counting_links(id, row)
-  if row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or row[STATUS] == STATUSES.NOINDEX then return record.links_of(id) end
+  if row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]] then return record.links_of(id) end
   return ""
 end
 

@@ -1,0 +1,80 @@
+"""The robots.txt of sites to which only requests for no page lead, such as images on another host: it is read when it is needed.
+
+The frontier reads that of a site before the site's first page; these sites may have none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from scrapy.http.request import NO_CALLBACK
+
+from crawlspace.cache import Recent
+from crawlspace.crawl.run import FetchRobots
+from crawlspace.model import Status
+from crawlspace.printable import printable
+from crawlspace.runtime.download.failures import meaning_of
+from crawlspace.runtime.requests import robots_request
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlspace.runtime.session import Session
+    from crawlspace.urls import Url
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S = 60.0
+"""Seconds after which a robots.txt that could not be read is requested again."""
+REMEMBERED = 1_000
+
+
+class OtherRobots:
+    """Reads each robots.txt once, however many requests wait for it."""
+
+    def __init__(self, session: Session, crawler: Crawler) -> None:
+        self._session = session
+        self._crawler = crawler
+        self._reading: dict[str, asyncio.Task[None]] = {}
+        self._failed_at: Recent[str, float] = Recent(REMEMBERED)
+
+    async def read(self, url: Url) -> None:
+        """Have the robots.txt of a URL read. Where that fails, it is unknown as before."""
+        fetch = FetchRobots.at(url.text, site=url.site)
+        place = fetch.url
+        failed_at = self._failed_at.get(place)
+        if failed_at is not None and monotonic() - failed_at < AGAIN_S:
+            return
+        task = self._reading.get(place)
+        if task is None:
+            task = self._reading[place] = asyncio.ensure_future(self._fetch(fetch))
+            task.add_done_callback(lambda _: self._reading.pop(place))
+        await asyncio.shield(task)
+
+    async def _fetch(self, fetch: FetchRobots) -> None:
+        engine = self._session.engine
+        assert self._crawler.engine is not None
+        engine.frontier.record_other_request(fetch.site)
+        try:
+            response = await self._crawler.engine.download_async(robots_request(fetch, callback=NO_CALLBACK, errback=None))
+        except Exception as error:  # noqa: BLE001 - whatever a download raises
+            meaning = meaning_of(error, url=fetch.url, resolver=self._session.resolver())
+            if meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
+                engine.robots.pass_over(fetch.site, fetch.scheme)  # the request itself fails for that
+                return
+            why = printable(str(error))
+        else:
+            if engine.robots.save(fetch.site, fetch.scheme, status=response.status, body=robots_body(response)):
+                return
+            why = f"status {response.status}"
+        self._failed_at.put(fetch.url, monotonic())
+        logger.warning("%s cannot be read (%s): requests to its site for files or data are left out for now", fetch.url, why)
+
+
+def robots_body(response: Response) -> str:
+    """Return the text of an answer to a request for robots.txt; empty where that is an error."""
+    return response.body.decode("utf-8-sig", "replace") if 200 <= response.status < 300 else ""
