@@ -19,7 +19,7 @@ from crawlspace.model import State, priority
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, beside, print_json, shortened
-from crawlspace.runtime.lost_from_index import lost_documents
+from crawlspace.runtime.stores.lost_from_index import lost_documents
 
 
 class Command(CollectionCommand):

@@ -22,7 +22,7 @@ from crawlspace.index.marks import Agreement
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
-from crawlspace.runtime.lost_from_index import lost_documents
+from crawlspace.runtime.stores.lost_from_index import lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 

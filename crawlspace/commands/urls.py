@@ -12,7 +12,7 @@ from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
-from crawlspace.runtime.lost_from_index import lost_documents
+from crawlspace.runtime.stores.lost_from_index import lost_documents
 
 REFERRERS_SHOWN = 10
 _INDENT = " " * 25

@@ -11,12 +11,22 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content_type import essence, is_generic
-from crawlspace.model import Outcome
+from crawlspace.model import LINKS_ONLY, Outcome, OutcomeKind, UrlState
 
 _TYPE_BITS = 16
 _OWN_BITS = 16
 _RULE_BITS = 31
 _RULE_SHIFT = _TYPE_BITS + _OWN_BITS
+
+
+def mark_after(outcome: Outcome, after: UrlState, *, before: int) -> tuple[int, bool]:
+    """Return the number to store with a URL after an outcome, and whether its document has other metadata than `before` stands for."""
+    if outcome.document is not None and after.checksum is not None and after.held is None:
+        mark = document_mark(outcome)
+        return mark, has_other_fields(mark, before)
+    if after.status in LINKS_ONLY and outcome.kind is OutcomeKind.EXCLUDED:
+        return type_mark(outcome.declared_type), False  # a 304 with another type causes an unconditional GET
+    return after.fields_mark, False
 
 
 def document_mark(outcome: Outcome) -> int:

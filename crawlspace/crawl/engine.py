@@ -17,7 +17,7 @@ from crawlspace.crawl.admission import Admission, check_start_urls
 from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
-from crawlspace.crawl.document_hash import document_mark, has_other_fields, type_mark
+from crawlspace.crawl.document_hash import mark_after
 from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
@@ -36,7 +36,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.model import LINKS_ONLY, Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.state.changes import Change, Effects
@@ -376,12 +376,8 @@ class Engine:
         elif after.state is State.GONE:
             after.refused = None
         wanted = transition.order is not None or after.canonical != state.canonical
-        if outcome.document is not None and after.checksum is not None and after.held is None:
-            after.fields_mark = document_mark(outcome)
-            wanted = wanted or has_other_fields(after.fields_mark, state.fields_mark)
-        elif after.status in LINKS_ONLY and outcome.kind is OutcomeKind.EXCLUDED:
-            after.fields_mark = type_mark(outcome.declared_type)  # a 304 with another type causes an unconditional GET
-        document = outcome.document if wanted and after.checksum is not None else None
+        after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
+        document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.commits.batch.unchanged.append(state.id)
         change = Change(

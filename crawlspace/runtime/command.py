@@ -28,7 +28,7 @@ from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
-from crawlspace.runtime.store_places import StorePlace, store_place
+from crawlspace.runtime.stores.places import StorePlace, store_place
 
 if TYPE_CHECKING:
     import argparse

@@ -32,7 +32,7 @@ from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.scrapy_internals import run_soon
-from crawlspace.runtime.stores import abandon, check_server, index_is_here, open_store, sends_from_here
+from crawlspace.runtime.stores.crawl_store import abandon, check_server, index_is_here, open_store, sends_from_here
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from crawlspace.distributed.owned_sites import OwnedSites
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.runtime.sharing import Sharing
-    from crawlspace.runtime.stores import CrawlStore
+    from crawlspace.runtime.stores.crawl_store import CrawlStore
     from crawlspace.state.views import Counts
 
 logger = logging.getLogger(__name__)

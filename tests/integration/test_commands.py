@@ -22,7 +22,7 @@ from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.command import WIDTH, place_of
-from crawlspace.runtime.store_places import StateFile
+from crawlspace.runtime.stores.places import StateFile
 from crawlspace.state.changes import Change
 from crawlspace.state.refused_links import LETTERS, packed
 from crawlspace.state.sqlite.store import SqliteStore

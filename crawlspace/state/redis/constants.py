@@ -21,10 +21,13 @@ def constants() -> str:
     elements = [field for field in fields(Row) if field.name != "version"]
     places = {field.name.upper(): place for place, field in enumerate(elements, 2)}
     zero = ["STATE", *(field.name.upper() for field in elements if field.default == 0 and field.default is not False)]
+    keys = {key.name: key for key in Key}
+    prefixes = {prefix.name: prefix for prefix in Prefix}
+    types = {key.name: type_of(key) for key in Key}
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
-            _names({"SAMPLED_LINKS": LINKS_OF_HOST, "SAMPLED_HOSTS": HOSTS_OF_REASON}),
+            f"local MOST_SAMPLED = {_of({'links': LINKS_OF_HOST, 'hosts': HOSTS_OF_REASON}.items())}",
             _names(places),
             _names({state.name: state for state in State}),
             'local NO_PAGE = string.rep("\\255", 8)',  # the key -1
@@ -36,9 +39,7 @@ def constants() -> str:
             f"local LINKS_ONLY = {_set_of(map(int, sorted(LINKS_ONLY)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
             f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
-            f"local KEYS_BY_NAME = {_texts({key.name: key for key in Key})}",
-            f"local PREFIXES = {_texts({prefix.name: prefix for prefix in Prefix})}",
-            f"local KEY_TYPES = {_texts({key.name: type_of(key) for key in Key})}",
+            f"local NAMES = {_of([('keys', _texts(keys)), ('prefixes', _texts(prefixes)), ('types', _texts(types))])}",
             f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",
         )
     )

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 import apsw
@@ -121,7 +122,16 @@ def scan_links(db: apsw.Connection, after: int, limit: int) -> list[PageLinks]:
     return [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in rows]
 
 
-def links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple[int | None, list[PageLinks]]:
+def links_to(reading: Callable[[], AbstractContextManager[apsw.Connection]], keys: frozenset[int]) -> Iterator[PageLinks]:
+    """Yield the pages that lead to one of the keys, some thousand pages to a statement."""
+    last: int | None = 0
+    while last is not None:
+        with reading() as db:
+            last, pages = _links_to(db, keys, after=last)
+        yield from pages
+
+
+def _links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple[int | None, list[PageLinks]]:
     """Return which of the next pages lead to one of the keys, and the id of the last page looked at; None: there are no more."""
     holding = " AND instr(targets, ?2)" if len(keys) == 1 else ""  # bytes that are not all of one key are left to what follows
     rows = list(

@@ -215,12 +215,7 @@ class SqliteStore:
             return depths.scan_links(db, after, limit)
 
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
-        wanted = frozenset(keys)
-        last: int | None = 0
-        while last is not None:
-            with self._file.reading() as db:
-                last, pages = depths.links_to(db, wanted, after=last)
-            yield from pages
+        return depths.links_to(self._file.reading, frozenset(keys))
 
     def set_depths(self, new: Sequence[NewDepth]) -> None:
         with self._writing() as db:

@@ -21,7 +21,7 @@ from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.runtime.store_places import StateFile
+from crawlspace.runtime.stores.places import StateFile
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.file import CrawlLock

@@ -13,7 +13,7 @@ local function of_collection(names)
     end,
   })
 end
-local keys, PREFIX = of_collection(KEYS_BY_NAME), of_collection(PREFIXES)
+local keys, PREFIX = of_collection(NAMES.keys), of_collection(NAMES.prefixes)
 local call = redis.call
 local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
 
@@ -70,7 +70,7 @@ end
 
 -- Raise an error where a key has another type than its own: a command for it would end a script that has written.
 function records.check_types()
-  for name, kind in pairs(KEY_TYPES) do
+  for name, kind in pairs(NAMES.types) do
     local found = call("TYPE", keys[name]).ok
     if found ~= kind and found ~= "none" then error("the key " .. name .. " is a " .. found) end
   end

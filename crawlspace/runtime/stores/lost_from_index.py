@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.runtime.stores import index_place
+from crawlspace.runtime.stores.crawl_store import index_place
 
 if TYPE_CHECKING:
     from crawlspace.runtime.command import Place
-    from crawlspace.runtime.store_places import OpenStore
+    from crawlspace.runtime.stores.places import OpenStore
 
 
 class LostFromIndex:

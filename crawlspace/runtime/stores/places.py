@@ -55,7 +55,7 @@ def store_place(collection: str, file: Path, settings: Mapping[str, object]) -> 
     """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting validated."""
     if not str(settings["CRAWLSPACE_STORE_URL"] or "").strip():
         return StateFile(collection, file)
-    from crawlspace.runtime.redis_store import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
+    from crawlspace.runtime.stores.redis import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
 
     return RedisPlace(collection, settings)
 
