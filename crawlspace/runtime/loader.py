@@ -56,7 +56,8 @@ class CollectionLoader(SpiderLoader):
                     f" derive it from {GENERIC_SPIDER}, or give it another name"
                 )
             return found
-        return type("CollectionSpider", (generic,), {"name": spider_name})
+        of_the_file = {"__module__": generic.__module__}  # for `scrapy edit`
+        return type("CollectionSpider", (generic,), {"name": spider_name, **of_the_file})
 
     def own_class(self, name: str) -> type[Spider] | None:
         """Return the class in the project's spiders that has a name, whatever it derives from; None without one."""

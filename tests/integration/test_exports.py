@@ -152,6 +152,19 @@ def test_a_site_that_is_down_leaves_the_file_as_it_was(project: MakeProject, old
     assert f"the export {old} is not written, because no document was fetched; the file of an earlier run stays" in run.stderr
 
 
+def test_an_export_of_a_run_without_documents_names_the_command_that_has_all(project: MakeProject, old: Path) -> None:
+    with serve(Site(SITE)) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        demo.crawl("demo", "-O", str(old)).succeeded()
+        assert titles(old) == ["A", "Home"]
+        run = demo.crawl("demo", "-O", str(old)).succeeded()
+    assert titles(old) == []
+    hint = f"this run fetched no document: `scrapy export demo -O {old}` exports all that is in the index"
+    assert f"the export {old} is empty, because {hint}" in run.stderr
+    demo.scrapy("export", "demo", "-O", str(old)).succeeded()
+    assert titles(old) == ["A", "Home"]
+
+
 def test_two_runs_do_not_write_one_file(project: MakeProject, old: Path) -> None:
     second = held(SITE["/a"])
     with serve(Site({**SITE, "/a": second})) as server:

@@ -94,9 +94,13 @@ class Exports(ExportHook, FeedExporter):
             logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
 
     async def end_export(self, slot: FeedSlot, spider: Spider) -> None:
-        if isinstance(slot.storage, FeedFile) and slot.storage.replaces and not self._may_replace(slot):
-            _keep_old(slot, slot.storage)
-            return
+        if isinstance(slot.storage, FeedFile) and slot.storage.replaces:
+            if not self._may_replace(slot):
+                _keep_old(slot, slot.storage)
+                return
+            if not slot.itemcount and slot.store_empty and slot.batch_id == 1 and hasattr(spider, "session"):
+                everything = f"`scrapy export {spider.name} -O {slot.uri}` exports all that is in the index"
+                logger.warning("the export %s is empty, because this run fetched no document: %s", slot.uri, everything)
         try:
             await super().end_export(slot, spider)
         except OSError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 from scrapy.settings import Settings
 
 from crawlspace import settings as defaults
-from crawlspace.runtime.loader import settings_and_faults
+from crawlspace.runtime.loader import CollectionLoader, settings_and_faults
 
 FAULTY = (
     'DOWNLOAD_DELAY = "soon"\n',
@@ -30,3 +30,11 @@ def test_all_faulty_settings_are_found_and_the_others_hold(tmp_path: Path) -> No
     assert settings["DEPTH_LIMIT"] == 7
     assert settings["DOWNLOADER_MIDDLEWARES"].copy_to_dict() == project["DOWNLOADER_MIDDLEWARES"].copy_to_dict()
     assert settings["LOGSTATS_INTERVAL"] == 60.0
+
+
+def test_the_class_of_a_collection_without_one_is_in_the_file_that_all_share(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    project = Settings({name: value for name, value in vars(defaults).items() if name.isupper()})
+    project.set("CRAWLSPACE_COLLECTIONS_DIR", str(tmp_path))
+    loader = CollectionLoader(project)
+    assert (loader.load("demo").__module__, loader.own_class("demo")) == ("spiders.collection", None)
