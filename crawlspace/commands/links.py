@@ -94,12 +94,13 @@ class _Lists:
             print(f"  and {len(ids) - self._most:,} more (--all)")
 
     def write_refused(self, answer: LinkAnswer) -> None:
+        """Print the refused links of the page that are in the sample, and the number of the others."""
         shown = answer.refused[: self._most]
         for one in shown:
             print(_line(one))
         more = sum(answer.out.refused.values()) - len(shown)
         if shown and more > 0:
-            print(f"  and {more:,} more that were refused")
+            print(f"  and {more:,} more refused")
 
     def _first(self, ids: Iterable[int]) -> Iterator[LinkedUrl]:
         if self._store is None:
