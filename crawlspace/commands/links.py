@@ -10,7 +10,7 @@ from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, d
 from crawlspace.admin.report import label_of, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
-from crawlspace.decision import Decision
+from crawlspace.decision import Decision, Reason
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
@@ -131,6 +131,8 @@ def _head(answer: LinkAnswer) -> Iterator[str]:
     yield beside(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
+    if decision.reason is Reason.MALFORMED and "//" not in answer.subject.text:
+        yield f"{'hint':<12} write it with http:// or https://"
     for number, seen in enumerate(answer.seen_on):
         yield f"{'' if number else 'seen on':<12} {seen.printable_page}"
     if state is None:

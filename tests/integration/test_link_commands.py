@@ -194,6 +194,10 @@ def test_a_collection_that_was_never_crawled(demo: Project, server: Server, run:
     assert answer(run("links", "new", server.url("/"), "--json"))["links_in"] == {"total": 0, "urls": []}
 
 
+def test_a_url_without_scheme(demo: Project, run: Run) -> None:
+    assert "\nhint         write it with http:// or https://\n" in run("links", "demo", "www.example.com").succeeded().stdout
+
+
 def answer(run: CompletedRun) -> Any:
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
