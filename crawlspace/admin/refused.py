@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from crawlspace.crawl.refused_sample import as_stored
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import UrlState
 from crawlspace.printable import HIDDEN, MESSAGE, printable
@@ -125,7 +126,7 @@ def seen_on(url: Url | None, text: str, *, space: CrawlSpace, store: SampleStore
 
 def _is_of(link: RefusedLink, url: Url | None, text: str) -> bool:
     if url is None:
-        return link.url == printable(text.strip(), most=MESSAGE)
+        return link.url == as_stored(None, text)
     try:
         return parse(link.url).text == url.text
     except MalformedUrl:

@@ -145,7 +145,7 @@ class Report:
     """By label, with all labels."""
     status: Mapping[int, int]
     refused: Mapping[str, int]
-    """Refused candidates by reason, over all runs."""
+    """Refused links by reason, of all pages as last fetched."""
     documents: int
     outbox: int
     parked: int

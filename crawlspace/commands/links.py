@@ -10,7 +10,7 @@ from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, d
 from crawlspace.admin.report import label_of, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
-from crawlspace.decision import Decision
+from crawlspace.decision import Decision, Reason
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
@@ -94,12 +94,13 @@ class _Lists:
             print(f"  and {len(ids) - self._most:,} more (--all)")
 
     def write_refused(self, answer: LinkAnswer) -> None:
+        """Print the refused links of the page that are in the sample, and the number of the others."""
         shown = answer.refused[: self._most]
         for one in shown:
             print(_line(one))
         more = sum(answer.out.refused.values()) - len(shown)
         if shown and more > 0:
-            print(f"  and {more:,} more that were refused")
+            print(f"  and {more:,} more refused")
 
     def _first(self, ids: Iterable[int]) -> Iterator[LinkedUrl]:
         if self._store is None:
@@ -130,6 +131,8 @@ def _head(answer: LinkAnswer) -> Iterator[str]:
     yield beside(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
+    if decision.reason is Reason.MALFORMED and "//" not in answer.subject.text:
+        yield f"{'hint':<12} write it with http:// or https://"
     for number, seen in enumerate(answer.seen_on):
         yield f"{'' if number else 'seen on':<12} {seen.printable_page}"
     if state is None:

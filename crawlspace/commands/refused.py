@@ -86,8 +86,10 @@ def _lines(of_reason: RefusedForReason) -> Iterator[str]:
     yield beside(f"{of_reason.reason:<20}{total:>12}   ", of_reason.reason.sentence)
     for link in of_reason.links:
         yield _line(link)
-    if of_reason.others:
-        yield f"  and {counted(of_reason.others, 'other')}" if of_reason.links else f"  {counted(of_reason.others, 'link')}"
+    if of_reason.links and of_reason.others:
+        yield f"  and {counted(of_reason.others, 'other')}"
+    elif of_reason.others:
+        yield f"  {counted(of_reason.others, 'link')}, of which the sample has none"
 
 
 def _line(seen: SeenLink) -> str:

@@ -95,11 +95,11 @@ class Admission:
             kept, unknown = self.within_host_limit(new)
             self.room.coming(unknown)
             if len(kept) < len(new) and keys is not None:  # URLs over the limit don't become links, which would look lost
-                left_out = {url.key: url.url for url in new}
+                left_out = {url.key: url for url in new}
                 for url in kept:
                     left_out.pop(url.key, None)
-                for text in left_out.values():
-                    sample.note(Reason.URLS_PER_HOST, parse(text), text)
+                for url in left_out.values():
+                    sample.note_known(Reason.URLS_PER_HOST, url)
                 keys = [key for key in keys if key not in left_out]
                 outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
                 refused = {**(refused or {}), Reason.URLS_PER_HOST: len(left_out)}
@@ -173,6 +173,7 @@ class Admission:
         return admitted, decision.reason
 
     def _note_target(self, state: UrlState, outcome: Outcome, reason: Reason) -> None:
+        """Note the target of a redirect that is refused before it is checked."""
         href = outcome.redirect_to or ""
         try:
             url = parse(join(state.url, href))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from crawlspace.decision import Reason, RuleRef
+from crawlspace.model import NewUrl
 from crawlspace.printable import cut, printable
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
 from crawlspace.urls import Url
@@ -38,32 +39,39 @@ class RefusedSample:
 
     def note(self, reason: Reason, url: Url | None, href: str, rule: RuleRef | None = None) -> None:
         """Note a refused link of the present page, if there is room. `url` is None where it is malformed."""
-        hosts = self._noted[reason]
         host = "" if url is None else url.host
-        of_host = hosts.get(host)
-        if of_host is None:
-            if len(hosts) >= HOSTS_OF_REASON:
-                return
-            of_host = hosts[host] = set()
-        if len(of_host) >= LINKS_OF_HOST:
-            return
-        text = as_stored(url, href)
-        hashed = hash(text)
-        if hashed in of_host:
-            return
-        of_host.add(hashed)
-        self._of_page[self._page].append((reason, host, hashed))
-        self._new.append(RefusedLink(reason, host, text, self._page, None if rule is None else str(rule)))
+        if self._has_room(reason, host):
+            self._add(reason, host, as_stored(url, href), None if rule is None else str(rule))
+
+    def note_known(self, reason: Reason, url: NewUrl) -> None:
+        """Note a link of the present page that the rules admit, and that is refused all the same."""
+        host = url.site.rpartition(":")[0]
+        if self._has_room(reason, host):
+            self._add(reason, host, cut(url.url, MAX_URL), None)
 
     def take(self) -> list[RefusedLink]:
         """Return what was noted of the present page."""
         new, self._new = self._new, []
         return new
 
+    def _has_room(self, reason: Reason, host: str) -> bool:
+        hosts = self._noted[reason]
+        of_host = hosts.get(host)
+        return len(hosts) < HOSTS_OF_REASON if of_host is None else len(of_host) < LINKS_OF_HOST
+
+    def _add(self, reason: Reason, host: str, text: str, rule: str | None) -> None:
+        of_host, hashed = self._noted[reason].setdefault(host, set()), hash(text)
+        if hashed not in of_host:
+            of_host.add(hashed)
+            self._of_page[self._page].append((reason, host, hashed))
+            self._new.append(RefusedLink(reason, host, text, self._page, rule))
+
 
 def as_stored(url: Url | None, href: str) -> str:
     """Return a URL in normal form, but for the host, which is as written, because rules may see a difference. Without credentials."""
     if url is None or not url.host:
         return printable(href.strip() if url is None else url.text, most=MAX_URL)
-    text = url.text if url.host_as_written == url.host else url.text.replace(url.host, url.host_as_written, 1)
-    return cut(text, MAX_URL)
+    head = f"{url.scheme}://{url.host}"
+    if url.host_as_written == url.host or not url.text.startswith(head):
+        return cut(url.text, MAX_URL)
+    return cut(f"{url.scheme}://{url.host_as_written}{url.text[len(head) :]}", MAX_URL)

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from crawlspace.decision import Reason
 from crawlspace.errors import StoreDamaged
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
+from crawlspace.state.refused_links import RefusedLink
 from tests.contract.conftest import NOW, SINKS, Known, key, new
 from tests.servers import another_client, emptied
 
@@ -28,7 +30,7 @@ def known() -> Iterator[Known]:
     known.record(
         known.page("a.example/one", "one", canonical=key("a.example/two")),
         known.page("a.example/two", "one"),
-        known.page("a.example/lone", "lone", links=[key("a.example/one")]),
+        known.page("a.example/lone", "lone", links=[key("a.example/one")], refused="d1", refused_links=[refused_on(3)]),
     )
     yield known
     store.close()
@@ -55,6 +57,16 @@ def spoil(client: Any, kind: bytes) -> None:
 
 def dump(client: Any) -> dict[bytes, bytes]:
     return {name: client.dump(name) for name in client.keys("*")}
+
+
+def refused_on(page: int) -> RefusedLink:
+    return RefusedLink(Reason.DOMAIN, "b.example", "http://b.example/", page)
+
+
+def refused_again(known: Known) -> None:
+    change = known.page("a.example/one", "one", links=[], refused="d1", refused_links=[refused_on(1)])
+    change.discovered = [new("b.example/new")]
+    known.record(change)
 
 
 def record_group(known: Known) -> None:
@@ -88,6 +100,8 @@ DAMAGE = {
     "counters by status": (b"status", record_group),
     "counters by host": (b"host", new_sites),
     "documents by site": (b"documents", gone_from_group),
+    "refused links": (b"refused", refused_again),
+    "refused links of a page that has no more": (b"refused", record_group),
 }
 KINDS = (
     "site",
@@ -104,6 +118,7 @@ KINDS = (
     "free",
     "later",
     "meta",
+    "refused_pages",
 )
 CALLS: dict[str, Callable[[Known, Worker], object]] = {
     "record": lambda known, _: record_group(known),
@@ -129,6 +144,17 @@ def test_a_key_of_another_type_changes_nothing(known: Known, client: Any, kind: 
     client.set(name, "x")
     before = dump(client)
     with pytest.raises(StoreDamaged, match=f"the key {kind} is a string"):
+        act_on()
+    assert dump(client) == before
+
+
+@pytest.mark.parametrize("name", ["refused:d", "refused_hosts:d"])
+def test_a_key_of_refused_links_of_another_type_changes_nothing(known: Known, client: Any, name: str) -> None:
+    act_on = prepared(known, refused_again)
+    client.delete(PREFIX + name.encode())
+    client.set(PREFIX + name.encode(), "x")
+    before = dump(client)
+    with pytest.raises(StoreDamaged):
         act_on()
     assert dump(client) == before
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
+from tests.servers import emptied, redis_server
 from tests.sites import Server, Site, page, redirect, serve, status
 
 RULES = "forbid prefix {home}/private/\n"
@@ -171,12 +173,29 @@ def test_after_a_page_has_lost_its_links(demo: Project, server: Server, run: Run
     }
 
 
+def test_on_a_shared_store(demo: Project, server: Server, run: Run) -> None:
+    shutil.rmtree(demo.data / "demo")
+    emptied().close()
+    demo.store_url = f"redis://127.0.0.1:{redis_server().port}/0"
+    demo.crawl("demo").succeeded()
+    assert answer(run("refused", "demo", "--json"))["refused"]["prefix"]["total"] == 3
+    assert f"{server.url('/private/z')}  on {server.url('/away')}" in run("refused", "demo").succeeded().stdout
+    assert answer(run("links", "demo", server.url("/private/x"), "--json"))["seen_on"] == [server.url("/b")]
+    found = answer(run("links", "demo", server.url("/a"), "--json"))
+    assert {one["url"] for one in found["links_in"]["urls"]} == {server.url(path) for path in ("/", "/b", "/moved")}
+    assert "linked from" in run("urls", "demo", "--status", "404", "--with-referrers").succeeded().stdout
+
+
 def test_a_collection_that_was_never_crawled(demo: Project, server: Server, run: Run) -> None:
     demo.write({"new/start_urls.txt": server.url("/"), "new/crawl.rules": f"forbid prefix {server.url('/private/')}\n"})
     shown = run("links", "new", server.url("/private/x")).succeeded().stdout
     assert shown.endswith("new has never been crawled: `scrapy crawl new` does\n")
     assert "by           crawl.rules:1: forbid prefix" in shown
     assert answer(run("links", "new", server.url("/"), "--json"))["links_in"] == {"total": 0, "urls": []}
+
+
+def test_a_url_without_scheme(demo: Project, run: Run) -> None:
+    assert "\nhint         write it with http:// or https://\n" in run("links", "demo", "www.example.com").succeeded().stdout
 
 
 def answer(run: CompletedRun) -> Any:

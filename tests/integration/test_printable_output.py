@@ -10,10 +10,12 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import SINK
+from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.state.changes import Change
+from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
@@ -47,7 +49,13 @@ def fill(demo: Project) -> None:
         assert state is not None
         document = Document(HOME, title=f"Holiday {STEERING}", text=f"Ask for a {STEERING} holiday", fields={"f": STEERING})
         state.state, state.status, state.fetched_at, state.checksum = State.DONE, 200, NOW, bytes(16)
-        store.record([Change(state, document=document)], now=NOW)
+        state.refused = "d9m9"
+        sample = [
+            RefusedLink(reason, host, text, state.id, f"{STEERING}:1")
+            for reason, host in ((Reason.MALFORMED, ""), (Reason.DOMAIN, STEERING))
+            for text in (*MALFORMED, STEERING, f"http://{STEERING}/", "http://other.example/?password=SECRET", f"{STEERING}…")
+        ]
+        store.record([Change(state, document=document, links=[url.key], refused_links=sample)], now=NOW)
         with closing(EmbeddedIndex(folder / "index.db")) as index:
             Drain(store, index, FakeClock(NOW)).drain_all()
 
@@ -60,13 +68,19 @@ LOOKING: list[tuple[str, ...]] = [
     ("status", "demo"),
     ("urls", "demo"),
     ("urls", "demo", "--host", STEERING),
+    ("urls", "demo", "--with-referrers"),
+    ("refused", "demo"),
+    ("refused", "demo", "--json"),
+    ("refused", "demo", "--host", STEERING),
+    ("links", "demo", HOME),
+    ("links", "demo", HOME, "--json"),
     ("search", "demo", "holiday"),
     ("search", "demo", "holiday", "--json"),
     ("search", "demo", f'-"{STEERING}"'),
 ]
 ASKING: list[tuple[str, ...]] = [
-    *((command, "demo", url) for command in ("explain", "recrawl", "forget") for url in (*MALFORMED, f"http://h/{STEERING}", STEERING)),
-    *(("explain", "demo", url, "--json") for url in (*MALFORMED, f"http://h/{STEERING}")),
+    *((command, "demo", url) for command in ("explain", "links", "recrawl", "forget") for url in (*MALFORMED, f"http://h/{STEERING}", STEERING)),
+    *((command, "demo", url, "--json") for command in ("explain", "links") for url in (*MALFORMED, f"http://h/{STEERING}")),
     *(("explain", "demo", HOME, option, value) for option in ("--address", "--from", "--mime") for value in MALFORMED),
     *(("recrawl", "demo", "--prefix", url) for url in MALFORMED),
     *(("startcollection", "new", url) for url in (*MALFORMED, STEERING)),

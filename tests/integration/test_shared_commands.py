@@ -160,6 +160,9 @@ def test_a_longer_time_out_keeps_a_worker_alive(team: object, run: Run) -> None:
 LOOKING = [
     (("status", "demo"), "documents                    3"),
     (("urls", "demo", "--status", "404"), f"{HOME}/gone"),
+    (("urls", "demo", "--status", "404", "--with-referrers"), "linked from"),
+    (("links", "demo", f"{HOME}/gone"), "links in     "),
+    (("refused", "demo"), "  2 links, of which the sample has none"),
     (("plan", "demo"), "demo"),
     (("explain", "demo", f"{HOME}/gone"), "status 404"),
     (("deletions", "demo", "--json"), ""),

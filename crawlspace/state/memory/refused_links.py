@@ -34,6 +34,8 @@ class MemoryRefusedLinks:
 
     def _replace_refused_links(self, by_page: Mapping[int, Sequence[RefusedLink]]) -> None:
         """Drop the entries of pages, add their new ones, and drop what is beyond the bounds."""
+        if not by_page:
+            return
         for hosts in self._sample.values():
             for host, links in hosts.items():
                 hosts[host] = {url: link for url, link in links.items() if link.page not in by_page}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.links import links_of
 from crawlspace.admin.refused import RefusedForReason, refused_by_reason
 from crawlspace.crawl.engine import SINK
@@ -16,7 +17,7 @@ from crawlspace.model import Status
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 A, B = f"{HOME}a", f"{HOME}b"
 OTHER, THIRD = "http://other.example/x", "http://third.example/"
@@ -132,11 +133,31 @@ def test_after_a_change(web: Web, change: Callable[[Web], None], expected: set[t
     assert listed(web) == expected
 
 
+def test_pages_that_are_read_again_in_one_run(web: Web) -> None:
+    web.settings = {"CRAWLSPACE_CONTINUOUS": True}
+    engine = web.open().engine
+    for a, b, expected in (
+        ([OTHER], [OTHER, THIRD], {(OTHER, A), (THIRD, B)}),
+        ([], [OTHER], {(OTHER, B)}),
+        ([SECRET, OTHER], [OTHER], {(OTHER, B), (SECRET, A)}),
+        ([SECRET], [], {(SECRET, A)}),
+    ):
+        web.links |= {A: a, B: b}
+        web.pages |= {A: f"a {a}", B: f"b {b}"}
+        web.clock.advance(31 * DAY)
+        web.work(engine)
+        assert {(url, page) for url, page, _ in listed(web)} == expected
+    engine.close()
+
+
 def test_too_deep_is_judged_by_the_depth_of_the_page(web: Web) -> None:
     web.settings = {"DEPTH_LIMIT": 1}
     web.links[A], web.pages[A] = [f"{HOME}deep"], "a with more"
     web.crawl(after=31)
     assert listed(web, reason=Reason.LINK_DEPTH) == {(f"{HOME}deep", A, None)}
+    space = build_space(web.collection())
+    told = explain(Question(f"{HOME}deep"), web.collection(), space=space, store=web.store, clock=web.clock)
+    assert (told.decision.reason, told.seen_on) == (Reason.LINK_DEPTH, (A,))
     web.settings = {"DEPTH_LIMIT": 2}
     assert listed(web, reason=Reason.LINK_DEPTH) == set()
 

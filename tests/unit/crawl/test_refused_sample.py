@@ -34,6 +34,7 @@ def noted(checker: CandidateChecker, hrefs: Sequence[str], *, page: int = 1, dep
 LINKS: list[tuple[str, Reason, str, str, str | None]] = [
     ("http://b.example/x#y", Reason.DOMAIN, "b.example", "http://b.example/x", "crawl.rules:2"),
     ("//B.example:81/x", Reason.DOMAIN, "b.example", "http://B.example:81/x", "crawl.rules:2"),
+    ("http://T/x", Reason.DOMAIN, "t", "http://T/x", "crawl.rules:2"),
     ("http://A.example/x", Reason.DOMAIN, "a.example", "http://A.example/x", "crawl.rules:2"),
     ("/private/x", Reason.PREFIX, "a.example", "http://a.example/private/x", "crawl.rules:3"),
     ("mailto:me@b.example", Reason.SCHEME, "", "mailto:me@b.example", None),
