@@ -26,8 +26,9 @@ from crawlspace.errors import ConfigError, RuleFileError, SettingError
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, PrefixRule, RuleAction
 from crawlspace.rules.lint.action_rules import Usage, lint_action_rules
-from crawlspace.rules.lint.crawl_rules import Finding, lint_rules, lint_start_urls, lint_values
+from crawlspace.rules.lint.crawl_rules import Finding, lint_rules, lint_start_urls
 from crawlspace.rules.lint.expressions import lint_expressions
+from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import ActionKind, ActionRuleSet
 from crawlspace.state.store import Store

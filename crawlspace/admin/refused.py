@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Protocol
 
 from crawlspace.crawl.refused_sample import as_stored
-from crawlspace.decision import Decision, Reason
+from crawlspace.decision import OF_PAGES, Decision, Reason
 from crawlspace.model import UrlState
 from crawlspace.printable import HIDDEN, MESSAGE, printable
 from crawlspace.rules.space import CrawlSpace
@@ -22,7 +22,7 @@ from crawlspace.urls import MalformedUrl, Url, parse
 
 _SOME = 500
 """Pages that are read at once."""
-REASONS = tuple(reason for reason in LETTERS if reason is not Reason.PAGE_TEXT)
+REASONS = tuple(reason for reason in LETTERS if reason not in OF_PAGES)
 """Those for which links are refused."""
 
 

@@ -201,7 +201,8 @@ def summary(session: Session) -> str:
         parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
         if len(refused) > REASONS_SHOWN:
             parts.append(f"{sum(count for _, count in refused[REASONS_SHOWN:]):,} for other reasons")
-        lines.append(f"  refused: {', '.join(parts)}  (scrapy explain {session.collection.name} URL says why)")
+        name = session.collection.name
+        lines.append(f"  refused: {', '.join(parts)}  (scrapy refused {name} lists links, scrapy explain {name} URL says why)")
     errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))

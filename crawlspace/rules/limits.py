@@ -1,4 +1,4 @@
-"""The limits of a collection, and the checks that need only a URL and a number."""
+"""The limits of a collection; `space.py` checks them."""
 
 from __future__ import annotations
 

@@ -25,8 +25,9 @@ from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
 from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
 from crawlspace.rules.lint.action_rules import lint_action_rules
-from crawlspace.rules.lint.crawl_rules import lint_rules, lint_values
+from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.lint.expressions import lint_expressions
+from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.rules.lint.crawl_rules import lint_values
 from crawlspace.rules.lint.expressions import lint_expressions
+from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.xml.parser import parse_rules_xml
 
 # condition, how what is said of it begins
