@@ -23,9 +23,7 @@ def check_scrapys_settings(settings: Mapping[str, object]) -> None:
         there = settings[setting]
         named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}
         if named.get(component) is None:
-            raise SettingError(
-                f"{setting} has no {component}, without which nothing is recorded: leave it in"
-            )
+            raise SettingError(f"{setting} has no {component}, without which nothing is recorded: leave it in")
     integer("CONCURRENT_REQUESTS", settings["CONCURRENT_REQUESTS"], low=1)
     seconds("DOWNLOAD_TIMEOUT", settings["DOWNLOAD_TIMEOUT"])
     list(default_headers(settings))

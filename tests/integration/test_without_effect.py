@@ -128,6 +128,20 @@ def test_start_urls_of_a_class_are_known_to_every_command(project: MakeProject) 
     assert (lint.returncode, lint.stdout) == (0, "no findings\n")
 
 
+def test_a_finding_of_the_project_is_listed_once_for_all_collections(project: MakeProject) -> None:
+    files = {
+        f"{name}/{file}": content
+        for name in ("one", "two")
+        for file, content in (
+            ("start_urls.txt", f"http://{name}.test/"),
+            ("crawl.rules", f"allow domain {name}.test\nforbid domain *\n"),
+        )
+    }
+    made = project({**files, "one/settings.py": "JOBDIR = 'x'\n"})
+    lint = made.scrapy("lint", "--all", "-s", "DEPHT_LIMIT=3")
+    assert [line.partition(": warning")[0] for line in lint.stdout.splitlines()] == ["-s", "one/settings.py:1:1"]
+
+
 def test_the_log_level_of_a_collection(project: MakeProject) -> None:
     with serve(Site({"/": page("Home")})) as server:
         made = project(collection(server.url("/"), rules=RULES, settings=FAST + "LOG_LEVEL = 'DEBUG'\n"))
