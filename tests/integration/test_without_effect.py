@@ -24,7 +24,7 @@ SETTINGS = [
     ("DEPTH_PRIORITY = 0\nREFERER_ENABLED = False\nJOBDIR = None", []),
     ("AUTOTHROTTLE_ENABLED = True\nRETRY_HTTP_CODES = [500]\nREDIRECT_ENABLED = False", []),
     ("DUPEFILTER_CLASS = 'mine.Filter'", ["settings.py:1:1: warning: DUPEFILTER_CLASS has no effect in a collection: a URL is fetched once"]),
-    ("# x\nJOBDIR = 'job'", ["settings.py:2:1: warning: JOBDIR has no effect in a collection: each start goes on where"]),
+    ("# x\nJOBDIR = 'job'", ["settings.py:2:1: warning: JOBDIR has no effect in a collection: each start continues where"]),
     ("DOWNLOAD_SLOTS = {'a.test': {'delay': 3}}", ["DOWNLOAD_SLOTS has no effect in a collection: for pages, CRAWLSPACE_SITES sets"]),
     ("DNS_TIMEOUT = 3", ["settings.py:1:1: warning: DNS_TIMEOUT has no effect here, because it is read before the collection"]),
     ("DEPHT_LIMIT = 3", ["there is no setting DEPHT_LIMIT, so it has no effect: did you mean DEPTH_LIMIT? [misspelt-setting]"]),
@@ -85,7 +85,7 @@ def test_attributes_of_a_spider_class(project: MakeProject) -> None:
     file = "tests/integration/scrapy_habits/spiders.py"
     for name, instead in (
         ("allowed_domains", "domain rules of crawl.rules"),
-        ("rules", "crawl.rules says which URLs are crawled"),
+        ("rules", "crawl.rules decides which URLs are crawled"),
         ("handle_httpstatus_list", "CRAWLSPACE_HTTP_ERRORS"),
         ("start_requests", "start_urls.txt"),
     ):

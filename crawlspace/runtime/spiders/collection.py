@@ -49,7 +49,7 @@ class BaseCollectionSpider(scrapy.Spider):
         overlay_collection(settings, cls.name)
         add_start_urls(settings, cls)
         agent = getattr(cls, "user_agent", None)
-        if isinstance(agent, str):  # Scrapy sends it with requests; robots.txt is asked under the same name
+        if isinstance(agent, str):  # Scrapy sends it; robots.txt is matched with the same name
             settings.set("USER_AGENT", agent, priority="spider")
         sites = settings.get("CRAWLSPACE_SITES")
         throttle_other_requests(
