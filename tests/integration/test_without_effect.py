@@ -113,7 +113,7 @@ def test_custom_settings_rank_between_the_project_and_the_collection(project: Ma
         crawl = made.crawl("customised", "-s", MINE).succeeded()
         assert statuses(made, "customised") == {"/": 200, "/a": 200, "/b": 200}
         assert (
-            "DEPTH_LIMIT of custom_settings has no effect: line 5 of settings.py in the collection's folder sets it to 5"
+            "DEPTH_LIMIT of custom_settings has no effect: line 5 of settings.py in the collection's folder sets it too"
             in crawl.stderr
         )
         assert "[set-twice]" in made.scrapy("lint", "customised", "-s", MINE).stdout
