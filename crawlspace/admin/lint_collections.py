@@ -75,11 +75,15 @@ def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Findi
 
 def with_collection(finding: Finding, folder: Path, global_file: Path | None) -> Finding:
     """Return a finding with its collection before its file."""
-    if finding.file == folder.name:
+    if finding.file == folder.name or (finding.code in _ALSO_OUTSIDE and finding.file != "settings.py"):
         return finding
     if global_file is not None and finding.file == global_file.name:
         return replace(finding, file=_shown(global_file, folder))
     return replace(finding, file=f"{folder.name}/{finding.file}")
+
+
+_ALSO_OUTSIDE = frozenset({"no-effect", "misspelt-setting", "set-twice", "spider"})
+"""Codes of findings that may be in a file of the project, or on the command line."""
 
 
 class _Place(NamedTuple):

@@ -38,6 +38,7 @@ class Command(CollectionCommand):
         return (
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
             "what is suspicious (warning): a rule that can never apply, a list that does not end in a forbid rule, a start URL that the rules refuse, "
+            "a setting of Scrapy or an attribute of the spider class that has no effect in a collection, a misspelt setting, "
             "and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
             "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
             "Changes nothing and makes no network requests. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."

@@ -28,11 +28,11 @@ _QUEUES = WithoutEffect("pending URLs wait in the store; CRAWLSPACE_SOURCE_WEIGH
 _ONCE = "a URL is fetched once a run because the store knows it; CRAWLSPACE_REFRESH_MIN and `scrapy recrawl` fetch it again"
 _META_REFRESH = "a meta refresh is a link like any other; METAREFRESH_ENABLED = False leaves all of them out"
 _REFERER = "no Referer is sent with pages, because a page has no single referrer; DEFAULT_REQUEST_HEADERS may set one"
-_EVERY_STATUS = "every status comes to parse() and ends as an outcome; CRAWLSPACE_HTTP_ERRORS says what becomes of errors"
+_EVERY_STATUS = "every status comes to parse() and ends as an outcome; CRAWLSPACE_HTTP_ERRORS sets what becomes of errors"
 
 WITHOUT_EFFECT: Mapping[str, WithoutEffect] = {
     "CONCURRENT_REQUESTS_PER_IP": WithoutEffect("CRAWLSPACE_SHARE_ADDRESS_DELAY has sites at one address share a delay", _OFF),
-    "CRAWLSPIDER_FOLLOW_LINKS": WithoutEffect("rules.xml says which links are followed", (True,)),
+    "CRAWLSPIDER_FOLLOW_LINKS": WithoutEffect("rules.xml decides which links are followed", (True,)),
     "DEPTH_PRIORITY": WithoutEffect(
         "what was found first is fetched first; CRAWLSPACE_SOURCE_WEIGHTS and rules.xml change that", _OFF
     ),
@@ -45,7 +45,7 @@ WITHOUT_EFFECT: Mapping[str, WithoutEffect] = {
     "HTTPERROR_ALLOWED_CODES": WithoutEffect(_EVERY_STATUS, ([],)),
     "HTTPERROR_ALLOW_ALL": WithoutEffect(_EVERY_STATUS, _OFF),
     "JOBDIR": WithoutEffect(
-        "each start goes on where the last one ended, because CRAWLSPACE_DATA_DIR has the state of the crawl; it keeps `spider.state` only",
+        "each start continues where the last one ended, because the state of the crawl is in CRAWLSPACE_DATA_DIR; JOBDIR keeps `spider.state` only",
         _OFF,
     ),
     "LOGSTATS_INTERVAL": WithoutEffect("the progress is shown while it changes", _OFF),
@@ -81,10 +81,10 @@ WITH_DIFFERENCES: Mapping[str, str] = {
     "DOWNLOAD_HANDLERS": "Another handler for `http` or `https` does not report when a request was sent, and the delay of a site counts from its turn.",
     "FEEDS": "An export that cannot be written ends the crawl with a sentence.",
     "HTTPCACHE_ENABLED": "A page from the cache keeps the delay of its site, and is read like one that was fetched.",
-    "ITEM_PIPELINES": "A collection's setting adds to the project's.",
-    "DOWNLOADER_MIDDLEWARES": "A collection's setting adds to the project's.",
-    "SPIDER_MIDDLEWARES": "A collection's setting adds to the project's.",
-    "EXTENSIONS": "A collection's setting adds to the project's.",
+    "ITEM_PIPELINES": "Adds to ours.",
+    "DOWNLOADER_MIDDLEWARES": "Adds to ours.",
+    "SPIDER_MIDDLEWARES": "Adds to ours.",
+    "EXTENSIONS": "Adds to ours.",
     "METAREFRESH_ENABLED": "`False`: the target of a meta refresh is no link.",
     "REDIRECT_ENABLED": "`False`: a redirect is recorded, and its target not crawled.",
     "REDIRECT_MAX_TIMES": "A redirect is an outcome of its own, and its target a URL of its own.",
@@ -133,7 +133,7 @@ AS_IN_SCRAPY = frozenset(
     TELNETCONSOLE_PORT TELNETCONSOLE_USERNAME TEMPLATES_DIR WARN_ON_GENERATOR_RETURN_VALUE
     """.split()
 )
-"""The settings of which there is nothing to say."""
+"""The settings that work as Scrapy documents them."""
 
 OF_THE_PROCESS = frozenset(
     """
@@ -154,14 +154,14 @@ OF_COMPONENTS = frozenset(
 KNOWN = frozenset(WITHOUT_EFFECT) | frozenset(WITH_DIFFERENCES) | AS_IN_SCRAPY
 
 SPIDER_ATTRIBUTES: Mapping[str, str] = {
-    "allowed_domains": "domain rules of crawl.rules say which hosts are crawled (allow domain example.com, allow domain *.example.com)",
+    "allowed_domains": "domain rules of crawl.rules decide which hosts are crawled (allow domain example.com, allow domain *.example.com)",
     "handle_httpstatus_all": _EVERY_STATUS,
     "handle_httpstatus_list": _EVERY_STATUS,
     "link_extractor": "links are followed as crawl.rules and rules.xml allow, from the elements of CRAWLSPACE_LINK_TAGS",
     "make_requests_from_url": "write the URLs into start_urls.txt, or yield requests from `async def start(self)`",
     "parse_start_url": "document() makes the item of every page, that of a start URL too",
     "process_results": "change the item in document() or in an item pipeline",
-    "rules": "crawl.rules says which URLs are crawled, rules.xml which of them are indexed or followed",
+    "rules": "crawl.rules decides which URLs are crawled, rules.xml which of them are indexed or followed",
     "sitemap_alternate_links": "list the pages in start_urls.txt; sitemaps are not read",
     "sitemap_follow": "list the pages in start_urls.txt; sitemaps are not read",
     "sitemap_rules": "list the pages in start_urls.txt; sitemaps are not read",

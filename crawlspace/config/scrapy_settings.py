@@ -25,9 +25,7 @@ def check_scrapys_settings(settings: Mapping[str, object]) -> None:
         there = settings[setting]
         named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}
         if named.get(component) is None:
-            raise SettingError(
-                f"{setting} has no {component}, without which nothing is recorded; add to the setting, don't replace it"
-            )
+            raise SettingError(f"{setting} has no {component}, without which nothing is recorded: leave it in")
     if settings["ITEM_PROCESSOR"] != ITEM_PROCESSOR:
         raise SettingError(
             f"ITEM_PROCESSOR is {quoted(settings['ITEM_PROCESSOR'])}, through which nothing is recorded: remove that setting;"

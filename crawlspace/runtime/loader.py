@@ -127,6 +127,20 @@ def adding_components(settings: BaseSettings) -> Iterator[None]:
             settings.set(name, {**components, **now}, priority=settings.getpriority(name) or 0)
 
 
+def add_to_ours(settings: BaseSettings) -> None:
+    """Have the components that a project or the command line sets add to ours; None takes one out. Raises SettingError."""
+    check_kinds(settings, COMPONENTS)
+    for name in COMPONENTS:
+        now, ours = settings.getdict(name), getattr(defaults, name)
+        if not ours.keys() <= now.keys():
+            settings.set(name, {**ours, **now}, priority=_above(settings, name))
+
+
+def _above(settings: BaseSettings, name: str) -> int:
+    """Return one more than the priority that a setting has, because Scrapy lays the process's settings over the crawler's once more."""
+    return (settings.getpriority(name) or 0) + 1
+
+
 def overlay_collection(settings: BaseSettings, name: str) -> None:
     """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
     own = read_settings_file(collection_folder(name, settings))
@@ -140,9 +154,7 @@ def _overlay(settings: BaseSettings, own: Mapping[str, object]) -> None:
         settings.setdict(own, priority="spider")
     delay = settings["DOWNLOAD_DELAY"]
     if isinstance(delay, str):  # Scrapy itself knows no units
-        # One more than the priority it has, because Scrapy lays the process's settings over the crawler's once more.
-        priority = (settings.getpriority("DOWNLOAD_DELAY") or 0) + 1
-        settings.set("DOWNLOAD_DELAY", duration("DOWNLOAD_DELAY", delay, low=0), priority=priority)
+        settings.set("DOWNLOAD_DELAY", duration("DOWNLOAD_DELAY", delay, low=0), priority=_above(settings, "DOWNLOAD_DELAY"))
 
 
 def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
@@ -178,6 +190,7 @@ def settings_and_faults(
                     del values[setting]
                 else:
                     laid.set(setting, defaults.get(setting), priority="cmdline")
+    add_to_ours(laid)
     with adding_components(laid):
         laid.setdict(custom, priority="spider")
     _overlay(laid, own)

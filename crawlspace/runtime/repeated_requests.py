@@ -1,4 +1,4 @@
-"""Requests that a downloader middleware has put in place of the response to a page, to ask for it again, as with other headers.
+"""Requests that a downloader middleware has put in place of the response to a page, to fetch it again, as with other headers.
 
 The page stays leased meanwhile, and the request is sent once the delay of its site is over.
 """
@@ -42,7 +42,7 @@ class RepeatedRequests:
         """Return a request that may be sent now; the delay of its site counts from now."""
         while self._waiting and self._waiting[0][0] <= now:
             request = heappop(self._waiting)[2]
-            if self._wait_s(request) > 0:  # something else was asked of its site meanwhile
+            if self._wait_s(request) > 0:  # another request to its site was sent meanwhile
                 self._schedule(request, now)
                 continue
             self._turns.record_other_request(request.meta[STATE].site)

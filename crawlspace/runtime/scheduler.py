@@ -179,7 +179,7 @@ class FrontierScheduler(BaseScheduler):
             request.callback, request.errback = self._callbacks.parse, self._callbacks.failed
             if self._repeated.put(request, monotonic()):
                 return True
-            self._engine.fetched(lost(state, f"a middleware has asked for it more than {MOST} times in a row"))
+            self._engine.fetched(lost(state, f"a middleware has requested it more than {MOST} times in a row"))
             return True
         if not self._warned_of_replacement:
             self._warned_of_replacement = True

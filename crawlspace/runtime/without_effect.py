@@ -19,7 +19,6 @@ from crawlspace.admin.lint_collection import where_set
 from crawlspace.config.collection import PREFIX, collection_folder, read_settings_file
 from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, OF_THE_PROCESS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
 from crawlspace.errors import nearest
-from crawlspace.printable import quoted
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.runtime.loader import custom_settings_of, default_values
 
@@ -121,7 +120,9 @@ def _set_twice(spider: type[Spider] | None, own: Mapping[str, object], folder: P
     for name, value in custom_settings_of(spider).items():
         if spider is not None and name in own and own[name] != value and not isinstance(value, dict):
             line, _ = where_set(folder, name)
-            message = f"{name} of custom_settings has no effect: line {line} of settings.py in the collection's folder sets it to {quoted(own[name])}"
+            message = (
+                f"{name} of custom_settings has no effect: line {line} of settings.py in the collection's folder sets it too"
+            )
             yield _finding(UserSetting(name, value, *_place(spider, "custom_settings", name)), "set-twice", message)
 
 

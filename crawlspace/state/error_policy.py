@@ -77,7 +77,7 @@ def read_retry_codes(value: object) -> frozenset[int] | None:
     """Read Scrapy's RETRY_HTTP_CODES: a list, or text with commas. None: those that are retried anyway. Raises SettingError."""
     if value is None:
         return None
-    listed = value.split(",") if isinstance(value, str) else value
+    listed = [code.strip() for code in value.split(",") if code.strip()] if isinstance(value, str) else value
     codes: set[int] = set()
     for code in listed if isinstance(listed, Iterable) else [value]:
         text = str(code).strip()

@@ -79,8 +79,15 @@ def test_pipelines_of_a_spider_class_come_beside_ours(project: MakeProject) -> N
     assert states(made, "adding")["/"].status == 200
 
 
-def test_a_replaced_pipeline_is_reported_at_the_start(project: MakeProject) -> None:
-    _, reported = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", "ITEM_PIPELINES={}")
+def test_pipelines_of_the_command_line_come_beside_ours(project: MakeProject) -> None:
+    dropping = 'ITEM_PIPELINES={"tests.integration.own_spiders.spiders.DropAll": 1000}'
+    made, _ = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", dropping)
+    assert states(made, "plain")["/"].status == 200
+
+
+def test_a_pipeline_that_is_taken_out_is_reported_at_the_start(project: MakeProject) -> None:
+    without = 'ITEM_PIPELINES={"pipelines.state.RecordState": null}'
+    _, reported = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", without)
     assert "ITEM_PIPELINES has no" in reported
     assert "Traceback" not in reported
 

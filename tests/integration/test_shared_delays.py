@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from itertools import pairwise
 
 from tests.integration.workers import MakeTeam, all_of, fetched, tree
-from tests.sites import Server, redirect, serve, text
+from tests.sites import Server, redirect, serve, slow, text
 
 DELAY_S = 0.3
 
@@ -37,6 +37,24 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
         assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
         assert "done." in shared.output(1)
         assert "done." in shared.output(2)
+
+
+def test_each_worker_throttles_the_sites_it_has(team: MakeTeam) -> None:
+    latency_s = 0.2
+    throttled = "DOWNLOAD_DELAY = 0\nAUTOTHROTTLE_ENABLED = True\nAUTOTHROTTLE_START_DELAY = 0.2\n"
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(tree(6), host=f"127.0.0.{n}")) for n in range(1, 5)]
+        for server in servers:
+            for path, reply in server.site.items():
+                server.site[path] = slow(reply, latency_s)  # type: ignore[arg-type]
+        shared = team(*(server.url("/") for server in servers), settings=throttled)
+        shared.start()
+        shared.until(lambda: len(fetched(servers)) > 4)
+        shared.start()
+        shared.wait()
+        for server in servers:
+            assert shortest_gap(server) > latency_s - 0.03
+        assert set(fetched(servers)) == all_of(servers)
 
 
 def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> None:

@@ -24,7 +24,7 @@ SETTINGS = [
     ("DEPTH_PRIORITY = 0\nREFERER_ENABLED = False\nJOBDIR = None", []),
     ("AUTOTHROTTLE_ENABLED = True\nRETRY_HTTP_CODES = [500]\nREDIRECT_ENABLED = False", []),
     ("DUPEFILTER_CLASS = 'mine.Filter'", ["settings.py:1:1: warning: DUPEFILTER_CLASS has no effect in a collection: a URL is fetched once"]),
-    ("# x\nJOBDIR = 'job'", ["settings.py:2:1: warning: JOBDIR has no effect in a collection: each start goes on where"]),
+    ("# x\nJOBDIR = 'job'", ["settings.py:2:1: warning: JOBDIR has no effect in a collection: each start continues where"]),
     ("DOWNLOAD_SLOTS = {'a.test': {'delay': 3}}", ["DOWNLOAD_SLOTS has no effect in a collection: for pages, CRAWLSPACE_SITES sets"]),
     ("DNS_TIMEOUT = 3", ["settings.py:1:1: warning: DNS_TIMEOUT has no effect here, because it is read before the collection"]),
     ("DEPHT_LIMIT = 3", ["there is no setting DEPHT_LIMIT, so it has no effect: did you mean DEPTH_LIMIT? [misspelt-setting]"]),
@@ -85,7 +85,7 @@ def test_attributes_of_a_spider_class(project: MakeProject) -> None:
     file = "tests/integration/scrapy_habits/spiders.py"
     for name, instead in (
         ("allowed_domains", "domain rules of crawl.rules"),
-        ("rules", "crawl.rules says which URLs are crawled"),
+        ("rules", "crawl.rules decides which URLs are crawled"),
         ("handle_httpstatus_list", "CRAWLSPACE_HTTP_ERRORS"),
         ("start_requests", "start_urls.txt"),
     ):
@@ -113,7 +113,7 @@ def test_custom_settings_rank_between_the_project_and_the_collection(project: Ma
         crawl = made.crawl("customised", "-s", MINE).succeeded()
         assert statuses(made, "customised") == {"/": 200, "/a": 200, "/b": 200}
         assert (
-            "DEPTH_LIMIT of custom_settings has no effect: line 5 of settings.py in the collection's folder sets it to 5"
+            "DEPTH_LIMIT of custom_settings has no effect: line 5 of settings.py in the collection's folder sets it too"
             in crawl.stderr
         )
         assert "[set-twice]" in made.scrapy("lint", "customised", "-s", MINE).stdout
@@ -126,6 +126,20 @@ def test_start_urls_of_a_class_are_known_to_every_command(project: MakeProject) 
     made = project({"starting/crawl.rules": "allow domain start.test\nforbid domain *\n"})
     lint = made.scrapy("lint", "starting", "-s", MINE)
     assert (lint.returncode, lint.stdout) == (0, "no findings\n")
+
+
+def test_a_finding_of_the_project_is_listed_once_for_all_collections(project: MakeProject) -> None:
+    files = {
+        f"{name}/{file}": content
+        for name in ("one", "two")
+        for file, content in (
+            ("start_urls.txt", f"http://{name}.test/"),
+            ("crawl.rules", f"allow domain {name}.test\nforbid domain *\n"),
+        )
+    }
+    made = project({**files, "one/settings.py": "JOBDIR = 'x'\n"})
+    lint = made.scrapy("lint", "--all", "-s", "DEPHT_LIMIT=3")
+    assert [line.partition(": warning")[0] for line in lint.stdout.splitlines()] == ["-s", "one/settings.py:1:1"]
 
 
 def test_the_log_level_of_a_collection(project: MakeProject) -> None:

@@ -17,7 +17,7 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.loader import add_start_urls, adding_components, overlay_collection, throttle_other_requests
+from crawlspace.runtime.loader import add_start_urls, add_to_ours, adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.middlewares.outcome import BaseOneOutcome
 from crawlspace.runtime.requests import SLOT, STATE, detached
 from crawlspace.runtime.scheduler import open_session
@@ -43,12 +43,13 @@ class BaseCollectionSpider(scrapy.Spider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
+        add_to_ours(settings)
         with adding_components(settings):
             super().update_settings(settings)
         overlay_collection(settings, cls.name)
         add_start_urls(settings, cls)
         agent = getattr(cls, "user_agent", None)
-        if isinstance(agent, str):  # Scrapy sends it with requests; robots.txt is asked under the same name
+        if isinstance(agent, str):  # Scrapy sends it; robots.txt is matched with the same name
             settings.set("USER_AGENT", agent, priority="spider")
         sites = settings.get("CRAWLSPACE_SITES")
         throttle_other_requests(

@@ -59,7 +59,10 @@ async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIt
     items: list[Any] = []
     async for one in result:
         if isinstance(one, Request):
-            yield detached(one, response.request)
+            request = detached(one, response.request)
+            if STATE in meta:
+                request.meta.setdefault("depth", meta[STATE].depth + 1)
+            yield request
         elif STATE not in meta:
             yield one
         else:

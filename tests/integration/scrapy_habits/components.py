@@ -209,8 +209,7 @@ class Listens:
     """Counts signals in the stats, as the example extension of Scrapy's documentation does."""
 
     NAMES = (
-        "engine_started engine_stopped spider_opened spider_idle spider_closed spider_error item_scraped request_scheduled"
-        " request_dropped request_reached_downloader request_left_downloader headers_received response_received response_downloaded"
+        "engine_started spider_opened spider_idle spider_error item_scraped request_reached_downloader request_left_downloader headers_received response_received response_downloaded"
     ).split()
 
     def __init__(self, crawler: Crawler) -> None:
@@ -222,10 +221,14 @@ class Listens:
 
             self._connected.append(count)  # signals hold their receivers weakly
             crawler.signals.connect(count, signal=getattr(signals, name))
+        crawler.signals.connect(self.closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         return cls(crawler)
+
+    def closed(self, reason: str) -> None:
+        logger.warning("closed: %s", reason)
 
 
 class AddsWhenIdle:

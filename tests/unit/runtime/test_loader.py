@@ -7,7 +7,7 @@ from pathlib import Path
 from scrapy.settings import Settings
 
 from crawlspace import settings as defaults
-from crawlspace.runtime.loader import CollectionLoader, settings_and_faults
+from crawlspace.runtime.loader import CollectionLoader, add_to_ours, settings_and_faults
 
 FAULTY = (
     'DOWNLOAD_DELAY = "soon"\n',
@@ -16,6 +16,15 @@ FAULTY = (
     'AUTOTHROTTLE_ENABLED = "maybe"\n',
     'LOG_LEVEL = "LOUD"\n',
 )
+
+
+def test_components_of_a_project_add_to_ours() -> None:
+    project = Settings({name: value for name, value in vars(defaults).items() if name.isupper()})
+    project.set("DOWNLOADER_MIDDLEWARES", {"mine.Mine": 543, "middlewares.cookies.Cookies": None}, priority="project")
+    add_to_ours(project)
+    middlewares = project.getdict("DOWNLOADER_MIDDLEWARES")
+    assert middlewares == {**defaults.DOWNLOADER_MIDDLEWARES, "mine.Mine": 543, "middlewares.cookies.Cookies": None}
+    assert project.getdict("EXTENSIONS") == defaults.EXTENSIONS
 
 
 def test_all_faulty_settings_are_found_and_the_others_hold(tmp_path: Path) -> None:

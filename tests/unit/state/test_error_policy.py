@@ -6,7 +6,7 @@ import pytest
 
 from crawlspace.errors import SettingError
 from crawlspace.model import Status
-from crawlspace.state.error_policy import CLASSES, OWN_ERRORS, ErrorRule, ErrorRules, read_error_rules
+from crawlspace.state.error_policy import CLASSES, OWN_ERRORS, ErrorRule, ErrorRules, read_error_rules, read_retry_codes
 
 KEEP = ErrorRule(keep=True)
 DELETE = ErrorRule(keep=False)
@@ -110,3 +110,27 @@ def test_wrong(value: object, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         read_error_rules(value)
     assert sentence in str(caught.value)
+
+
+CODES = [
+    # the value of RETRY_HTTP_CODES; the codes
+    (None, None),
+    ([], frozenset()),
+    ("", frozenset()),
+    ([500, "503"], frozenset({500, 503})),
+    ("500, 404", frozenset({500, 404})),
+    ({429}, frozenset({429})),
+]
+
+
+@pytest.mark.parametrize("value,codes", CODES)
+def test_the_codes_that_are_retried(value: object, codes: frozenset[int] | None) -> None:
+    assert read_retry_codes(value) == codes
+
+
+@pytest.mark.parametrize(
+    "value,named", [([200], "200"), ("500,302", "'302'"), (5, "5"), ([None], "None"), ([612], "612"), ("5xx", "'5xx'")]
+)
+def test_wrong_codes(value: object, named: str) -> None:
+    with pytest.raises(SettingError, match=f"RETRY_HTTP_CODES has {named}; it may hold codes from 400 to 599"):
+        read_retry_codes(value)

@@ -196,6 +196,26 @@ def test_errors_follow_their_rules(
     assert (transition.forget, transition.retry, transition.state.held) == expected
 
 
+RETRIES = [
+    # status, Scrapy's RETRY_HTTP_CODES; whether it is tried again
+    (503, None, True), (429, None, True), (404, None, False), (Status.TIMEOUT, None, True),
+    (503, {404}, False), (429, {404}, False), (404, {404}, True), (Status.TIMEOUT, {404}, True), (Status.CONNECT_ERROR, set(), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "codes", "retried"), RETRIES)
+def test_the_codes_that_are_retried(status: int, codes: set[int] | None, retried: bool) -> None:
+    policy = replace(POLICY, retry_codes=None if codes is None else frozenset(codes))
+    came = Outcome(
+        1,
+        "http://a/",
+        FAILED if status in (429, Status.TIMEOUT, Status.CONNECT_ERROR) else GONE,
+        status,
+        host_failure=status == 503,
+    )
+    assert advance(NEW, came, policy=policy, now=NOW).retry is retried
+
+
 @pytest.mark.parametrize(
     ("came", "state", "status", "held"),
     [
