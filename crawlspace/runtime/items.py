@@ -29,6 +29,11 @@ class Fetched:
     modified: str = ""
 
 
+def is_document(item: object) -> bool:
+    """Return whether something may become a document: what document() returns, what a spider yields, what a pipeline returns."""
+    return isinstance(item, Document) or is_item(item)
+
+
 def dropped(outcome: Outcome, *, why: str) -> Outcome:
     """Return the outcome of a page whose document an item pipeline dropped: its links count, and what was indexed leaves."""
     return replace(

@@ -6,9 +6,11 @@ import logging
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import CloseSpider
+
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.printable import printable, printable_message
-from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.items import Fetched, failed
 from crawlspace.runtime.requests import STATE
 
 if TYPE_CHECKING:
@@ -24,13 +26,11 @@ class BaseOneOutcome:
 
     def process_spider_exception(self, response: Response, exception: Exception) -> Iterable[Any] | None:
         state = response.request.meta.get(STATE) if response.request is not None else None
-        if state is None:
+        if state is None or isinstance(exception, CloseSpider):
             return None
         logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
-        outcome = Outcome(
-            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=printable(str(exception))
-        )
-        return [Fetched(outcome)]
+        outcome = Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED)
+        return [Fetched(failed(outcome, why=printable(str(exception))))]
 
 
 def traceback_of(exception: BaseException) -> str:
