@@ -32,6 +32,7 @@ from crawlspace.runtime.scrapy_internals import run_soon
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+    from scrapy.statscollectors import StatsCollector
 
     from crawlspace.model import UrlState
     from crawlspace.runtime.session import Session
@@ -60,13 +61,15 @@ class OwnParsing:
         self._responses = responses
         self._logger = spider.logger
         self.requests = OwnRequests(session.engine, sent_ago_s=session.sending.ago_s)
-        assert spider.crawler.stats is not None
-        self._stats = spider.crawler.stats
         self._http_errors = HttpErrorMiddleware(spider.crawler.settings)
         self._http_errors.crawler = spider.crawler
         self._pages: dict[int, OpenPage] = {}
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
+
+    @property
+    def _stats(self) -> StatsCollector:
+        return self._spider.crawler.stats  # not before the crawl starts
 
     # --- pages ----------------------------------------------------------------------------------------------------
 
