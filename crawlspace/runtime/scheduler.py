@@ -106,7 +106,7 @@ class FrontierScheduler(BaseScheduler):
         own = self._own.requests.take()
         if own is not None:
             return self._counted(own)
-        if self._own.requests.without_page:  # such as a log-in: pages are fetched after it
+        if self._own.holds_pages_back:
             self._set_alarm(self._own.requests.soonest_in())
             return None
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too

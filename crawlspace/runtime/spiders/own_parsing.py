@@ -66,6 +66,9 @@ class OwnParsing:
         self._pages: dict[int, OpenPage] = {}
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
+        self._most_waiting = spider.crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._waiting = 0
+        """Pages that wait for requests of their own."""
 
     @property
     def _stats(self) -> StatsCollector:
@@ -100,6 +103,11 @@ class OwnParsing:
             item = None
         page.fetched.item = item
         yield page.fetched
+
+    @property
+    def holds_pages_back(self) -> bool:
+        """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
+        return self.requests.without_page > 0 or self._waiting >= self._most_waiting
 
     # --- requests of the spider's own -----------------------------------------------------------------------------
 
@@ -224,6 +232,7 @@ class OwnParsing:
         page.open += 1
         if page.at_end_of_lease is None:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
+            self._waiting += 1
         self._prepare(request, page)
         return True
 
@@ -264,6 +273,7 @@ class OwnParsing:
         page.is_closed = True
         if page.at_end_of_lease is not None:
             page.at_end_of_lease.cancel()
+            self._waiting -= 1
 
     def _lease_left_s(self, state: UrlState) -> float:
         lease_s = self._session.collection.lease_s
@@ -278,7 +288,8 @@ class OwnParsing:
             what = "an item of start() or its callbacks belongs to no page"
         else:
             what = f"{page.state.url} gives more than one item, and a page is one document"
-        self._warn("items", f"{what}: such items go through the pipelines and into exports, but not into the index")
+        way_out = "to index a page that is linked, yield its item in parse(), which is called for each"
+        self._warn("items", f"{what}: further items go through the pipelines and into exports, but not into the index; {way_out}")
 
     def _warn_of_what_is_lost(self, request: Request) -> None:
         given = {
