@@ -153,11 +153,11 @@ class Frontier:
         """Return the seconds until the site's own delay is over; 0.0 if it is."""
         return 0.0 if (site_queue := self._sites.get(site)) is None else max(0.0, site_queue.next_turn - self._clock.monotonic())
 
-    def record_other_request(self, site: str) -> None:
-        """Record a request to the site outside its turns: its delay counts from now."""
+    def record_other_request(self, site: str, *, sent_ago_s: float = 0.0) -> None:
+        """Record a request to the site outside its turns: its delay counts from then."""
         site_queue = self._queue_of(site)
         self._set_pace(site_queue)
-        site_queue.last_request_at = self._clock.monotonic()
+        site_queue.last_request_at = max(site_queue.last_request_at, self._clock.monotonic() - sent_ago_s)
         self._settle(site_queue)
 
     def discovered(self, found: Iterable[tuple[str, Queue]]) -> None:

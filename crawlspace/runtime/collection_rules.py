@@ -9,8 +9,9 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots.cache import RobotsVerdict
-from crawlspace.runtime.other_robots import OtherRobots
-from crawlspace.runtime.requests import ROBOTS, LeasedRequest
+from crawlspace.runtime.other_requests.answers import OwnAnswers
+from crawlspace.runtime.other_requests.robots import OtherRobots
+from crawlspace.runtime.requests import OWN, ROBOTS, LeasedRequest
 from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules
 
 if TYPE_CHECKING:
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
     from crawlspace.runtime.session import Session
 
 CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAILED})
 """What a file or image must pass that a page needs: it is no page, so the limits of pages do not hold for it, nor do rules for pages."""
+
+CHECKS_OF_OWN_REQUESTS = CHECKS_OF_A_RESOURCE | {Reason.URL_LENGTH, Reason.PREFIX, Reason.ACTIONS}
+"""What a request of a spider's own must pass: the rules that a person wrote, and not the limits of pages."""
 
 
 class CollectionRules(RequestRules):
@@ -32,6 +37,7 @@ class CollectionRules(RequestRules):
         super().__init__(session.space, crawler)
         self._session = session
         self._other_robots = OtherRobots(session, crawler)
+        self._answers = OwnAnswers(session, crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> CollectionRules:
@@ -51,7 +57,15 @@ class CollectionRules(RequestRules):
         return ROBOTS in request.meta
 
     def checks_for(self, request: Request) -> Collection[Reason] | None:
+        if OWN in request.meta:
+            return CHECKS_OF_OWN_REQUESTS
         return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
+
+    def after_response(self, request: Request, response: Response) -> Response | Request:
+        return self._answers.after_response(request, response) if OWN in request.meta else response
+
+    def after_exception(self, request: Request, exception: Exception) -> Request | None:
+        return self._answers.after_exception(request, exception) if OWN in request.meta else None
 
     def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
         """Have the robots.txt of a site read to which no page has led yet."""
@@ -74,7 +88,7 @@ class CollectionRules(RequestRules):
         answer = self._session.engine.robots.ask(checked.url.text, site=checked.url.site)
         if answer is RobotsVerdict.FORBIDDEN:
             return self.refuse(request, Decision(Reason.ROBOTS, None, ()))
-        return None if answer is RobotsVerdict.ALLOWED else "robots.txt of its site cannot be read at present"
+        return None
 
     def why_unreachable(self, checked: CheckedUrl) -> Decision | None:
         resolver = self._session.resolver()

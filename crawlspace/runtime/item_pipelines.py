@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from itemadapter import is_item
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
 
 from crawlspace.model import Outcome
 from crawlspace.printable import printable
-from crawlspace.runtime.items import Fetched, dropped, failed
+from crawlspace.runtime.items import Fetched, dropped, failed, is_document
 from crawlspace.runtime.pipelines.dedupe import BaseFingerprint
 from crawlspace.runtime.pipelines.index import BaseDrainIndex
 from crawlspace.runtime.pipelines.state import BaseRecordState
@@ -128,7 +127,7 @@ class PagePipelines(ItemPipelineManager):
             result = await ensure_awaitable(result)
         if step.is_ours:
             return
-        if not (is_recorded or is_item(result)):
+        if not (is_recorded or is_document(result)):
             kind = "nothing" if result is None else f"a {type(result).__qualname__}"
             raise NoItem(f"returned {kind} in place of the item: return the item, or raise DropItem to leave the page out")
         fetched.item = result

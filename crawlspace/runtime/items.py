@@ -29,10 +29,16 @@ class Fetched:
     modified: str = ""
 
 
+def is_document(item: object) -> bool:
+    """Return whether something may become a document: what document() returns, what a spider yields, what a pipeline returns."""
+    return isinstance(item, Document) or is_item(item)
+
+
 def keep_out(fetched: Fetched) -> Fetched:
     """Have a page end without a document, as one that robots directives keep out of the index; its links are followed."""
     outcome = fetched.outcome
-    outcome.kind, outcome.status, outcome.reason, outcome.index = OutcomeKind.EXCLUDED, int(Status.NOINDEX), Reason.NOINDEX, False
+    outcome.kind, outcome.status, outcome.reason = OutcomeKind.EXCLUDED, int(Status.NOINDEX), Reason.NOINDEX
+    outcome.index, outcome.added = False, {}
     fetched.item = None
     return fetched
 

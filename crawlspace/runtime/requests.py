@@ -24,6 +24,11 @@ FAILED = "crawlspace_failed"
 """Set where parsing a page has raised, and its outcome is made already."""
 AGAIN = "crawlspace_again"
 """How often a middleware has put a request in place of the response to it."""
+OWN = "crawlspace_own"
+"""The page that a request of the spider's own belongs to, and its callbacks."""
+LATER = "crawlspace_later"
+"""Set where a page is recorded when the last of its own requests has ended."""
+_OF_THE_CRAWL = frozenset({STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER})
 
 
 class LeasedRequest(UrlAsGiven, Request):
@@ -45,10 +50,12 @@ def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: b
     )
 
 
-def detached(request: Request, page: Request | None) -> Request:
-    """Return a request that parsing a page has yielded, without what belongs to the page: people copy `response.meta` into new requests."""
-    own = request.copy() if request is page else request
-    for key in (STATE, CONDITIONAL, FETCHED, FAILED, AGAIN):
+def detached(request: Request) -> Request:
+    """Return a request without what belongs to another one: people copy `response.meta` into new requests, or yield `response.request`."""
+    if _OF_THE_CRAWL.isdisjoint(request.meta):
+        return request
+    own = request.copy()
+    for key in _OF_THE_CRAWL:
         own.meta.pop(key, None)
     return own
 

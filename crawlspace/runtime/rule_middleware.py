@@ -100,6 +100,14 @@ class RequestRules:
         """Return what must be waited for before robots.txt can decide about a request."""
         return None
 
+    def after_response(self, request: Request, response: Response) -> Response | Request:
+        """Return the answer to a request that is for no page, or the request that follows it."""
+        return response
+
+    def after_exception(self, request: Request, exception: Exception) -> Request | None:
+        """Return a request that failed once more, if it is to be tried again."""
+        return None
+
     def at_request(self, request: Request, checked: CheckedUrl) -> Decision:
         """Return the decision for an admitted URL with what depends on more than the URL."""
         return checked.decision
@@ -187,12 +195,14 @@ class RuleMiddleware:
             request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
             raise StopDownload(fail=False)
 
-    def process_response(self, request: Request, response: Response) -> Response:
+    def process_response(self, request: Request, response: Response) -> Response | Request:
         """Raise IgnoreRequest for a document of a type that is not taken, by its header or else by its first bytes."""
         rules = self._rules
-        if rules.is_leased(request) or not 200 <= response.status < 300 or is_exempt(request):
+        if rules.is_leased(request):
             return response
-        if rules.is_robots_txt(request) or rules.checks_for(request) is not None:
+        if rules.checks_for(request) is not None:
+            return rules.after_response(request, response)
+        if not 200 <= response.status < 300 or is_exempt(request) or rules.is_robots_txt(request):
             return response
         has_body = request.method != "HEAD" and response.status not in NO_BODY and STOPPED not in response.flags
         decision = document_type(rules.space, declared_type(response.headers), response.body if has_body else None)[1]
@@ -210,15 +220,16 @@ class AddressRefusals:
     def __init__(self, rules: RequestRules) -> None:
         self._rules = rules
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
+    def process_exception(self, request: Request, exception: Exception) -> Request | None:
         """Raise IgnoreRequest where an address rule kept the connection from being made."""
         rules = self._rules
-        if isinstance(exception, IgnoreRequest) or rules.is_leased(request) or is_exempt(request):
-            return
-        decision = rules.why_unreachable(rules.check(request.url))
+        if isinstance(exception, IgnoreRequest) or rules.is_leased(request):
+            return None
+        decision = None if is_exempt(request) else rules.why_unreachable(rules.check(request.url))
         if decision is not None:
             counted = CheckedUrl(None, decision, counted=rules.is_robots_txt(request))
             raise IgnoreRequest(rules.refuse(request, decision, checked=counted)) from exception
+        return rules.after_exception(request, exception)
 
 
 STOPPED = "download_stopped"

@@ -20,11 +20,12 @@ from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.repeated_requests import MOST, RepeatedRequests
-from crawlspace.runtime.requests import ROBOTS, STATE, page_request, robots_request
+from crawlspace.runtime.requests import OWN, ROBOTS, STATE, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.scrapy_internals import is_busy, wake
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.spiders.failures import lost
+from crawlspace.runtime.spiders.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.spiders.source_hash import source_hash
 from crawlspace.runtime.without_effect import sentences, without_effect
 
@@ -69,7 +70,7 @@ class FrontierScheduler(BaseScheduler):
         self._early_at = 0.0
         """When outcomes were last recorded ahead of time."""
         self._alarm: CallLaterResult | None = None
-        self._warned_of_callback = self._warned_of_replacement = False
+        self._warned_of_replacement = False
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
@@ -79,8 +80,9 @@ class FrontierScheduler(BaseScheduler):
         return cls(crawler, session)
 
     def open(self, spider: Any) -> None:
+        self._own: OwnParsing = spider.own
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
-        self._callbacks = _Callbacks(spider.one_outcome_parser(), spider.failed, spider.robots_read, spider.robots_failed)
+        self._callbacks = _Callbacks(spider.page_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
         self._session.share(self._crawler, self._redirected)
 
@@ -92,7 +94,7 @@ class FrontierScheduler(BaseScheduler):
     def has_pending_requests(self) -> bool:
         session = self._session
         over = self._engine.is_done() and (session.shared is None or session.shared.is_over)
-        return session.error is None and not over
+        return session.error is None and not (over and not self._own.requests.without_page)
 
     def next_request(self) -> Request | None:
         """Return the next request that may go out now. When there is none, Scrapy is woken as soon as there may be."""
@@ -100,9 +102,12 @@ class FrontierScheduler(BaseScheduler):
         if self._session.error is not None or self._in_this_turn >= AT_A_TURN or (shared is not None and not shared.may_fetch()):
             return None
         now = monotonic()
-        first = self._redirected_robots(now) or self._repeated.take(now)
+        first = self._redirected_robots(now) or self._repeated.take(now) or self._own.requests.take()
         if first is not None:
             return self._counted(first)
+        if self._own.holds_pages_back:
+            self._set_alarm(self._waiting_in(now))
+            return None
         if self._engine.uncommitted >= BATCH:  # URLs that needed no request are outcomes, too
             self._session.commit(self._crawler)
         try:
@@ -122,6 +127,11 @@ class FrontierScheduler(BaseScheduler):
             self._set_alarm(INDEX_PAUSE_S)
             return None
         self._record_lost()
+        self._set_alarm(self._next_in(now))
+        return None
+
+    def _next_in(self, now: float) -> float | None:
+        """Return the seconds until there may be a request; None if that depends on those in flight."""
         wait = self._engine.frontier.wake_in()
         if wait is None or wait > LATER_S:  # the next URL, if any, is among the links that wait for their transaction
             pause = self._early_at + LATER_S - now if self._engine.frontier.working else 0.0
@@ -131,24 +141,31 @@ class FrontierScheduler(BaseScheduler):
                 self._early_at = now
                 self._session.commit(self._crawler)
                 wait = self._engine.frontier.wake_in()
-        for soonest in (self._redirected.soonest_in(now), self._repeated.soonest_in(now)):
-            if soonest is not None:
-                wait = soonest if wait is None else min(wait, soonest)
-        if self._engine.has_steps:
-            wait = STEP_EVERY_S if wait is None else min(wait, STEP_EVERY_S)
-        self._set_alarm(wait)
-        return None
+        steps = STEP_EVERY_S if self._engine.has_steps else None
+        return min((one for one in (wait, self._waiting_in(now), steps) if one is not None), default=None)
+
+    def _waiting_in(self, now: float) -> float | None:
+        """Return the seconds until a request other than the frontier's may be sent; None if none waits for its turn."""
+        waits = (self._redirected.soonest_in(now), self._repeated.soonest_in(now), self._own.requests.soonest_in())
+        return min((one for one in waits if one is not None), default=None)
 
     def enqueue_request(self, request: Request) -> bool:
-        """Enter a request that a spider or middleware yields as a candidate like any other. Returns whether it was admitted."""
+        """Take a request that a spider or middleware yields: one for a page is a candidate like any other, one of the spider's own is sent.
+
+        Returns whether it was admitted.
+        """
         robots = request.meta.get(ROBOTS)
         if robots is not None:  # redirected, by the middleware; the redirecting site stays blocked, so that the crawl is not done
             self._redirected.put(robots, monotonic())
             return True
         if STATE in request.meta:
             return self._replaced(request)
-        if request.method != "GET" or (request.callback is not None and getattr(request.callback, "__name__", "") != "parse"):
-            self._warn_of_callback()
+        if OWN in request.meta:
+            self._own.requests.put(request)
+            return True
+        if is_own(request):
+            self._own.adopt(request)
+            return True
         depth = request.meta.get(
             "depth", 0
         )  # set for what parsing a page yields; what a spider's start() yields comes from a person
@@ -196,7 +213,8 @@ class FrontierScheduler(BaseScheduler):
 
     def _record_lost(self) -> None:
         """Record the pages that a component has lost: they are awaited, and Scrapy has nothing of them any more."""
-        if self._repeated.soonest_in(0.0) is None and not is_busy(self._crawler):
+        waits = self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
+        if not waits and not is_busy(self._crawler):
             for state in self._engine.awaited():
                 self._engine.fetched(lost(state, "a middleware has lost its request or response"))
 
@@ -228,13 +246,6 @@ class FrontierScheduler(BaseScheduler):
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
-
-    def _warn_of_callback(self) -> None:
-        if not self._warned_of_callback:
-            self._warned_of_callback = True
-            logger.warning(
-                "only the URL of a request that a spider yields is kept: its method, body and callback are lost, and every page comes to parse()"
-            )
 
 
 def open_session(spider: type[Spider], settings: BaseSettings) -> Session:

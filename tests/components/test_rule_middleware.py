@@ -316,7 +316,7 @@ async def requests_of_own_parse(project: OfProject, url: str) -> list[scrapy.Req
     parsed = parse(url)
     request = page_request(UrlState(1, parsed.key, url, parsed.site), callback=None, errback=None)
     response = Response(url, headers={"Content-Type": "text/html"}, body=PAGE, request=request)
-    return [one async for one in spider.one_outcome_parser()(response) if isinstance(one, scrapy.Request)]
+    return [one async for one in spider.page_parser()(response) if isinstance(one, scrapy.Request)]
 
 
 def test_an_exempt_request(both: Both) -> None:

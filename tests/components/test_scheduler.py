@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -113,24 +112,24 @@ def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_url
 
 
 YIELDED = [
-    # a request that a spider yields,           admitted,  warned of
+    # a request that a spider yields,           admitted,  sent as it is
     (Request(f"{START}new"),                    True,      False),
     (Request(START),                            True,      False),  # known
     (Request("http://shop.example/a.zip"),      False,     False),
     (Request(f"{START}new", method="POST"),     True,      True),
     (Request(f"{START}new", callback=print),    True,      True),
+    (Request(f"{START}a.zip", callback=print),  True,      True),  # the rules are asked when it is sent
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("request_", "admitted", "warned"), YIELDED, ids=range(len(YIELDED)))
-def test_a_request_that_a_spider_yields_is_a_candidate(
-    turns: MakeTurns, caplog: pytest.LogCaptureFixture, request_: Request, *, admitted: bool, warned: bool
+@pytest.mark.parametrize(("request_", "admitted", "is_sent"), YIELDED, ids=range(len(YIELDED)))
+def test_a_request_that_a_spider_yields_is_a_candidate_or_sent(
+    turns: MakeTurns, request_: Request, *, admitted: bool, is_sent: bool
 ) -> None:
     loop = turns(START)
     loop.turn()
-    with caplog.at_level(logging.WARNING):
-        assert loop.scheduler.enqueue_request(request_) is admitted
-    assert ("only the URL of a request" in caplog.text) is warned
+    assert loop.scheduler.enqueue_request(request_) is admitted
+    assert (request_ in loop.turn()) is is_sent
 
 
 def test_after_an_error_nothing_goes_out(monkeypatch: pytest.MonkeyPatch, open_crawl: MakeCrawl) -> None:

@@ -107,8 +107,8 @@ class Adding(CollectionSpider):
         yield scrapy.Request(f"{START}added")
 
 
-class Forgetting(CollectionSpider):
-    """Yields no outcome."""
+class Yielding(CollectionSpider):
+    """Yields an item, as any spider of Scrapy."""
 
     name = "demo"
 
@@ -116,7 +116,7 @@ class Forgetting(CollectionSpider):
         yield {"url": response.url}
 
 
-@pytest.mark.parametrize(("spider", "status", "depths"), [(Adding, 200, [1]), (Forgetting, Status.UNEXPECTED, [])])
+@pytest.mark.parametrize(("spider", "status", "depths"), [(Adding, 200, [1]), (Yielding, 200, [])])
 def test_an_overridden_parse_has_one_outcome_too(
     open_crawl: MakeCrawl, spider: type[CollectionSpider], status: int, depths: list[int]
 ) -> None:
@@ -125,7 +125,7 @@ def test_an_overridden_parse_has_one_outcome_too(
     response = HtmlResponse(START, headers={"Content-Type": "text/html"}, body=PAGE.encode(), request=request)
 
     async def yielded() -> list[Any]:
-        return [one async for one in crawl.spider.one_outcome_parser()(response)]
+        return [one async for one in crawl.spider.page_parser()(response)]
 
     found = asyncio.run(yielded())
     assert [one.outcome.status for one in found if isinstance(one, Fetched)] == [status]

@@ -38,13 +38,10 @@ def test_the_export_of_own_items_has_their_url(project: MakeProject) -> None:
         assert {line["price"] for line in lines} == {7}
 
 
-def test_a_parse_without_an_outcome_gets_one(project: MakeProject) -> None:
-    made, reported = crawled(project, "forgetful", Site(SITE))
-    assert {path: (state.state, state.status) for path, state in states(made, "forgetful").items()} == {
-        "/": (State.FAILED, 699),
-        "/next": (State.FAILED, 699),
-    }
-    assert "override document()" in reported
+def test_what_parse_yields_is_the_document_and_the_links_of_a_page_are_followed_all_the_same(project: MakeProject) -> None:
+    made, _ = crawled(project, "yielding", Site(SITE))
+    assert {path: state.status for path, state in states(made, "yielding").items()} == {"/": 200, "/a": 200, "/next": 200}
+    assert json.loads(made.scrapy("search", "yielding", "words", "--json").stdout)["hits"][0]["title"] == "Home"
 
 
 def test_requests_of_a_page_are_a_link_further_than_it(project: MakeProject) -> None:

@@ -12,7 +12,7 @@ from twisted.python.failure import Failure
 
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.printable import printable, printable_message
-from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.items import Fetched, failed
 from crawlspace.runtime.requests import FAILED, STATE
 from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, with_record
 
@@ -48,10 +48,8 @@ class BaseOneOutcome:
         meta[FAILED] = True
         logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
         self._report(response, exception)
-        outcome = Outcome(
-            state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=printable(str(exception))
-        )
-        return [Fetched(outcome)]
+        outcome = Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED)
+        return [Fetched(failed(outcome, why=printable(str(exception))))]
 
     def _report(self, response: Response, exception: Exception) -> None:
         """Send the signal and count the stats that Scrapy has for an exception of a callback."""

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 from scrapy.http import Response
-from scrapy.utils.asyncgen import as_async_generator
-from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.errors import CrawlspaceError
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import UrlState
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import add_start_urls, add_to_ours, adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.middlewares.outcome import BaseOneOutcome
-from crawlspace.runtime.requests import SLOT, STATE, detached
+from crawlspace.runtime.requests import SLOT, STATE
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.spiders.failures import fetched_of_failure
+from crawlspace.runtime.spiders.own_parsing import OwnParsing
 from crawlspace.runtime.spiders.responses import PageReader, Responses
 from crawlspace.runtime.spiders.robots_txt import take_robots_failure, take_robots_txt
 from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, showing_items
@@ -71,6 +70,7 @@ class BaseCollectionSpider(scrapy.Spider):
         self.session = session
         self.start_urls = []
         self._responses = Responses(session, self)
+        self.own = OwnParsing(session, self, self._responses)
 
     async def start(self) -> AsyncIterator[Any]:
         """The start URLs are in the store already; requests of a subclass's own `start` are candidates like any other."""
@@ -84,26 +84,23 @@ class BaseCollectionSpider(scrapy.Spider):
 
     # --- every response ends as one outcome -----------------------------------------------------------------------
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
-        """Yield the one outcome of a response; without a store, as in `scrapy parse`, the item of a page and requests for its links."""
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        """Yield the one outcome of a response; without a store, as in `scrapy parse`, the item of a page and requests for its links.
+
+        A class may have its own, which yields items and requests as any spider of Scrapy: see `own_parsing`.
+        """
         if self.session is None:
             yield from self._parse_alone(response)
             return
-        state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
-        status = response.status
-        if not 100 <= status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
-            self.logger.info("%s came with the status %.20s, which HTTP has not: taken for 500", state.url, status)
-            status = 500
-        if 200 <= status < 300:
-            fetched = self._responses.answered(response, state)
-        elif 300 <= status < 400 and status != 304:
-            fetched = Fetched(self._responses.redirected(response, state, status))
-        else:
-            fetched = Fetched(self._responses.error(response, state, status))
-        fetched.outcome.sent_ago_s = self.session.sending.ago_s(state.site)
-        if not response.meta.get("autothrottle_dont_adjust_delay"):
-            fetched.outcome.latency_s = response.meta.get("download_latency")
-        yield fetched
+        if self._parses:
+            yield from self.own.default(response)
+            return
+        state: UrlState | None = response.request.meta.get(STATE)  # type: ignore[union-attr]
+        if state is not None:  # and not the answer to a request of `start()`
+            fetched = self._responses.outcome(response, state)
+            if fetched.page is not None:
+                self._responses.add_document(fetched, response)
+            yield fetched
 
     def _parse_alone(self, response: Response) -> Iterator[Any]:
         declared = declared_type(response.headers)
@@ -116,32 +113,15 @@ class BaseCollectionSpider(scrapy.Spider):
             with suppress(MalformedUrl):
                 yield scrapy.Request(join(page.base, href))
 
-    def one_outcome_parser(self) -> Any:
-        """Return what responses are given to: `parse`, and where a class has its own, one that ensures its outcome and its requests."""
-        parse = self.parse if type(self).parse is BaseCollectionSpider.parse else self._parse_own
+    @property
+    def _parses(self) -> bool:
+        """Whether the class has a `parse()` of its own."""
+        return type(self).parse is not BaseCollectionSpider.parse
+
+    def page_parser(self) -> Any:
+        """Return what the responses to page requests are given to."""
+        parse = self.own.parse if self._parses else self.parse
         return showing_items(parse) if has_spider_middlewares(self.crawler.settings, besides=BaseOneOutcome) else parse
-
-    async def _parse_own(self, response: Response) -> AsyncIterator[Any]:
-        """Run an overridden `parse`: its requests are a link further than the page, and a page without an outcome gets one (699)."""
-        state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
-        found = False
-        async for one in as_async_generator(iterate_spider_output(self.parse(response))):
-            if isinstance(one, scrapy.Request):
-                if one.url != response.url and not self._may_follow(state):
-                    continue
-                one = detached(one, response.request)  # noqa: PLW2901
-                one.meta.setdefault("depth", state.depth + 1)
-            found = found or isinstance(one, Fetched)
-            yield one
-        if not found:
-            self.logger.error(
-                "%s: parse() yielded no outcome (699); override document(), or yield from super().parse(response)", state.url
-            )
-            yield Fetched(Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True))
-
-    def _may_follow(self, state: UrlState) -> bool:
-        """Whether the rules let links of a page be taken; the requests that its parsing yields are links."""
-        return self.session is None or self.session.engine.discovery.recheck(state).follow
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
         """Yield the one outcome of a download that failed; none where its URL has another turn instead."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from itemadapter import is_item
-
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
@@ -19,12 +17,12 @@ from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
-from crawlspace.runtime.items import Fetched, keep_out
+from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
 from crawlspace.runtime.requests import is_conditional
 from crawlspace.runtime.rule_middleware import STOPPED, document_type
 
@@ -86,8 +84,43 @@ class Responses:
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
 
-    def answered(self, response: Response, state: UrlState) -> Fetched:
-        """Return the outcome of a response with a status of 200 to 299."""
+    def outcome(self, response: Response, state: UrlState) -> Fetched:
+        """Return the outcome of a response. Where it has a page, that may become a document: see `add_document` and `add_item`."""
+        status = response.status
+        if not 100 <= status < 600:  # to be taken for a server error (RFC 9110, 15), and never for a code of our own
+            self._spider.logger.info("%s came with the status %.20s, which HTTP has not: taken for 500", state.url, status)
+            status = 500
+        if 200 <= status < 300:
+            fetched = self._answered(response, state)
+        elif 300 <= status < 400 and status != 304:
+            fetched = Fetched(self.redirected(response, state, status))
+        else:
+            fetched = Fetched(self.error(response, state, status))
+        fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
+        if not response.meta.get("autothrottle_dont_adjust_delay"):
+            fetched.outcome.latency_s = response.meta.get("download_latency")
+        return fetched
+
+    def add_document(self, fetched: Fetched, response: Response) -> None:
+        """Complete the outcome of a page by the spider's `document()`."""
+        item = self.document(fetched, response)
+        if item is not None and not is_document(item):
+            fetched.outcome = self.no_item(fetched.outcome, item)
+        else:
+            self.add_item(fetched, item)
+
+    def document(self, fetched: Fetched, response: Response) -> Any:
+        """Return what the spider's `document()` returns for a page; None where it may not be indexed."""
+        return self._spider.document(response, fetched.page) if fetched.outcome.index and fetched.page is not None else None
+
+    def add_item(self, fetched: Fetched, item: Any) -> None:
+        """Complete the outcome of a page by its item; None keeps it out of the index."""
+        if item is not None and fetched.outcome.index:
+            fetched.item = item
+        else:
+            keep_out(fetched)
+
+    def _answered(self, response: Response, state: UrlState) -> Fetched:
         if b"Location" in response.headers:
             return Fetched(self.redirected(response, state, int(Status.SOFT_REDIRECT)))
         headers = self._headers(response, state)
@@ -114,15 +147,12 @@ class Responses:
         decision = self._session.engine.discovery.recheck(state)
         index = directives.index and decision.index
         follow = directives.follow and decision.follow
-        item = self._spider.document(response, page) if index else None
-        if item is not None and not isinstance(item, Document) and not is_item(item):
-            return Fetched(self._no_item(state, item))
         outcome = Outcome(
             state.id,
             state.url,
             OutcomeKind.DOCUMENT,
             response.status,
-            index=item is not None,
+            index=index,
             document=None,
             links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
             base=page.base if page.base != state.url else "",
@@ -135,10 +165,9 @@ class Responses:
         actions = decision.actions
         if actions.fields and self._session.collection.metadata_along_links:
             outcome.link_metadata = actions.fields
-        if item is not None:
+        if index:
             outcome.added = added_by(actions, state.inherited)
-        fetched = Fetched(outcome, item, page, response.body, mime, headers.last_modified or "")
-        return fetched if item is not None else keep_out(fetched)
+        return Fetched(outcome, None, page, response.body, mime, headers.last_modified or "")
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""
@@ -184,18 +213,18 @@ class Responses:
                 state.site,
             )
 
-    def _no_item(self, state: UrlState, returned: object) -> Outcome:
+    def no_item(self, outcome: Outcome, returned: object) -> Outcome:
+        """Return the outcome of a page for which `document()` returned what is no item."""
         kind = type(returned).__qualname__
         several = " (a page gives one document)" if isinstance(returned, (Iterator, list, tuple)) else ""
         self._spider.logger.error(
             "%s: document() of %s returned a %s%s: return a Document, a dict, a Scrapy item, a dataclass, or None (699)",
-            state.url,
+            outcome.url,
             type(self._spider).__qualname__,
             kind,
             several,
         )
-        detail = f"document() returned a {kind}"
-        return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
+        return failed(outcome, why=f"document() returned a {kind}")
 
 
 def _left_out(page: Page) -> dict[Reason, int]:

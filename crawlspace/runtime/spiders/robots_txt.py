@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
 from crawlspace.runtime.download.retry_after import retry_after_of
-from crawlspace.runtime.other_robots import robots_body
+from crawlspace.runtime.other_requests.robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
 from crawlspace.runtime.spiders.failures import has_another_turn, meaning_of_failure
 

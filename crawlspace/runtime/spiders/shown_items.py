@@ -19,7 +19,7 @@ from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.runtime.items import Fetched, keep_out
-from crawlspace.runtime.requests import FAILED, FETCHED, STATE, detached
+from crawlspace.runtime.requests import FAILED, FETCHED, LATER, OWN, STATE, detached
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -59,20 +59,20 @@ async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIt
     items: list[Any] = []
     async for one in result:
         if isinstance(one, Request):
-            request = detached(one, response.request)
+            is_prepared = OWN in one.meta and one.meta[OWN] is not meta.get(OWN)
+            request = one if is_prepared else detached(one)
             if STATE in meta:
                 request.meta.setdefault("depth", meta[STATE].depth + 1)
             yield request
-        elif STATE not in meta:
-            yield one
-        else:
+        elif STATE in meta or OWN in meta:
             items.append(one)
-    if STATE not in meta:
-        return
+        else:
+            yield one
     fetched: Fetched | None = meta.pop(FETCHED, None)
     if not meta.get(FAILED):
         if fetched is None:
-            yield _without_record(meta[STATE])
+            if STATE in meta and not meta.get(LATER):
+                yield _without_record(meta[STATE])
         elif fetched.item is not None:
             at = next((number for number, item in enumerate(items) if item is fetched.item), 0)
             yield _with_item(fetched, items.pop(at) if items else None)

@@ -31,10 +31,10 @@ class Extra(CollectionSpider):
         return {"title": page.title, "text": page.text, "price": 7, "half": "\ud800", "words": len(page.text)}
 
 
-class Forgetful(CollectionSpider):
-    """Yields items and requests as any Scrapy spider does, and no outcome."""
+class Yielding(CollectionSpider):
+    """Yields items and requests as any Scrapy spider does."""
 
-    name = "forgetful"
+    name = "yielding"
 
     def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
         yield {"url": response.url}

@@ -10,6 +10,7 @@ import logging
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
@@ -33,6 +34,13 @@ AGAIN_S = 60.0
 REMEMBERED = 1_000
 
 
+class RobotsUnavailable(IgnoreRequest):
+    """A request is not sent, because the robots.txt of its site cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__("robots.txt of its site cannot be read at present")
+
+
 class OtherRobots:
     """Reads each robots.txt once, however many requests wait for it."""
 
@@ -43,17 +51,21 @@ class OtherRobots:
         self._failed_at: Recent[str, float] = Recent(REMEMBERED)
 
     async def read(self, url: Url) -> None:
-        """Have the robots.txt of a URL read. Where that fails, it is unknown as before."""
+        """Have the robots.txt of a URL read. Raises RobotsUnavailable where that fails."""
         fetch = FetchRobots.at(url.text, site=url.site)
         place = fetch.url
+        if not self._has_failed(place):
+            task = self._reading.get(place)
+            if task is None:
+                task = self._reading[place] = asyncio.ensure_future(self._fetch(fetch))
+                task.add_done_callback(lambda _: self._reading.pop(place))
+            await asyncio.shield(task)
+        if self._has_failed(place):
+            raise RobotsUnavailable
+
+    def _has_failed(self, place: str) -> bool:
         failed_at = self._failed_at.get(place)
-        if failed_at is not None and monotonic() - failed_at < AGAIN_S:
-            return
-        task = self._reading.get(place)
-        if task is None:
-            task = self._reading[place] = asyncio.ensure_future(self._fetch(fetch))
-            task.add_done_callback(lambda _: self._reading.pop(place))
-        await asyncio.shield(task)
+        return failed_at is not None and monotonic() - failed_at < AGAIN_S
 
     async def _fetch(self, fetch: FetchRobots) -> None:
         engine = self._session.engine

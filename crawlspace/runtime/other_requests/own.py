@@ -1,0 +1,171 @@
+"""Requests of a spider's own, with a callback, a method or a body: sent as they are, within the turns of their site, and not remembered.
+
+A request belongs to the page whose parsing yielded it, or to none, as those of `start()` do. A page is recorded when its last request has
+ended. Meanwhile it keeps its place among the requests in flight to its site, and its requests to that site use that place one after the
+other. So neither the site gets more requests at a time than it may, nor do pages pile up that wait.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from crawlspace.runtime.requests import OWN
+from crawlspace.urls import MalformedUrl, parse
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.http import Response
+
+    from crawlspace.crawl.engine import Engine
+    from crawlspace.model import UrlState
+    from crawlspace.runtime.items import Fetched
+
+MOST_OF_A_PAGE = 100
+"""Requests of one page, those included that their callbacks yield."""
+SUSPENDED_S = 5.0
+BLOCKED_S = 0.3
+"""Seconds between two looks at a site that may not be requested now."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenPage:
+    """A page whose parsing, or whose requests, have not ended."""
+
+    state: UrlState
+    fetched: Fetched
+    response: Response
+    may_follow: bool
+    open: int = 1
+    """Its parsing and its requests that have not ended."""
+    requests: int = 0
+    """All that were yielded so far."""
+    seen: set[bytes] = field(default_factory=set)
+    """Their fingerprints."""
+    item: Any = None
+    is_own_item: bool = False
+    """The item is one that the spider's code yielded, and not what `document()` returned."""
+    fault: str = ""
+    """How the spider's code failed."""
+    failed_request: str = ""
+    """A request that failed, and how."""
+    is_sending: bool = False
+    """A request to its own site is in flight."""
+    is_closed: bool = False
+    at_end_of_lease: Any = None
+    """The timer of its lease."""
+
+
+@dataclass(slots=True, eq=False)
+class Own:
+    """One request of a spider's own. `page` is None where it belongs to none."""
+
+    page: OpenPage | None
+    callback: Callable[..., Any] | None
+    errback: Callable[..., Any] | None
+    site: str | None = None
+    """The site that it is in flight to."""
+
+
+class OwnRequests:
+    """The requests that wait for their turn."""
+
+    def __init__(self, engine: Engine, *, sent_ago_s: Callable[[str], float]) -> None:
+        """`sent_ago_s` returns when the last request to a site was written, in seconds before now."""
+        self._engine = engine
+        self._sent_ago_s = sent_ago_s
+        self._waiting: dict[tuple[str, int], list[tuple[int, int, Request]]] = {}
+        """By site and page, the request with the highest priority first."""
+        self._order = count()
+        self._in_flight: Counter[str] = Counter()
+        """Those that don't use the place of their page."""
+        self.without_page = 0
+        """Those that belong to no page and have not ended."""
+
+    def put(self, request: Request) -> None:
+        """Have a request wait for its turn: a new one, or one that is sent again or was redirected."""
+        own: Own = request.meta[OWN]
+        self._end(own)
+        try:
+            site = parse(request.url).site
+        except MalformedUrl:
+            site = ""  # it is refused when it is sent
+        heappush(self._waiting.setdefault((site, id(own.page)), []), (-request.priority, next(self._order), request))
+
+    def take(self) -> Request | None:
+        """Return a request that may be sent now; the delay of its site counts from now."""
+        if not self._waiting or self._engine.site_delays.is_suspended():
+            return None
+        for key in list(self._waiting):
+            self._drop_closed(key)
+        ready = [key for key in self._waiting if self._may_send(key)]
+        if not ready:
+            return None
+        key = min(ready, key=lambda one: self._waiting[one][0])
+        request = heappop(self._waiting[key])[2]
+        if not self._waiting[key]:
+            del self._waiting[key]
+        self._begin(request.meta[OWN], key[0])
+        return request
+
+    def soonest_in(self) -> float | None:
+        """Return the seconds until `take` may return a request; None if that depends on requests in flight."""
+        if not self._waiting:
+            return None
+        if self._engine.site_delays.is_suspended():
+            return SUSPENDED_S
+        frontier = self._engine.frontier
+        return min((frontier.next_turn_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
+
+    def ended(self, own: Own) -> None:
+        """A request has ended, with an answer or without."""
+        self._end(own)
+        if own.page is None:
+            self.without_page -= 1
+
+    @property
+    def are_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def _may_send(self, key: tuple[str, int]) -> bool:
+        site, page = key[0], self._waiting[key][0][2].meta[OWN].page
+        if not site:
+            return True
+        if self._engine.frontier.next_turn_in(site) > 0 or self._engine.frontier.is_blocked(site):
+            return False
+        if page is not None and page.state.site == site:
+            return not page.is_sending
+        in_flight = self._in_flight[site]
+        return not in_flight or in_flight < self._engine.site_delays.of(site).concurrency
+
+    def _begin(self, own: Own, site: str) -> None:
+        own.site = site
+        if not site:
+            return
+        self._engine.frontier.record_other_request(site)
+        if own.page is not None and own.page.state.site == site:
+            own.page.is_sending = True
+        else:
+            self._in_flight[site] += 1
+
+    def _end(self, own: Own) -> None:
+        site, own.site = own.site, None
+        if not site:
+            return
+        self._engine.frontier.record_other_request(site, sent_ago_s=self._sent_ago_s(site))
+        if own.page is not None and own.page.state.site == site:
+            own.page.is_sending = False
+        else:
+            self._in_flight[site] -= 1
+            if not self._in_flight[site]:
+                del self._in_flight[site]
+
+    def _drop_closed(self, key: tuple[str, int]) -> None:
+        """Forget the requests of a page that was recorded because its lease ended."""
+        page = self._waiting[key][0][2].meta[OWN].page
+        if page is not None and page.is_closed:
+            del self._waiting[key]

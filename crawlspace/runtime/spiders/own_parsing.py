@@ -1,0 +1,325 @@
+"""Runs a spider's own `parse()` and callbacks as Scrapy does: what they yield belongs to the page that they were called for.
+
+The page's document is the first item that they yield, else what `super().parse(response)` yielded for it. Requests for pages are links of
+the page; requests of the spider's own are sent, and their callbacks run, before the page is recorded.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from scrapy import Request
+from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import ensure_awaitable
+from scrapy.utils.spider import iterate_spider_output
+from twisted.python.failure import Failure
+
+from crawlspace.printable import printable
+from crawlspace.runtime.download.failures import NotAsked
+from crawlspace.runtime.items import Fetched, failed, is_document
+from crawlspace.runtime.middlewares.outcome import BaseOneOutcome, traceback_of
+from crawlspace.runtime.other_requests.own import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests
+from crawlspace.runtime.other_requests.robots import RobotsUnavailable
+from crawlspace.runtime.requests import LATER, OWN, SLOT, STATE, detached
+from crawlspace.runtime.scrapy_internals import run_soon
+from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, showing_items
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.statscollectors import StatsCollector
+
+    from crawlspace.model import UrlState
+    from crawlspace.runtime.session import Session
+    from crawlspace.runtime.spiders.responses import Responses
+
+
+class ParsingSpider(Protocol):
+    crawler: Crawler
+
+    @property
+    def logger(self) -> logging.LoggerAdapter[Any]: ...
+
+    def parse(self, response: Response, **kwargs: Any) -> Any: ...
+
+
+class OwnParsing:
+    """The pages that are being parsed by the spider's own code, and its requests."""
+
+    def __init__(self, session: Session, spider: ParsingSpider, responses: Responses) -> None:
+        self._session = session
+        self._engine = session.engine
+        self._spider = spider
+        self._responses = responses
+        self._logger = spider.logger
+        self.requests = OwnRequests(session.engine, sent_ago_s=session.sending.ago_s)
+        shows_items = has_spider_middlewares(spider.crawler.settings, besides=BaseOneOutcome)
+        self._answered = showing_items(self.answered) if shows_items else self.answered
+        self._http_errors = HttpErrorMiddleware(spider.crawler.settings)
+        self._http_errors.crawler = spider.crawler
+        self._pages: dict[int, OpenPage] = {}
+        """By the id of the URL, while `parse()` runs."""
+        self._warned: set[str] = set()
+        self._most_waiting = spider.crawler.settings.getint("CONCURRENT_REQUESTS")
+        self._waiting = 0
+        """Pages that wait for requests of their own."""
+
+    @property
+    def _stats(self) -> StatsCollector:
+        return self._spider.crawler.stats  # not before the crawl starts
+
+    # --- pages ----------------------------------------------------------------------------------------------------
+
+    async def parse(self, response: Response) -> AsyncIterator[Any]:
+        """Run the spider's `parse()` for the response to a page request, if it has a page, and yield its outcome."""
+        state: UrlState = response.request.meta[STATE]  # type: ignore[union-attr]
+        fetched = self._responses.outcome(response, state)
+        if fetched.page is None:
+            yield fetched
+            return
+        page = OpenPage(state, fetched, response, may_follow=self._engine.discovery.recheck(state).follow)
+        self._pages[state.id] = page
+        try:
+            async for one in self._run(page, lambda: self._spider.parse(response)):
+                yield one
+        finally:
+            del self._pages[state.id]
+        if not page.is_closed:
+            response.meta[LATER] = True
+
+    def default(self, response: Response) -> Iterable[Fetched]:
+        """Yield what `super().parse(response)` has for a page: its outcome, with the item of `document()`."""
+        state = response.request.meta.get(STATE)  # type: ignore[union-attr]
+        page = self._pages.get(state.id) if state is not None else None
+        if page is None:  # the answer to a request of the spider's own
+            return
+        item = self._responses.document(page.fetched, response)
+        if item is not None and not is_document(item):
+            page.fault = self._responses.no_item(page.fetched.outcome, item).detail
+            item = None
+        page.fetched.item = item
+        yield page.fetched
+
+    @property
+    def holds_pages_back(self) -> bool:
+        """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
+        return self.requests.without_page > 0 or self._waiting >= self._most_waiting
+
+    # --- requests of the spider's own -----------------------------------------------------------------------------
+
+    def adopt(self, request: Request) -> None:
+        """Have a request sent that belongs to no page, as those of `start()` do."""
+        self._prepare(request, None)
+        self.requests.put(request)
+
+    async def answered(self, response: Response, **kwargs: Any) -> AsyncIterator[Any]:
+        """Run the callback of a request of the spider's own."""
+        own: Own = response.request.meta[OWN]  # type: ignore[union-attr]
+        try:
+            self._http_errors.process_spider_input(response)
+        except HttpError as error:
+            failure = Failure(error)
+            failure.request = response.request  # type: ignore[attr-defined]
+            async for one in self.failed(failure):
+                yield one
+            return
+        self.requests.ended(own)
+        async for one in self._run(own.page, lambda: (own.callback or self._spider.parse)(response, **kwargs)):
+            yield one
+
+    async def failed(self, failure: Failure) -> AsyncIterator[Any]:
+        """Run the errback of a request of the spider's own, which was refused, or has failed."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        own: Own = request.meta[OWN]
+        self.requests.ended(own)
+        page, error = own.page, failure.value
+        if isinstance(error, NotAsked) and page is not None:  # other workers may have its site, and fetch the page
+            self._close(page)
+            self._engine.not_sent(page.state.id)
+            return
+        refused = isinstance(error, IgnoreRequest) and not isinstance(error, (HttpError, RobotsUnavailable))
+        if refused:
+            self._stats.inc_value("crawlspace/own_requests/refused")
+        else:
+            self._stats.inc_value("crawlspace/own_requests/failed")
+        why = f"{printable(request.url)}: {printable(str(error))}"
+        if not own.errback:
+            level, what = (logging.INFO, "is refused") if refused else (logging.WARNING, "failed")
+            self._logger.log(level, "%sa request %s: %s", _of(page), what, why)
+        if page is not None and not refused:
+            page.failed_request = why
+        async for one in self._run(page, lambda: own.errback(failure) if own.errback else None, raised=error):
+            yield one
+
+    # --- what they yield ------------------------------------------------------------------------------------------
+
+    async def _run(
+        self, page: OpenPage | None, call: Callable[[], Any], *, raised: BaseException | None = None
+    ) -> AsyncIterator[Any]:
+        """Yield what is to go on of what the spider's code yields, and the page's outcome when that was its last request."""
+        if page is not None and page.is_closed:
+            return
+        try:
+            output = call()
+            if not isinstance(output, Failure):  # from an errback: not handled
+                async for one in as_async_generator(await ensure_awaitable(iterate_spider_output(output))):
+                    taken = self._taken(one, page)
+                    if taken is not None:
+                        yield taken
+        except CloseSpider:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the code of a project raises
+            if error is not raised:  # an errback may raise what it was called for
+                self._failed(page, error)
+        if page is not None:
+            page.open -= 1
+            if not page.open and not page.is_closed:
+                self._complete(page)
+                yield page.fetched
+
+    def _failed(self, page: OpenPage | None, error: Exception) -> None:
+        self._logger.error("%sits parsing failed (699):\n%s", _of(page), traceback_of(error))
+        if page is not None:
+            page.fault = page.fault or printable(str(error))
+
+    def _taken(self, one: Any, page: OpenPage | None) -> Any:
+        """Take what was yielded; return what goes on: a request, or an item that is not the page's document."""
+        if isinstance(one, Request):
+            return self._taken_request(detached(one), page)
+        if isinstance(one, Fetched):
+            if page is not None and one is page.fetched and not page.is_own_item:
+                page.item, one.item = one.item, None
+        elif one is None:
+            pass
+        elif not is_document(one):
+            kind = type(one).__qualname__
+            self._logger.error("%sit yielded a %s: yield a request, a dict, a Scrapy item or a dataclass (699)", _of(page), kind)
+            if page is not None:
+                page.fault = f"a {kind} was yielded"
+        elif page is not None and not page.is_own_item:
+            page.item, page.is_own_item = one, True
+        elif page is None or page.fetched.outcome.index:
+            self._note_item(page)
+            return one
+        return None
+
+    def _taken_request(self, request: Request, page: OpenPage | None) -> Request | None:
+        """Return a request, prepared to be sent or entered; None if it is left out."""
+        if not is_own(request):
+            self._warn_of_what_is_lost(request)
+            if page is None:
+                return request
+            request.meta.setdefault("depth", page.state.depth + 1)
+            return request if page.may_follow else None
+        if page is None:
+            self._prepare(request, None)
+            return request
+        fingerprint = self._spider.crawler.request_fingerprinter.fingerprint(request)
+        if fingerprint in page.seen and not request.dont_filter:
+            return None
+        page.seen.add(fingerprint)
+        page.requests += 1
+        if page.requests > MOST_OF_A_PAGE:
+            self._stats.inc_value("crawlspace/own_requests/left_out")
+            if page.requests == MOST_OF_A_PAGE + 1:
+                self._logger.warning("%smore than %d requests of its own: the others are left out", _of(page), MOST_OF_A_PAGE)
+            return None
+        page.open += 1
+        if page.at_end_of_lease is None:
+            page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
+            self._waiting += 1
+        self._prepare(request, page)
+        return request
+
+    def _prepare(self, request: Request, page: OpenPage | None) -> None:
+        request.meta[OWN] = Own(page, request.callback, request.errback)
+        request.meta["download_slot"] = SLOT  # the turns of its site are kept in `own_requests`
+        request.callback, request.errback = self._answered, self.failed
+        self._stats.inc_value("crawlspace/own_requests/yielded")
+        if page is None:
+            self.requests.without_page += 1
+        if request.cookies and not self._spider.crawler.settings.getbool("COOKIES_ENABLED"):
+            self._warn("cookies", "the cookies of requests are not sent, because COOKIES_ENABLED is False")
+
+    # --- the end of a page ----------------------------------------------------------------------------------------
+
+    def _complete(self, page: OpenPage) -> None:
+        """Make the outcome of a page of what came of its parsing and its requests."""
+        self._close(page)
+        fetched = page.fetched
+        if page.fault:
+            fetched.outcome = failed(fetched.outcome, why=page.fault)
+        elif page.item is None and page.failed_request and fetched.outcome.index:
+            self._logger.error("%sno item came of it (699), because a request failed: %s", _of(page), page.failed_request)
+            fetched.outcome = failed(fetched.outcome, why=f"a request failed: {page.failed_request}")
+        else:
+            self._responses.add_item(fetched, page.item)
+
+    def _end_in_time(self, page: OpenPage) -> None:
+        """Record a page whose lease ends, with what has come of it."""
+        if not page.is_closed and self._session.error is None:
+            page.failed_request = page.failed_request or f"{page.open} not answered when the lease ended (CRAWLSPACE_LEASE_S)"
+            self._logger.warning("%s%s", _of(page), page.failed_request)
+            self._complete(page)
+            crawler = self._spider.crawler
+            run_soon(crawler.engine.scraper.start_itemproc_async(page.fetched, response=page.response))
+
+    def _close(self, page: OpenPage) -> None:
+        page.is_closed = True
+        if page.at_end_of_lease is not None:
+            page.at_end_of_lease.cancel()
+            self._waiting -= 1
+
+    def _lease_left_s(self, state: UrlState) -> float:
+        lease_s = self._session.collection.lease_s
+        left_s = lease_s if state.lease_until is None else state.lease_until - self._engine.clock.now()
+        return max(1.0, min(left_s, lease_s))
+
+    # --- warnings, once each --------------------------------------------------------------------------------------
+
+    def _note_item(self, page: OpenPage | None) -> None:
+        self._stats.inc_value("crawlspace/items/not_indexed")
+        if page is None:
+            what = "an item of start() or its callbacks belongs to no page"
+        else:
+            what = f"{page.state.url} gives more than one item, and a page is one document"
+        way_out = "to index a page that is linked, yield its item in parse(), which is called for each"
+        self._warn("items", f"{what}: further items go through the pipelines and into exports, but not into the index; {way_out}")
+
+    def _warn_of_what_is_lost(self, request: Request) -> None:
+        given = {
+            "cb_kwargs": request.cb_kwargs,
+            "meta": [key for key in request.meta if key != "depth"],
+            "headers": request.headers,
+            "cookies": request.cookies,
+            "errback": request.errback,
+        }
+        lost = [name for name, value in given.items() if value]
+        if lost:
+            self._warn(
+                "lost",
+                f"of a request for a page only the URL is kept, and parse() is called for it: the {', '.join(lost)} of"
+                f" {printable(request.url)} has no effect; give it a callback of its own if it is to be sent as it is",
+            )
+
+    def _warn(self, kind: str, sentence: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            self._logger.warning("%s", sentence)
+
+
+def is_own(request: Request) -> bool:
+    """Return whether a request is sent as it is; if not, it is a link to a page."""
+    callback = request.callback
+    is_for_parse = callback is None or (getattr(callback, "__name__", "") == "parse" and inspect.ismethod(callback))
+    return not is_for_parse or request.method != "GET" or bool(request.body)
+
+
+def _of(page: OpenPage | None) -> str:
+    return f"{page.state.url if page is not None else 'start()'}: "
