@@ -52,9 +52,8 @@ class FoldedDocuments:
         found: list[tuple[int, int]] = []
         batch: dict[int, NewUrl] = {}
         for state in self._store.urls(held=True):
-            url = parse(state.url, host_as_written=state.host_as_written)
-            into = folding.fold(url)
-            if state.held is Held.FOLDED and into is not url:
+            into = folding.folded(parse(state.url, host_as_written=state.host_as_written))
+            if state.held is Held.FOLDED and into is not None:
                 batch[state.id] = folded_into(state, into)
                 if len(batch) == _BATCH:
                     found += self._still_waiting(batch, effects, now=now)

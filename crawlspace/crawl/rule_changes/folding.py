@@ -15,17 +15,15 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import structs
-
-from crawlspace.model import Held, NewUrl, State, Status, UrlState
+from crawlspace.model import NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import PageLinks, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url, url_key
 
-BATCH, PAGES = 2_000, 5_000
+BATCH = 5_000
 
 
 class FoldingStore(Protocol):
@@ -33,6 +31,7 @@ class FoldingStore(Protocol):
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
     def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
@@ -94,19 +93,9 @@ def folded_into(state: UrlState, into: Url) -> NewUrl:
     )
 
 
-def waiting(state: UrlState) -> Change:
-    """Return the change by which a folded URL is never fetched again, and its document waits in the index."""
-    if state.state is State.PENDING:  # its document was left there for another collection
-        state = structs.replace(state, state=State.EXCLUDED, status=int(Status.EXCLUDED_HERE))
-    held = structs.replace(
-        state, held=Held.FOLDED, held_mark=0, next_fetch=None, retries=0, lease_until=None, asked=False, refused=None
-    )
-    return Change(held, keep_in_index=True)
-
-
 def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
     last, folded = 0, keys.keys()
-    while pages := store.scan_links(last, PAGES):
+    while pages := store.scan_links(last, BATCH):
         new = {page.id: _folded_links(page.targets, keys) for page in pages if not folded.isdisjoint(page.targets)}
         if new:
             store.relink(new)
@@ -129,13 +118,12 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, n
     survivors = {one.key: one for one in store.depths_of(new.key for new in into.values())}
     _move_links(store, {id: survivors[new.key] for id, new in into.items()})
     left = store.left_to_others(into.keys())
-
-    def fold(state: UrlState) -> Change | None:
-        if (state.indexed or state.id in left) and survivors[into[state.id].key].state != State.DONE:
-            return waiting(state)
-        return Change(state, forget=True)
-
-    return store.revise(into, fold, now=now)
+    waiting = {id for id, new in into.items() if survivors[new.key].state != State.DONE}
+    held = [state for state in states if state.id in waiting and (state.indexed or state.id in left)]
+    if pending := [state.id for state in held if state.state is State.PENDING]:  # they would be fetched
+        store.reclassify(Reclassified(given_up=pending), now=now)
+    held_ids = [state.id for state in held]
+    return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
 
 
 def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:

@@ -10,9 +10,16 @@ from msgspec.structs import fields
 from crawlspace.model import OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.refused_links import LETTERS
-from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
+from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 
-_OF_RULE_CHANGE = {"EXCLUDED": EXCLUDED, "DUE": DUE, "HELD": HELD, "NOT_HELD": NOT_HELD, "PENDING_AGAIN": PENDING_AGAIN}
+_OF_RULE_CHANGE = {
+    "EXCLUDED": EXCLUDED,
+    "DUE": DUE,
+    "HELD": HELD,
+    "HELD_FOLDED": HELD_FOLDED,
+    "NOT_HELD": NOT_HELD,
+    "PENDING_AGAIN": PENDING_AGAIN,
+}
 
 
 def constants() -> str:
