@@ -162,16 +162,19 @@ def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
     assert len(site.held()) == 3
 
 
-def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(site: FoldedSite) -> None:
-    site.pages = {HOME: "home", f"{A}/": "a"}
-    site.links = {HOME: [f"{A}/"]}
+def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(
+    site: FoldedSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.pages = {HOME: "home", f"{A}/": "a", f"{B}/": "b"}
+    site.links = {HOME: [f"{A}/", f"{B}/"]}
     site.crawl()
     site.settings = dict(NO_SLASH)
-    site.redirects = {A: f"{A}/"}
+    site.redirects = {A: f"{A}/", B: "/b/"}
     site.crawl()
     assert [url for url, _ in site.asked].count(A) == 1
-    assert site.indexed == {"", "a/"}
-    assert site.held() == {"a/": Held.FOLDED}
+    assert site.indexed == {"", "a/", "b/"}
+    assert site.held() == {"a/": Held.FOLDED, "b/": Held.FOLDED}
+    assert caplog.text.count("The options do not suit this site: set them in CRAWLSPACE_SITES for 'a.example'") == 1
 
 
 def test_links_start_urls_and_redirects_lead_to_the_folded_url(site: FoldedSite) -> None:
