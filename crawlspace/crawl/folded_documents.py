@@ -12,22 +12,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from crawlspace.crawl.rule_changes.folding import folded_into
+from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.depths import UrlDepth
 from crawlspace.urls import parse
 
 _BATCH = 2_000
 
 
-class FoldedStore(Protocol):
+class FoldedStore(UrlDepths, Protocol):
     """Where the documents are found."""
 
     def get_by_id(self, id: int) -> UrlState | None: ...
     def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
@@ -68,7 +66,7 @@ class FoldedDocuments:
         return bool(self._keys)
 
     def of(self, key: int) -> list[UrlState]:
-        """Return the folded URLs that wait for the URL with a key."""
+        """Return the folded URLs that wait for the URL with a key; in theory another one may share it."""
         at = bisect_left(self._keys, key)
         states = []
         while at < len(self._keys) and self._keys[at] == key:
@@ -80,13 +78,13 @@ class FoldedDocuments:
 
     def _still_waiting(self, into: dict[int, NewUrl], effects: Effects, *, now: int) -> Iterator[tuple[int, int]]:
         """Yield key and id of those that wait on."""
-        known = {one.key: one.state for one in self._store.depths_of(new.key for new in into.values())}
-        lost = [new for new in into.values() if new.key not in known]
+        known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
+        lost = [new for new in into.values() if new.url not in known]
         if lost:
             self._store.discover(lost, now=now)
-        replaced = [id for id, new in into.items() if known.get(new.key) == State.DONE]
+        replaced = [id for id, new in into.items() if known.get(new.url) == State.DONE]
         if replaced:
             done = self._store.revise(replaced, lambda state: Change(state, forget=True), now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        yield from ((new.key, id) for id, new in into.items() if known.get(new.key) != State.DONE)
+        yield from ((new.key, id) for id, new in into.items() if known.get(new.url) != State.DONE)
