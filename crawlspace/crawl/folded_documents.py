@@ -16,7 +16,7 @@ from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
-from crawlspace.urls import parse
+from crawlspace.urls import Url, parse
 
 _BATCH = 2_000
 
@@ -35,6 +35,7 @@ class FoldedDocuments:
 
     def __init__(self, store: FoldedStore) -> None:
         self._store = store
+        self._folding: UrlFolding | None = None
         self._keys = array("q")
         self._ids = array("q")
         """In the order of `_keys`."""
@@ -45,13 +46,14 @@ class FoldedDocuments:
         Those for which the other URL has a document leave: the last run was killed, or could not write them together.
         """
         effects = Effects()
+        self._folding = folding
         if folding is None:
             return effects
         found: list[tuple[int, int]] = []
         batch: dict[int, NewUrl] = {}
         for state in self._store.urls(held=True):
-            into = folding.folded(parse(state.url, host_as_written=state.host_as_written))
-            if state.held is Held.FOLDED and into is not None:
+            into = self._into(state)
+            if into is not None:
                 batch[state.id] = folded_into(state, into)
                 if len(batch) == _BATCH:
                     found += self._still_waiting(batch, effects, now=now)
@@ -65,16 +67,22 @@ class FoldedDocuments:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def of(self, key: int) -> list[UrlState]:
-        """Return the folded URLs that wait for the URL with a key; in theory another one may share it."""
-        at = bisect_left(self._keys, key)
+    def of(self, url: UrlState) -> list[UrlState]:
+        """Return the folded URLs that wait for a URL."""
+        at = bisect_left(self._keys, url.key)
         states = []
-        while at < len(self._keys) and self._keys[at] == key:
+        while at < len(self._keys) and self._keys[at] == url.key:
             state = self._store.get_by_id(self._ids[at])
-            if state is not None and state.held is Held.FOLDED:
+            if state is not None and (into := self._into(state)) is not None and into.text == url.url:
                 states.append(state)
             at += 1
         return states
+
+    def _into(self, state: UrlState) -> Url | None:
+        """Return the URL that one is folded into, if it waits for that."""
+        if state.held is not Held.FOLDED or self._folding is None:
+            return None
+        return self._folding.folded(parse(state.url, host_as_written=state.host_as_written))
 
     def _still_waiting(self, into: dict[int, NewUrl], effects: Effects, *, now: int) -> Iterator[tuple[int, int]]:
         """Yield key and id of those that wait on."""
