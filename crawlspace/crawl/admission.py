@@ -115,9 +115,12 @@ class Admission:
         if not outcome.canonical:
             return None
         try:
-            url, decision = self._discovery.judge(join(outcome.base or state.url, outcome.canonical))
+            href = join(outcome.base or state.url, outcome.canonical)
         except MalformedUrl:
             return None
+        if href == state.url:  # as of most pages
+            return None
+        url, decision = self._discovery.judge(href)
         return url.key if url is not None and decision.admitted and url.key != state.key else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
