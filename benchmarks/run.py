@@ -45,6 +45,7 @@ NAMES = (
     "refresh",
     "outage",
     "reconcile",
+    "fold",
     "histories",
 )
 _PAGE = PROJECT / "docs" / "benchmarks.md"

@@ -109,7 +109,7 @@ _HELD_SENTENCES = {
     Held.HOST: "the failure may be the host's: it is deleted once the host answers and the page still fails",
     Held.MANY: "the run has deleted as many documents as it may",
     Held.RULES: "a change of the rules would delete too many documents at once",
-    Held.FOLDED: "the URL is folded into another one, and stays until that one has been fetched",
+    Held.FOLDED: "the URL is folded into another one, which has no document yet",
 }
 
 

@@ -15,6 +15,7 @@ from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
 from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
+from crawlspace.printable import printable, quoted
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.urls import MalformedUrl, join, parse
@@ -22,6 +23,8 @@ from crawlspace.urls import MalformedUrl, join, parse
 logger = logging.getLogger(__name__)
 
 _STARTS_AT_ONCE = 1_000
+_WARNINGS = 20
+"""Sites of which it is warned that the URL options do not suit them."""
 
 
 class KnownHosts(HostCounts, Protocol):
@@ -47,6 +50,8 @@ class Admission:
         self._collection = collection
         self._discovery = discovery
         self._store = store
+        self._warned_of: set[str] = set()
+        """Sites whose redirects do not go with the URL options."""
         self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
@@ -119,9 +124,12 @@ class Admission:
         if not outcome.canonical:
             return None
         try:
-            url, decision = self._discovery.judge(join(outcome.base or state.url, outcome.canonical))
+            href = join(outcome.base or state.url, outcome.canonical)
         except MalformedUrl:
             return None
+        if href == state.url:  # as of most pages
+            return None
+        url, decision = self._discovery.judge(href)
         return url.key if url is not None and decision.admitted and url.key != state.key else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
@@ -167,6 +175,8 @@ class Admission:
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None:
             self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
+        if admitted is not None and admitted.key == state.key and self._collection.url_folding is not None:
+            self._warn_of_folded_redirect(state, outcome.redirect_to or "")
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
@@ -180,6 +190,21 @@ class Admission:
         except MalformedUrl:
             url = None
         self._discovery.sample.note(reason, url, href)
+
+    def _warn_of_folded_redirect(self, state: UrlState, target: str) -> None:
+        """Warn, once for each site, of a page that redirects to a spelling that the URL options fold into its own URL."""
+        written = join(state.url, target)
+        if written == state.url or state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
+            return
+        self._warned_of.add(state.site)
+        logger.warning(
+            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page is not indexed, and a document "
+            "of it that waits in the index stays. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
+            "URLs; for other pages of it this warning is not repeated in this run",
+            state.url,
+            printable(written),
+            quoted(state.site.rpartition(":")[0]),
+        )
 
 
 def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:

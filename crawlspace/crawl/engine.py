@@ -391,9 +391,7 @@ class Engine:
         )
         self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
         if self.folded:
-            self.commits.batch.changes += self.outcome_policy.replaced(
-                self.folded.of(state.key), change, outcome, policy=self.policy
-            )
+            self.commits.batch.changes += self.outcome_policy.replaced(self.folded.of(state), change, outcome, policy=self.policy)
         if new:
             self.commits.batch.new.extend(new)
         self.progress.count(state, outcome)

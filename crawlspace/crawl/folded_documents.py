@@ -12,22 +12,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from crawlspace.crawl.rule_changes.folding import folded_into
+from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.depths import UrlDepth
-from crawlspace.urls import parse
+from crawlspace.urls import Url, parse
 
 _BATCH = 2_000
 
 
-class FoldedStore(Protocol):
+class FoldedStore(UrlDepths, Protocol):
     """Where the documents are found."""
 
     def get_by_id(self, id: int) -> UrlState | None: ...
     def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
@@ -37,6 +35,7 @@ class FoldedDocuments:
 
     def __init__(self, store: FoldedStore) -> None:
         self._store = store
+        self._folding: UrlFolding | None = None
         self._keys = array("q")
         self._ids = array("q")
         """In the order of `_keys`."""
@@ -47,14 +46,14 @@ class FoldedDocuments:
         Those for which the other URL has a document leave: the last run was killed, or could not write them together.
         """
         effects = Effects()
+        self._folding = folding
         if folding is None:
             return effects
         found: list[tuple[int, int]] = []
         batch: dict[int, NewUrl] = {}
         for state in self._store.urls(held=True):
-            url = parse(state.url, host_as_written=state.host_as_written)
-            into = folding.fold(url)
-            if state.held is Held.FOLDED and into is not url:
+            into = self._into(state)
+            if into is not None:
                 batch[state.id] = folded_into(state, into)
                 if len(batch) == _BATCH:
                     found += self._still_waiting(batch, effects, now=now)
@@ -68,26 +67,32 @@ class FoldedDocuments:
     def __bool__(self) -> bool:
         return bool(self._keys)
 
-    def of(self, key: int) -> list[UrlState]:
-        """Return the folded URLs that wait for the URL with a key."""
-        at = bisect_left(self._keys, key)
+    def of(self, url: UrlState) -> list[UrlState]:
+        """Return the folded URLs that wait for a URL."""
+        at = bisect_left(self._keys, url.key)
         states = []
-        while at < len(self._keys) and self._keys[at] == key:
+        while at < len(self._keys) and self._keys[at] == url.key:
             state = self._store.get_by_id(self._ids[at])
-            if state is not None and state.held is Held.FOLDED:
+            if state is not None and (into := self._into(state)) is not None and into.text == url.url:
                 states.append(state)
             at += 1
         return states
 
+    def _into(self, state: UrlState) -> Url | None:
+        """Return the URL that one is folded into, if it waits for that."""
+        if state.held is not Held.FOLDED or self._folding is None:
+            return None
+        return self._folding.folded(parse(state.url, host_as_written=state.host_as_written))
+
     def _still_waiting(self, into: dict[int, NewUrl], effects: Effects, *, now: int) -> Iterator[tuple[int, int]]:
         """Yield key and id of those that wait on."""
-        known = {one.key: one.state for one in self._store.depths_of(new.key for new in into.values())}
-        lost = [new for new in into.values() if new.key not in known]
+        known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
+        lost = [new for new in into.values() if new.url not in known]
         if lost:
             self._store.discover(lost, now=now)
-        replaced = [id for id, new in into.items() if known.get(new.key) == State.DONE]
+        replaced = [id for id, new in into.items() if known.get(new.url) == State.DONE]
         if replaced:
             done = self._store.revise(replaced, lambda state: Change(state, forget=True), now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        yield from ((new.key, id) for id, new in into.items() if known.get(new.key) != State.DONE)
+        yield from ((new.key, id) for id, new in into.items() if known.get(new.url) != State.DONE)

@@ -98,9 +98,7 @@ class BulkDecisions:
         if folding is None:
             return None
         origin = self._origin_of(url, host_as_written)
-        known = parse(url, host_as_written=host_as_written) if origin is None else as_url(origin.url_of(url))
-        folded = folding.fold(known)
-        return None if folded is known else folded
+        return folding.folded(parse(url, host_as_written=host_as_written) if origin is None else origin.url_of(url))
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
         """Return why a URL is excluded; None if it is in the crawl space.

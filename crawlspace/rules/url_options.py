@@ -36,13 +36,16 @@ class UrlOptions:
     trailing_slash: Folding = Folding.KEEP
     www: Folding = Folding.KEEP
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
+    _beginnings: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Patterns with one star, at the end."""
     _patterns: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = frozenset(name for name in self.drop_parameters if "*" not in name)
-        object.__setattr__(self, "_names", names)
-        patterns = tuple(compile_glob(name) for name in self.drop_parameters if "*" in name)
-        object.__setattr__(self, "_patterns", patterns)
+        beginnings = tuple(name[:-1] for name in self.drop_parameters if name.find("*") == len(name) - 1)
+        patterns = tuple(compile_glob(name) for name in self.drop_parameters if "*" in name[:-1])
+        for name, value in (("_names", names), ("_beginnings", beginnings), ("_patterns", patterns)):
+            object.__setattr__(self, name, value)
 
     def host(self, host: str) -> str:
         """Return the host with or without `www.`, as `www` says; an address, and a name without a dot, stay as they are."""
@@ -75,7 +78,9 @@ class UrlOptions:
         return self._is_named(name) or (("%" in name or "+" in name) and self._is_named(unquote_plus(name)))
 
     def _is_named(self, name: str) -> bool:
-        return name in self._names or any(pattern.matches(name) for pattern in self._patterns)
+        if name in self._names or name.startswith(self._beginnings):
+            return True
+        return bool(self._patterns) and any(pattern.matches(name) for pattern in self._patterns)
 
 
 NO_OPTIONS = UrlOptions()
@@ -93,12 +98,16 @@ class UrlFolding:
 
     def fold(self, url: Url) -> Url:
         """Return the folded URL: the argument itself if nothing changes."""
+        return self.folded(url) or url
+
+    def folded(self, url: UrlParts) -> Url | None:
+        """Return the folded URL; None if nothing changes."""
         if url.scheme not in DEFAULT_PORTS:
-            return url
+            return None
         host, options = self.site(url.host, url.port)
         path, query = options.path(url.path), options.query(url.query)
         if host == url.host and path == url.path and query == url.query:
-            return url
+            return None
         port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
         text = f"{url.scheme}://{host}{port}{path}"
         if query is not None:
@@ -138,7 +147,7 @@ def _name_of(part: str) -> str:
     return part.partition("=")[0]
 
 
-def _as_written(url: Url, host: str) -> str:
+def _as_written(url: UrlParts, host: str) -> str:
     """Return the folded host with the case in which it was written."""
     written = url.host_as_written
     if len(host) > len(url.host):

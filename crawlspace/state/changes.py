@@ -91,6 +91,10 @@ class Reclassified:
     """Become excluded with status 2004 and are due at once, for their links; their documents leave the index."""
     held_unindexed: Sequence[int] = ()
     """As `held`; when the deletion is approved they become as `unindexed`."""
+    forgotten: Sequence[int] = ()
+    """Are removed; their documents leave the index."""
+    held_folded: Sequence[int] = ()
+    """As `held`, for Held.FOLDED."""
     due: Sequence[int] = ()
     """Known URLs that are due at once, with an unconditional GET, unless they are pending or never due."""
     moved: Sequence[tuple[int, Queue]] = ()

@@ -30,6 +30,8 @@ DUE: Values = {"rules": 0}
 """With `next_fetch`: the next GET is unconditional."""
 HELD: Values = {"held": Held.RULES, "next_fetch": None, "retries": 0}
 """With `held_mark`. All else stays as it is."""
+HELD_FOLDED: Values = {**HELD, "held": Held.FOLDED}
+"""The same for a URL that is folded into another one."""
 NOT_HELD: Values = {"held": None, "held_mark": 0}
 PENDING_AGAIN: Values = {**NOT_HELD, **DUE, "state": State.PENDING, "status": None, "next_fetch": None, "interval_s": None}
 """A URL that was outside the crawl space."""

@@ -142,15 +142,14 @@ class StoreWalk(RuleBasedStateMachine):
 
         self.both(lambda store: store.revise([4711, *made], change, now=now))
 
-    @rule(kinds=st.dictionaries(st.integers(0, 15), st.integers(0, 6), max_size=8), queue=queues, now=times)
+    @rule(kinds=st.dictionaries(st.integers(0, 15), st.integers(0, 8), max_size=8), queue=queues, now=times)
     def reclassify(self, kinds: dict[int, int], queue: Queue, now: int) -> None:
-        ids: list[list[int]] = [[], [], [], [4711], [], [], []]
+        ids: list[list[int]] = [[], [], [], [4711], [], [], [4712], [], []]
         for id, kind in self.known_ids(kinds).items():
             ids[kind].append(id)
-        excluded, given_up, held, returned, unindexed, held_unindexed, moved = ids
-        found = Reclassified(
-            excluded, given_up, held, returned, unindexed, held_unindexed, moved=[(id, queue) for id in (*moved, *returned)]
-        )
+        excluded, given_up, held, returned, unindexed, held_unindexed, forgotten, held_folded, moved = ids
+        found = Reclassified(excluded, given_up, held, returned, unindexed, held_unindexed, forgotten, held_folded)
+        found.moved = [(id, queue) for id in (*moved, *returned)]
         self.both(lambda store: store.reclassify(found, now=now))
 
     @rule(

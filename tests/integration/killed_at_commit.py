@@ -10,6 +10,8 @@ from itertools import count
 import apsw
 from scrapy.cmdline import execute
 
+from crawlspace.crawl.rule_changes import folding
+
 
 def kill_at(number: int) -> None:
     """Have this process killed when it is about to commit its transaction of that number, of whatever database file."""
@@ -24,5 +26,6 @@ def kill_at(number: int) -> None:
 
 
 if __name__ == "__main__":
+    folding.BATCH = int(os.environ.get("FOLDED_AT_ONCE", folding.BATCH))
     kill_at(int(sys.argv[1]))
     execute(["scrapy", *sys.argv[2:]])

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import apsw
 
@@ -115,6 +116,39 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
         demo.crawl("demo").succeeded()
         assert excluded(file) == pages
         assert_same(server.counts().elements(), ["/robots.txt", "/"])
+
+
+def test_kill_9_within_transactions_while_known_urls_are_folded(project: MakeProject) -> None:
+    """At no moment is a page without a document in the index, and the last start ends as if none had been killed."""
+    pages = [f"/p{number}" for number in range(6)]
+    spellings = [*(f"{path}?sid=1" for path in pages), *(f"{path}?sid=2" for path in pages[:3]), *pages[:2]]
+    site = Site({"/": page("Home", links=spellings)})
+    for path in {*spellings, *pages}:
+        site[path] = page(path[:3], text=f"text of {path[:3]}", links=["/"])
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0\n"))
+        demo.crawl("demo").succeeded()
+        assert {path[:3] for path in indexed(demo)} == {"/", *pages}
+        demo.write({"demo/settings.py": "DOWNLOAD_DELAY = 0\nCRAWLSPACE_URL_DROP_PARAMETERS = ['sid']\n"})
+        file = demo.data / "demo" / "state.db"
+        folded: list[int] = []
+        status = -signal.SIGKILL
+        while status == -signal.SIGKILL:
+            number = str(6 * len(folded) + 5)
+            command = [sys.executable, "-m", "tests.integration.killed_at_commit", number, "crawl", "demo"]
+            env = {**os.environ, **demo.env, "FOLDED_AT_ONCE": "2"}
+            process = start_program(command, output=demo.folder / "output.txt", cwd=ROOT, env=env)
+            status = process.wait(timeout=60)
+            with closing(SqliteStore(file, read_only=True)) as store:
+                known = [state for state in store.urls() if state.url != server.url("/")]
+            paths = {urlsplit(state.url).path for state in known if state.indexed}
+            assert_same(paths, pages)
+            folded.append(sum("sid" in state.url for state in known))
+        assert status == 0, demo.output()
+        assert folded == sorted(folded, reverse=True)
+        assert len(set(folded)) > 2, "some were killed when a part was folded"
+        assert_same(indexed(demo), ["/", *pages])
+        assert_same(list(states(demo)), ["/", *pages])
 
 
 def fill(file: Path, prefix: str, pages: int) -> None:

@@ -15,26 +15,31 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import structs
-
-from crawlspace.model import Held, NewUrl, State, Status, UrlState
+from crawlspace.model import NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import PageLinks, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url, url_key
 
-BATCH, PAGES = 2_000, 5_000
+BATCH = 5_000
 
 
-class FoldingStore(Protocol):
+class UrlDepths(Protocol):
+    """Where URLs are found by key."""
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
+    def get(self, url: str) -> UrlState | None: ...
+
+
+class FoldingStore(UrlDepths, Protocol):
     """What known URLs are folded in."""
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
     def relink(self, links: Mapping[int, Sequence[int]]) -> None: ...
@@ -94,19 +99,24 @@ def folded_into(state: UrlState, into: Url) -> NewUrl:
     )
 
 
-def waiting(state: UrlState) -> Change:
-    """Return the change by which a folded URL is never fetched again, and its document waits in the index."""
-    if state.state is State.PENDING:  # its document was left there for another collection
-        state = structs.replace(state, state=State.EXCLUDED, status=int(Status.EXCLUDED_HERE))
-    held = structs.replace(
-        state, held=Held.FOLDED, held_mark=0, next_fetch=None, retries=0, lease_until=None, asked=False, refused=None
-    )
-    return Change(held, keep_in_index=True)
+def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
+    """Return what is known of URLs that may be known, by URL."""
+    by_key: dict[int, list[UrlDepth]] = {}
+    for one in store.depths_of(new.key for new in urls):
+        by_key.setdefault(one.key, []).append(one)
+    found = {}
+    for new in urls:
+        rows = by_key.get(new.key, ())
+        if len(rows) == 1:
+            found[new.url] = rows[0]
+        elif rows and (state := store.get(new.url)) is not None:  # two URLs may share a key
+            found[new.url] = next(one for one in rows if one.id == state.id)
+    return found
 
 
 def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
     last, folded = 0, keys.keys()
-    while pages := store.scan_links(last, PAGES):
+    while pages := store.scan_links(last, BATCH):
         new = {page.id: _folded_links(page.targets, keys) for page in pages if not folded.isdisjoint(page.targets)}
         if new:
             store.relink(new)
@@ -114,7 +124,8 @@ def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
 
 
 def _folded_links(targets: Iterable[int], keys: Mapping[int, int]) -> array[int]:
-    return array("q", dict.fromkeys(keys.get(key, key) for key in targets))
+    get = keys.get
+    return array("q", dict.fromkeys([get(key, key) for key in targets]))
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, now: int) -> Effects:
@@ -126,16 +137,15 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, n
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
     store.discover(list(into.values()), now=now)
-    survivors = {one.key: one for one in store.depths_of(new.key for new in into.values())}
-    _move_links(store, {id: survivors[new.key] for id, new in into.items()})
+    others = known_by_url(store, into.values())
+    _move_links(store, {id: others[new.url] for id, new in into.items()})
     left = store.left_to_others(into.keys())
-
-    def fold(state: UrlState) -> Change | None:
-        if (state.indexed or state.id in left) and survivors[into[state.id].key].state != State.DONE:
-            return waiting(state)
-        return Change(state, forget=True)
-
-    return store.revise(into, fold, now=now)
+    waiting = {id for id, new in into.items() if others[new.url].state != State.DONE}
+    held = [state for state in states if state.id in waiting and (state.indexed or state.id in left)]
+    if pending := [state.id for state in held if state.state is State.PENDING]:  # they would be fetched
+        store.reclassify(Reclassified(given_up=pending), now=now)
+    held_ids = [state.id for state in held]
+    return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
 
 
 def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:

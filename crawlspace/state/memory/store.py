@@ -132,8 +132,11 @@ class MemoryStore(MemoryDepths, MemoryRefusedLinks, MemorySites):
         return self.record([made for state in states if (made := change(state)) is not None], now=now)
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
-        leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.held, *found.held_unindexed)
+        held = (*found.held, *found.held_unindexed, *found.held_folded)
+        leaving = (*found.excluded, *found.given_up, *found.unindexed, *found.forgotten, *held)
         batch = _TransactionEffects(self._groups.before(self._stored(leaving)))
+        for row in self._stored(found.forgotten):
+            self._apply(Change(row, forget=True), batch)
         for row in self._stored(found.excluded):
             self._apply(Change(excluded(row, Status.EXCLUDED)), batch)
         for row in self._stored(found.given_up):
@@ -141,8 +144,12 @@ class MemoryStore(MemoryDepths, MemoryRefusedLinks, MemorySites):
         for row in self._stored(found.unindexed):
             self._apply(Change(unindexed(row, now)), batch)
         others = [
-            structs.replace(row, **rule_change_values.HELD, held_mark=mark)
-            for mark, ids in enumerate((found.held, found.held_unindexed))
+            structs.replace(row, **values, held_mark=mark)
+            for ids, values, mark in (
+                (found.held, rule_change_values.HELD, 0),
+                (found.held_unindexed, rule_change_values.HELD, 1),
+                (found.held_folded, rule_change_values.HELD_FOLDED, 0),
+            )
             for row in self._stored(ids)
         ]
         for row in self._stored(found.returned):

@@ -11,9 +11,16 @@ from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
-from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
+from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 
-_OF_RULE_CHANGE = {"EXCLUDED": EXCLUDED, "DUE": DUE, "HELD": HELD, "NOT_HELD": NOT_HELD, "PENDING_AGAIN": PENDING_AGAIN}
+_OF_RULE_CHANGE = {
+    "EXCLUDED": EXCLUDED,
+    "DUE": DUE,
+    "HELD": HELD,
+    "HELD_FOLDED": HELD_FOLDED,
+    "NOT_HELD": NOT_HELD,
+    "PENDING_AGAIN": PENDING_AGAIN,
+}
 
 
 def constants() -> str:

@@ -139,6 +139,8 @@ class RedisStore(RedisDepths, RedisRefusedLinks):
                 returned=list(found.returned),
                 unindexed=list(found.unindexed),
                 held_unindexed=list(found.held_unindexed),
+                held_folded=list(found.held_folded),
+                forgotten=list(found.forgotten),
                 due=list(found.due),
                 moved=[(id, int(queue.source), queue.shift) for id, queue in found.moved],
                 now=now,

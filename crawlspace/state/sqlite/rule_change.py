@@ -17,7 +17,7 @@ from crawlspace.model import UNCOUNTED, State, Status
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, NOT_HELD, PENDING_AGAIN, Values
+from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import outbox, record, refused_links
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import Writing
@@ -44,12 +44,14 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
         for state in by_ids(db, shared[status]):
             after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
             changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
-    delete = list(names)
-    for mark, ids in enumerate((found.held, found.held_unindexed)):
+    others = _sharing(db, found.forgotten)
+    names.update(_forget(db, found.forgotten, others, tally))
+    changes += [Change(state, forget=True) for state in by_ids(db, others)]
+    for ids, values, mark in ((found.held, HELD, 0), (found.held_unindexed, HELD, 1), (found.held_folded, HELD_FOLDED, 0)):
         others = _sharing(db, ids)
-        _hold(db, ids, others, mark, tally, effects)
+        _hold(db, ids, others, values, mark, tally, effects)
         for state in by_ids(db, others):
-            held = structs.replace(state, **HELD, held_mark=mark)
+            held = structs.replace(state, **values, held_mark=mark)
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
     db.execute(
@@ -59,7 +61,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     )
     settlement, concerned = record.record(writing, changes, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
-    return Settlement(settlement.push, sorted(settlement.delete + delete), settlement.displaced), {**concerned, **names}
+    return Settlement(settlement.push, sorted([*settlement.delete, *names]), settlement.displaced), {**concerned, **names}
 
 
 def _set(values: Values) -> str:
@@ -105,7 +107,25 @@ def _exclude(
     return names
 
 
-def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
+def _forget(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], tally: Tally) -> dict[int, tuple[int, str]]:
+    """Remove URLs whose group has no other members; return key and URL of those whose document is to be deleted from the index."""
+    left_out = set(but)
+    alone = integers([id for id in ids if id not in left_out] if left_out else ids)
+    rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
+    names = {id: (key, url) for id, key, url in rows}
+    by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
+    db.executemany("UPDATE site SET urls = urls - ? WHERE id = ?", [(count, site) for site, count in by_site.items()])
+    for (refused,) in db.execute(f"SELECT refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)):
+        tally.count_refused(refused, -1)
+    _drop_texts(db, alone)
+    for table in ("document", "links", "inheritance", "url"):
+        db.execute(f"DELETE FROM {table} WHERE {_IDS}", (alone,))
+    return names
+
+
+def _hold(
+    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], values: Values, mark: int, tally: Tally, effects: Effects
+) -> None:
     """Hold the deletions of URLs whose group has no other members; what they have in the index stays as it is (see `held_checksum`)."""
     left_out = set(but)
     chosen = [id for id in ids if id not in left_out] if left_out else ids
@@ -116,7 +136,7 @@ def _hold(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int
     _drop_texts(db, bound)
     without = "checksum IS NULL"
     db.execute(
-        f"UPDATE url SET {_set(HELD)}, held_mark = ?2, lease_until = NULL,"
+        f"UPDATE url SET {_set(values)}, held_mark = ?2, lease_until = NULL,"
         f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
         f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
         f" WHERE {_IDS}",

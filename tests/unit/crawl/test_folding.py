@@ -26,16 +26,19 @@ MONTH = 31
 
 
 class FoldedSite(Site):
-    """A site that redirects, too."""
+    """A site that redirects, and names canonical pages, too."""
 
     def __init__(self, folder: Path, store: Store) -> None:
         super().__init__(folder, store)
         self.redirects: dict[str, str] = {}
+        self.canonicals: dict[str, str] = {}
 
     def _answer(self, fetch: FetchPage) -> Outcome:
         target = self.redirects.get(fetch.state.url)
         if target is None:
-            return super()._answer(fetch)
+            outcome = super()._answer(fetch)
+            outcome.canonical = self.canonicals.get(fetch.state.url)
+            return outcome
         return Outcome(fetch.state.id, fetch.state.url, OutcomeKind.REDIRECTED, 301, redirect_to=target)
 
     @property
@@ -162,16 +165,19 @@ def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
     assert len(site.held()) == 3
 
 
-def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(site: FoldedSite) -> None:
-    site.pages = {HOME: "home", f"{A}/": "a"}
-    site.links = {HOME: [f"{A}/"]}
+def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(
+    site: FoldedSite, caplog: pytest.LogCaptureFixture
+) -> None:
+    site.pages = {HOME: "home", f"{A}/": "a", f"{B}/": "b"}
+    site.links = {HOME: [f"{A}/", f"{B}/"]}
     site.crawl()
     site.settings = dict(NO_SLASH)
-    site.redirects = {A: f"{A}/"}
+    site.redirects = {A: f"{A}/", B: "/b/"}
     site.crawl()
     assert [url for url, _ in site.asked].count(A) == 1
-    assert site.indexed == {"", "a/"}
-    assert site.held() == {"a/": Held.FOLDED}
+    assert site.indexed == {"", "a/", "b/"}
+    assert site.held() == {"a/": Held.FOLDED, "b/": Held.FOLDED}
+    assert caplog.text.count("The options do not suit this site: set them in CRAWLSPACE_SITES for 'a.example'") == 1
 
 
 def test_links_start_urls_and_redirects_lead_to_the_folded_url(site: FoldedSite) -> None:
@@ -184,6 +190,16 @@ def test_links_start_urls_and_redirects_lead_to_the_folded_url(site: FoldedSite)
     assert site.known == {"start": "done", "a": "done", "b": "redirected", "c": "done"}
     site.crawl()
     assert site.asked == []
+
+
+def test_canonical_links_name_the_folded_url(site: FoldedSite) -> None:
+    site.settings = {**DROP, **NO_SLASH}
+    site.pages = {HOME: "home", A: "a", B: "b", C: "c"}
+    site.links = {HOME: [A, B, C]}
+    site.canonicals = {A: f"{A}/", B: f"{B}?sid=1", C: f"{A}/?sid=2"}
+    site.crawl()
+    assert site.indexed == {"", "a", "b"}
+    assert [site.store.get(url).canonical is None for url in (A, B, C)] == [True, True, False]  # type: ignore[union-attr]
 
 
 def test_excluded_urls_come_back_under_the_folded_url_and_pending_ones_are_folded(site: FoldedSite) -> None:

@@ -300,8 +300,8 @@ function record.with(row, ...)
 end
 
 function ops.reclassify(args)
-  for _, list in ipairs({args.excluded, args.given_up, args.unindexed}) do prefetch(list) end
-  for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do record.keep_documents(list) end
+  for _, list in ipairs({args.excluded, args.given_up, args.unindexed, args.forgotten}) do prefetch(list) end
+  for _, list in ipairs({args.given_up, args.held, args.held_unindexed, args.held_folded}) do record.keep_documents(list) end
   local function each(ids, make)
     for _, id in ipairs(ids) do
       local row = get(id)
@@ -318,10 +318,13 @@ function ops.reclassify(args)
   exclude(args.excluded, STATUSES.EXCLUDED)
   exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
   exclude(args.unindexed, STATUSES.NOINDEX, nil, WRITES.DUE, due)
-  for mark, ids in pairs({[0] = args.held, [1] = args.held_unindexed}) do
+  each(args.forgotten, function(id, row) record.apply(id, {state = row, forget = true}) end)
+  local holds = {{args.held, WRITES.HELD, 0}, {args.held_unindexed, WRITES.HELD, 1}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
+  for _, hold in ipairs(holds) do
+    local ids, values, mark = unpack(hold)
     prefetch(ids)
     each(ids, function(id, row)
-      record.apply(id, {state = record.with(row, WRITES.HELD, {[HELD_MARK] = mark}), keep = true, apart = true})
+      record.apply(id, {state = record.with(row, values, {[HELD_MARK] = mark}), keep = true, apart = true})
     end)
   end
   prefetch(args.returned)

@@ -1,0 +1,83 @@
+"""What folding known URLs needs of a store: links written anew, URLs forgotten in numbers, and documents that wait for another URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from crawlspace.model import Held, State, UrlState
+from crawlspace.state.changes import Effects, Reclassified
+from crawlspace.state.lifecycle import Transition, approved, discarded
+from crawlspace.state.store import Store
+from tests.contract.conftest import NOW, Known, key
+
+A, B, C, D = (f"a.example/{name}" for name in "abcd")
+
+
+def ids(known: Known, *urls: str) -> list[int]:
+    return [known.get(url).id for url in urls]
+
+
+def test_links_are_written_as_they_are_given(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(known.change(A, links=[key(B), key(C)]), known.change(B, links=[key(C)]))
+    a, b, c = ids(known, A, B, C)
+    store.relink({a: [key(D)], b: [], c: [key(A), key(D)]})
+    assert {id: list(keys) for id, keys in store.links_of([a, b, c]).items()} == {a: [key(D)], c: [key(A), key(D)]}
+    assert store.depth_marks() == {}
+    assert store.lost_links([a, b, c]) == set()
+
+
+def test_forgotten_urls_leave_nothing_behind(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "two"), (C, "two"), ("b.example/x", "three"))
+    known.discover(D)
+    known.record(known.change(A, links=[key(D)], refused="d3"), known.change("b.example/x", refused="d1"))
+    effects = store.reclassify(Reclassified(forgotten=[*ids(known, A, B, D), 4711]), now=NOW)
+    assert [store.get(f"http://{url}") for url in (A, B, D)] == [None] * 3
+    assert known.orders() == [("delete", A), ("delete", B), ("push", C)]
+    assert (effects.deletes, effects.pushes, effects.displaced) == (2, 1, 0)
+    counts = store.counts()
+    assert (counts.by_state, counts.by_status, counts.indexed) == ({"done": 2}, {200: 2}, 2)
+    assert list(counts.refused.values()) == [1]
+    assert (store.known_of_host("a.example"), store.documents(["a.example:80", "b.example:80"])) == (
+        1,
+        {"a.example:80": 1, "b.example:80": 1},
+    )
+    assert store.depth_marks() == {}
+    assert [known.discover(A).discovered, list(store.links_of(ids(known, A)))] == [1, []]
+
+
+def test_a_document_waits_in_the_index_and_its_url_is_never_due(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "two"))
+    assert store.reclassify(Reclassified(held_folded=[*ids(known, A, C), 4711]), now=NOW) == replace(Effects(), pushes=1)
+    assert known.orders() == [("push", B)], "an equal page stands for itself"
+    state = known.get(A)
+    assert (state.state, state.held, state.indexed, state.next_fetch) == (State.DONE, Held.FOLDED, True, None)
+    assert {state.url for state in store.urls(held=True)} == {f"http://{A}", f"http://{C}"}
+    assert (store.counts().held, store.counts().indexed) == (2, 3)
+    known.acknowledge_all()
+    store.reclassify(Reclassified(forgotten=ids(known, A)), now=NOW)
+    assert ("delete", A) in known.orders()
+    assert store.counts().held == 1
+
+
+ENDS = [
+    # what a person decides, the orders that follow
+    (lambda state: approved(state, now=NOW), [("delete", A)]),
+    (lambda state: discarded(state, next_run=2), []),
+]
+
+
+@pytest.mark.parametrize(("decide", "orders"), ENDS, ids=["approved", "discarded"])
+def test_a_person_may_decide(
+    known: Known, store: Store, decide: Callable[[UrlState], Transition], orders: list[tuple[str, str]]
+) -> None:
+    known.crawled((A, "one"))
+    store.reclassify(Reclassified(held_folded=ids(known, A)), now=NOW)
+    transition = decide(known.get(A))
+    known.record(replace(known.change(A), state=transition.state, forget=transition.forget, keep_in_index=not transition.forget))
+    assert known.orders() == orders
+    assert store.counts().indexed == 1 - len(orders)
+    assert store.counts().held == 0
