@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config import collection, credential_headers, sites
+from crawlspace.config import collection, credential_headers, on_finish, sites
 from crawlspace.config import files as collection_files
 from crawlspace.config.collection import RefreshMode, known_names, load_collection
 from crawlspace.content import soft_errors
@@ -197,6 +197,6 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    readers = (collection, collection_files, sites, error_policy, soft_errors, source_weights, credential_headers)
+    readers = (collection, collection_files, sites, error_policy, soft_errors, source_weights, credential_headers, on_finish)
     source = "".join(Path(str(module.__file__)).read_text(encoding="utf-8") for module in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []
