@@ -24,6 +24,7 @@ from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
 from crawlspace.printable import escaped, printable
+from crawlspace.runtime.command import refuse_without_collections
 from crawlspace.runtime.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.exports import check_exports
 from crawlspace.runtime.loader import CollectionLoader, collection_settings
@@ -87,6 +88,7 @@ class Command(ScrapyCrawl):
             logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
         assert self.settings is not None
         with _errors_as_sentences():
+            refuse_without_collections(self.settings)
             names = _names(args, self.settings, is_all=opts.all)
             if self._summary_file is not None:
                 _make_empty(self._summary_file)
