@@ -237,6 +237,11 @@ CRAWLSPACE_REFRESH_CYCLE = 0
 # What the start of a cycle does: "scratch", "append", "prioritized" or "soft".
 CRAWLSPACE_REFRESH_MODE = "append"
 
+# A command that gets the summary of each `scrapy crawl` as JSON on its standard input: text or a list; it is run without a shell.
+CRAWLSPACE_ON_FINISH = ""
+# The longest that it may take.
+CRAWLSPACE_ON_FINISH_TIMEOUT = "60s"
+
 # --- deletions ----------------------------------------------------------------------------------------------------
 # The deletion limit, for a run or a change of the rules, is exceeded when both are: this number, and this share of the index.
 CRAWLSPACE_MAX_DELETIONS = 100

@@ -121,8 +121,9 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     if depth is None and space.limits.max_link_depth is not None:
         unchecked.append("the link depth (give one with --depth or --from)")
     if url.scheme in DEFAULT_PORTS:
+        case = _Case(question, space, store, url, unchecked.append, collection=collection, clock=clock, state=state)
         for check in (_check_host_limit, _check_robots, _check_address, _check_type):
-            decision = _then(decision, check(_Case(question, collection, space, store, clock, url, state, unchecked.append)))
+            decision = _then(decision, check(case))
     source, shift = _queue(url, decision, collection, state=state, page=page)
     return Explanation(
         url_text,
@@ -192,17 +193,38 @@ def _queue(url: Url, decision: Decision, collection: Collection, *, state: UrlSt
     return Source.REDIR if page.redirected else source_of(index=decision.index, follow=decision.follow), decision.shift
 
 
+def explain_by_rules(question: Question, *, space: CrawlSpace, start_urls: Sequence[str]) -> Explanation:
+    """Return the decision for a URL where there is no collection, as with the add-on. Raises UsageError as `explain` does."""
+    page = _page(question.page, None, None)
+    url, decision = space.decide(question.url, base=page.base, base_host_as_written=page.host_as_written)
+    url_text = printable(question.url, most=MESSAGE)
+    if url is None:
+        return Explanation(url_text, None, decision, None, Source.INDEX_FOLLOW, 0, None)
+    unchecked: list[str] = []
+    if url.scheme in DEFAULT_PORTS:
+        case = _RuleCase(question, space, None, url, unchecked.append)
+        for check in (_check_address, _check_type):
+            decision = _then(decision, check(case))
+    source = Source.USER if url.text in start_urls else source_of(index=decision.index, follow=decision.follow)
+    fields = added_by(decision.actions, None) if decision.admitted else {}
+    return Explanation(url_text, url, decision, None, source, decision.shift, None, tuple(unchecked), fields)
+
+
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _RuleCase:
     question: Question
-    collection: Collection
     space: CrawlSpace
     store: Store | None
-    clock: Clock
     url: Url
-    state: UrlState | None
     leave_out: Callable[[str], None]
     """Records a check that cannot be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case(_RuleCase):
+    collection: Collection
+    clock: Clock
+    state: UrlState | None
 
 
 def _check_host_limit(case: _Case) -> Decision | None:
@@ -232,7 +254,7 @@ def _check_robots(case: _Case) -> Decision | None:
     return _single(Reason.ROBOTS, refused=answer is RobotsVerdict.FORBIDDEN)
 
 
-def _check_address(case: _Case) -> Decision | None:
+def _check_address(case: _RuleCase) -> Decision | None:
     address = case.question.address
     known = last_look_up(case.store, case.url.host) if address is None and case.store is not None else None
     if known is not None:  # one allowed address is enough
@@ -246,7 +268,7 @@ def _check_address(case: _Case) -> Decision | None:
     return case.space.at_connect(case.url.host, case.url.port, address or case.url.host)
 
 
-def _check_type(case: _Case) -> Decision | None:
+def _check_type(case: _RuleCase) -> Decision | None:
     if case.question.mime is None:
         case.leave_out("the document type (give one with --mime)")
         return None

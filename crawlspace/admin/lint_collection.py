@@ -76,6 +76,8 @@ def review(
     read = attempt(lambda: read_with_defaults(lambda some: configured(folder, some, rules, start_urls), known, defaults))
     collection, faulty = read or (None, [])
     errors += faulty
+    if collection is not None and collection.on_finish is not None:
+        attempt(collection.on_finish.check)
     if errors:
         collection = None
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))

@@ -5,38 +5,44 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import json
 import logging
+import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
-from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
-from crawlspace.config.collection import collection_folder
-from crawlspace.crawl.run import RunCounters
-from crawlspace.decision import OF_PAGES, Reason
-from crawlspace.errors import CrawlspaceError
-from crawlspace.model import OutcomeKind
-from crawlspace.plural import counted
+from crawlspace.config.collection import collection_folder, collection_names
+from crawlspace.config.on_finish import read_on_finish
+from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
+from crawlspace.parsing import boolean
 from crawlspace.printable import escaped, printable
+from crawlspace.runtime.command import refuse_without_collections
+from crawlspace.runtime.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.exports.feeds import check_exports
-from crawlspace.runtime.loader import CollectionLoader
+from crawlspace.runtime.loader import CollectionLoader, collection_settings
+from crawlspace.runtime.run_end.finish_command import run_finish_command
+from crawlspace.runtime.run_end.report import RunReport
+from crawlspace.runtime.run_end.summary import summary
 from crawlspace.runtime.scheduler import open_session
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
-from crawlspace.state.views import Counts
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
-SITES_SHOWN = 3
-REASONS_SHOWN = 6
+PLACEHOLDER = "%(name)s"
+"""What stands for the name of the collection in the name of an export."""
 
 
 class Command(ScrapyCrawl):
@@ -45,7 +51,7 @@ class Command(ScrapyCrawl):
     default_settings = {"LOG_LEVEL": "INFO"}  # noqa: RUF012 - as Scrapy's commands do
 
     def syntax(self) -> str:
-        return "[options] <collection>"
+        return "[options] <collection> [<collection> ...] | --all"
 
     def short_desc(self) -> str:
         return "Crawl a collection"
@@ -55,45 +61,47 @@ class Command(ScrapyCrawl):
             "Crawl a collection until nothing in it is pending, leased or due (with CRAWLSPACE_CONTINUOUS, until it is stopped). What the rules now "
             "exclude leaves the index first; scrapy plan shows beforehand what that is. Ctrl-C once ends cleanly: requests in flight are finished and "
             "recorded, the rest stays pending for the next start. -O items.jsonl exports the documents fetched in this run, "
-            "-o items.jsonl adds them to those of earlier runs. "
+            "-o items.jsonl adds them to those of earlier runs. Several collections are crawled one after the other; a fault in one does not keep the "
+            "next from being crawled, and Ctrl-C ends them all. "
             "Exit status: 0 done or stopped by Ctrl-C; 1 the collection, the disk or an export has a fault, no start site could be reached, nothing could "
             "be fetched although something was due, every page of the run failed, or your own code failed on every page: the first words of the summary "
             "say why; "
-            "2 wrong use, 130 stopped by Ctrl-C before anything was fetched."
+            "2 wrong use, 130 stopped by Ctrl-C before anything was fetched; of several collections 1 if it is that of one."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--all", action="store_true", help="crawl all collections, one after the other")
+        parser.add_argument(
+            "--summary", metavar="FILE", help="write how the crawl ended to FILE, as JSON; a line for each collection"
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Open the collection before Scrapy sets anything up, so that a mistake gives one sentence and no side effects."""
         refuse_unreadable(opts.set)
+        arguments = list(opts.spargs)
         super().process_options(args, opts)
-        unknown = [arg for arg in args if arg.startswith("-")]
-        if unknown:
-            raise ScrapyUsageError(f"there is no option {unknown[0]}; scrapy crawl --help lists the options", print_help=False)
-        if len(args) != 1:
-            raise ScrapyUsageError("name one collection, as in: scrapy crawl demo (scrapy list shows them)", print_help=False)
+        self._began = time.time()
+        self._sequence: CrawlSequence | None = None
+        self._summary_file = Path(opts.summary) if opts.summary else None
         assert self.settings is not None
-        try:
-            collection_folder(args[0], self.settings)
-            settings = self.settings.copy()
-            spider = CollectionLoader.from_settings(settings).load(args[0])
-            spider.update_settings(settings)
-            self._quiet = (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["command"]
-            if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
-                logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
-            for fault in faults(settings):
-                raise fault
-            check_exports(settings)
-            self._session = open_session(spider, settings)
-            self._first_loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._first_loop)
-        except CrawlspaceError as error:
-            sys.stderr.write(f"{error}\n")
-            sys.exit(error.exit_status)
-        except KeyboardInterrupt:
-            sys.stderr.write("stopped before anything was fetched; the next start continues from here\n")
-            sys.exit(Stopped.exit_status)
+        with _errors_as_sentences():
+            refuse_without_collections(self.settings)
+            names = _names(args, self.settings, is_all=opts.all)
+            if self._summary_file is not None:
+                _make_empty(self._summary_file)
+            if len(names) == 1:
+                self._name = names[0]
+                self._open(self.settings.copy())
+            else:
+                _check_sequence(names, self.settings, opts)
+                self._sequence = CrawlSequence(names, _options(opts, arguments))
+                self.requires_crawler_process = False
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        if self._sequence is not None:
+            self._run_sequence(self._sequence)
+            return
         if self._quiet:
             quiet_scrapy()
         session = self._session
@@ -102,16 +110,16 @@ class Command(ScrapyCrawl):
         assert self.crawler_process is not None
         try:
             session.log_warnings()
-            crawler = self.crawler_process.create_crawler(args[0])
+            crawler = self.crawler_process.create_crawler(self._name)
             crawl = self.crawler_process.crawl(crawler, session=session, **opts.spargs)
             self.crawler_process.start()
         finally:
             session.close()
-        if isinstance(crawl, asyncio.Future) and crawl.done() and crawl.exception() is not None:
-            sys.stderr.write(
-                f"the crawl could not be set up: {printable(str(crawl.exception()))}; see the settings of Scrapy and of your components\n"
-            )
+        if isinstance(crawl, asyncio.Future) and crawl.done() and (error := crawl.exception()) is not None:
+            fault = f"the crawl could not be set up: {printable(str(error))}; see the settings of Scrapy and of your components"
+            sys.stderr.write(f"{fault}\n")
             self.exitcode = 1
+            self._report([fault], session)
             return
         if session.error is not None:
             sys.stderr.write(f"{session.error}\n")
@@ -123,6 +131,147 @@ class Command(ScrapyCrawl):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""
         if lines:
             sys.stderr.write(f"{escaped(lines, keep_lines=True)}\n")
+        self._report([*([str(session.error)] if session.error else []), *session.all_faults()], session)
+
+    def _open(self, settings: BaseSettings) -> None:
+        """Open the collection; where that fails, report it and exit."""
+        self._own_settings = settings
+        try:
+            collection_folder(self._name, settings)
+            spider = CollectionLoader.from_settings(settings).load(self._name)
+            spider.update_settings(settings)
+            self._quiet = (settings.getpriority("LOG_LEVEL") or 0) <= SETTINGS_PRIORITIES["command"]
+            if self._quiet:  # Scrapy resets the level when it creates the process; a filter remains
+                logging.getLogger("scrapy.utils.log").addFilter(_is_warning)
+            for fault in faults(settings):
+                raise fault
+            check_exports(settings)
+            on_finish = read_on_finish(settings)
+            if on_finish is not None:
+                on_finish.check()
+            self._session = open_session(spider, settings)
+            self._first_loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._first_loop)
+        except CrawlspaceError as error:
+            self._could_not_begin(str(error), error.exit_status)
+        except SystemExit as error:  # of the loader, where the code of a spider fails
+            self._could_not_begin(str(error.code), 1)
+        except KeyboardInterrupt:
+            self._could_not_begin("stopped before anything was fetched; the next start continues from here", Stopped.exit_status)
+
+    def _could_not_begin(self, fault: str, exit_status: int) -> NoReturn:
+        sys.stderr.write(f"{fault}\n")
+        self.exitcode = exit_status
+        if exit_status != UsageError.exit_status:
+            self._report([fault], None)
+        sys.exit(exit_status)
+
+    def _report(self, found: Sequence[str], session: Session | None) -> None:
+        """Report the end of the crawl to programs: in the file of --summary, and to the command of the user's."""
+        report = RunReport(self._name, self.exitcode, found, self._began, session)
+        line = json.dumps(report.as_json(), ensure_ascii=False) + "\n"
+        if self._summary_file is not None:
+            _write(self._summary_file, line)
+        try:
+            on_finish = read_on_finish(self._own_settings)
+        except CrawlspaceError:  # it is why the crawl could not begin
+            return
+        if on_finish is not None:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # Scrapy's own does nothing any more
+            run_finish_command(on_finish, line, collection=self._name)
+
+    def _run_sequence(self, sequence: CrawlSequence) -> None:
+        crawls: list[FinishedCrawl] = []
+        for one in sequence.run():
+            crawls.append(one)
+            if self._summary_file is not None and one.report is not None:
+                _write(self._summary_file, json.dumps(one.report, ensure_ascii=False) + "\n")
+        self.exitcode = worst_status(one.exit_status for one in crawls if one.exit_status is not None)
+        if not _is_quiet(self.settings):
+            sys.stderr.write(f"\n{table_of(crawls)}\n")
+
+
+@contextmanager
+def _errors_as_sentences() -> Iterator[None]:
+    try:
+        yield
+    except CrawlspaceError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(error.exit_status)
+
+
+def _names(args: Sequence[str], settings: BaseSettings, *, is_all: bool) -> list[str]:
+    """Return the collections to crawl. Raises UsageError."""
+    unknown = [arg for arg in args if arg.startswith("-")]
+    if unknown:
+        raise UsageError(f"there is no option {unknown[0]}; scrapy crawl --help lists the options")
+    if is_all:
+        if args:
+            raise UsageError("name collections or give --all, not both")
+        folder = str(settings["CRAWLSPACE_COLLECTIONS_DIR"])
+        names = collection_names(folder)
+        if not names:
+            raise UsageError(f"there is no collection in {folder} yet: scrapy startcollection makes one")
+        return names
+    if not args:
+        raise UsageError("name a collection, as in: scrapy crawl demo (scrapy list shows them)")
+    twice = next((name for number, name in enumerate(args) if name in args[:number]), None)
+    if twice is not None:
+        raise UsageError(f"{printable(twice)} is named twice; name each collection once")
+    return list(args)
+
+
+def _check_sequence(names: Sequence[str], settings: BaseSettings, opts: argparse.Namespace) -> None:
+    """Raise UsageError for what several crawls cannot be asked for."""
+    for option in ("profile", "pdb"):
+        if getattr(opts, option):
+            raise UsageError(f"--{option} is for one collection: name one, and not {len(names)}")
+    for uri in opts.overwrite_output or ():
+        if PLACEHOLDER not in uri and not uri.startswith("-"):
+            raise UsageError(
+                f"-O {printable(uri)} would be overwritten by each of the {len(names)} collections:"
+                f" write {PLACEHOLDER} for the name of the collection, as in -O items-{PLACEHOLDER}.jsonl, or add to one file with -o"
+            )
+    for name in names:
+        try:
+            own = collection_settings(settings, name)
+        except ConfigError:
+            continue  # reported by its crawl
+        if boolean("CRAWLSPACE_CONTINUOUS", own["CRAWLSPACE_CONTINUOUS"]):
+            raise UsageError(
+                f"{name} is crawled until it is stopped (CRAWLSPACE_CONTINUOUS), so those after it would not be crawled:"
+                " crawl it by itself, or add -s CRAWLSPACE_CONTINUOUS=False"
+            )
+
+
+def _options(opts: argparse.Namespace, arguments: Sequence[str]) -> list[str]:
+    """Return the options for each crawl of a sequence, as on the command line."""
+    given: list[tuple[str, Sequence[Any]]] = [
+        ("-s", opts.set),
+        ("-a", arguments),
+        ("-o", opts.output or ()),
+        ("-O", opts.overwrite_output or ()),
+        ("-L", [opts.loglevel] if opts.loglevel else ()),
+        ("--logfile", [opts.logfile] if opts.logfile else ()),
+    ]
+    return [word for option, values in given for value in values for word in (option, value)] + ["--nolog"] * opts.nolog
+
+
+def _make_empty(file: Path) -> None:
+    """Raises ConfigError if it cannot be written."""
+    try:
+        file.write_text("", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"the summary {file} cannot be written: {error.strerror}; name a file that can") from error
+
+
+def _write(file: Path, line: str) -> None:
+    """Add a line to the file of the summary."""
+    try:
+        with file.open("a", encoding="utf-8") as opened:
+            opened.write(line)
+    except OSError as error:
+        logger.error("the summary %s cannot be written: %s", file, error.strerror)  # noqa: TRY400 - a sentence, without traceback
 
 
 def _is_quiet(settings: BaseSettings | None) -> bool:
@@ -171,92 +320,3 @@ def _reduce_garbage_collection() -> None:
 
 def _is_warning(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
-
-
-def summary(session: Session) -> str:
-    """Return a summary of this run and of what is left, in a few lines."""
-    progress = session.engine.progress
-    counts = session.final_counts
-    how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
-    lines = [f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {_fetched(progress)}."]
-    if counts is not None:
-        more = counted(counts.duplicates, "more page is a duplicate", "more pages are duplicates")
-        lines.append(
-            f"  in the index: {counted(counts.indexed, 'document')} ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run)"
-            + (f"; {more} of these" if counts.duplicates else "")
-        )
-        lines += _left(session, counts)
-    else:
-        lines.append(
-            f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
-        )
-    lines += _sites(session)
-    if shells := progress.refused[Reason.NEEDS_BROWSER]:
-        example = printable(next(iter(progress.browser_pages.values()), ""))
-        lines.append(
-            f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
-        )
-    refused = [(reason, count) for reason, count in progress.refused.most_common() if reason not in OF_PAGES]
-    if refused:
-        parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
-        if len(refused) > REASONS_SHOWN:
-            parts.append(f"{sum(count for _, count in refused[REASONS_SHOWN:]):,} for other reasons")
-        name = session.collection.name
-        lines.append(f"  refused: {', '.join(parts)}  (scrapy refused {name} lists links, scrapy explain {name} URL says why)")
-    errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
-    if errors:
-        lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
-    return "\n".join(lines)
-
-
-def _fetched(progress: RunCounters) -> str:
-    """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to what was fetched."""
-    kinds = progress.by_kind
-    parts = [f"{kinds[kind]:,} {what}" for kind, what in _OUTCOMES.items() if kinds[kind]]
-    errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
-    if errors:
-        parts.append(counted(errors, "error"))
-    return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "")
-
-
-def _left(session: Session, counts: Counts) -> list[str]:
-    """Return lines on what is left to do, and for whom."""
-    lines = []
-    if session.next_due is not None:
-        due = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.next_due))
-        lines.append(
-            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} makes pages due now)"
-        )
-    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
-    if left or counts.outbox:
-        rest = [f"{counted(left, 'URL')} pending"] if left else []
-        rest += [f"{counted(counts.outbox, 'order')} for the index"] if counts.outbox else []
-        others = session.shared.others if session.shared is not None else 0
-        whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
-        lines.append(f"  left for {whom}: {', '.join(rest)}")
-    if session.final_held:
-        held = counted(session.final_held, "deletion is", "deletions are")
-        lines.append(f"  {held} held  (scrapy deletions {session.collection.name} shows them, and why)")
-    return lines
-
-
-def _sites(session: Session) -> list[str]:
-    """Return lines on unreachable sites, and on those given up although they responded."""
-    lines = [f"  unreachable: {site.row.site}: {site.sentence}" for site in session.final_sites[:SITES_SHOWN]]
-    if len(session.final_sites) > SITES_SHOWN:
-        more = len(session.final_sites) - SITES_SHOWN
-        lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
-    others = sorted(session.engine.frontier.given_up_sites - {site.row.site for site in session.final_sites})
-    if others:
-        more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
-        lines.append(f"  given up for this run: {', '.join(others[:SITES_SHOWN])}{more_others}")
-    return lines
-
-
-_OUTCOMES = {
-    OutcomeKind.DOCUMENT: "with a document",
-    OutcomeKind.UNCHANGED: "unchanged",
-    OutcomeKind.REDIRECTED: "redirected",
-    OutcomeKind.EXCLUDED: "not to be indexed",
-}
-_NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}

@@ -21,6 +21,7 @@ from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.config.limits import read_limits
+from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.sites import SiteTable, read_sites
@@ -124,6 +125,7 @@ class Collection:
     backoff: Backoff
     giving_up: GivingUp
     metadata_along_links: bool
+    on_finish: FinishCommand | None
     store_url: str
     """Empty for a file in the data folder."""
     worker_timeout_s: float
@@ -275,6 +277,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
             continuous=continuous,
         ),
         metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
+        on_finish=read_on_finish(settings),
         store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )

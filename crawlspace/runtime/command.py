@@ -11,7 +11,7 @@ import os
 import sys
 import textwrap
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -74,20 +74,12 @@ class CollectionCommand(ScrapyCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         self._log()
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, TextIOWrapper):
-                stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not end the command
-        try:
-            with redirect_stdout(EscapingOutput(sys.stdout)):
-                self.exitcode = self.answer(_without_options(args), opts)
-                sys.stdout.flush()
-        except CrawlspaceError as error:
-            sys.stderr.write(f"{error}\n")
-            self.exitcode = error.exit_status
-        except BrokenPipeError:  # the reader has closed the pipe, as `head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except KeyboardInterrupt:
-            self.exitcode = 130
+
+        def answer() -> int:
+            refuse_without_collections(self.project_settings())
+            return self.answer(without_options(args), opts)
+
+        self.exitcode = printing(answer)
 
     def project_settings(self) -> Settings:
         assert self.settings is not None
@@ -106,6 +98,35 @@ class CollectionCommand(ScrapyCommand):
             configure_logging(settings)
         else:
             logging.getLogger("crawlspace").addHandler(logging.NullHandler())
+
+
+def refuse_without_collections(settings: BaseSettings) -> None:
+    """Raise UsageError in a project that has no collections, whose COMMANDS_MODULE names our commands all the same."""
+    if settings["CRAWLSPACE_COLLECTIONS_DIR"] is None:
+        raise UsageError(
+            "this project has no collections, so the commands of crawlspace.commands make no sense in it: take COMMANDS_MODULE out of its"
+            " settings.py; `scrapy lint` and `scrapy explain` of the add-on need no setting"
+        )
+
+
+def printing(answer: Callable[[], int]) -> int:
+    """Call a function that prints for a person; return its exit status, or that of the error or the closed pipe that ended it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a character that the terminal cannot show must not end the command
+    try:
+        with redirect_stdout(EscapingOutput(sys.stdout)):
+            exit_status = answer()
+            sys.stdout.flush()
+    except CrawlspaceError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_status
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return exit_status
 
 
 def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
@@ -173,6 +194,10 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
+def print_lines(lines: Sequence[str]) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
 def shortened(text: str, width: int) -> str:
     return cut(text, width)
 
@@ -183,11 +208,11 @@ def beside(head: str, text: str) -> str:
     return f"\n{' ' * len(head)}".join([head + "".join(lines[:1]), *lines[1:]]).rstrip()
 
 
-def _without_options(args: Sequence[str]) -> list[str]:
+def without_options(args: Sequence[str]) -> list[str]:
     """Return the arguments that are no options. Raises UsageError for one that looks like an option, because Scrapy's parser does not know it."""
     if "--" in args:
         end = args.index("--")
-        return [*_without_options(args[:end]), *args[end + 1 :]]
+        return [*without_options(args[:end]), *args[end + 1 :]]
     for arg in args:
         if arg.startswith("-") and len(arg) > 1 and " " not in arg:
             raise UsageError(f"there is no option {arg}; --help shows those there are")

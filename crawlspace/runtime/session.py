@@ -25,7 +25,7 @@ from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.startup import Startup, check_sink, open_engine
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Candidate, Source
+from crawlspace.model import Candidate, Held, Source
 from crawlspace.plural import counted
 from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
@@ -75,8 +75,8 @@ class Session:
         """The sites that cannot be reached, at the end."""
         self.next_due: int | None = None
         """When the first page is due, in seconds since 1970, where this run ended without having fetched anything."""
-        self.final_held = 0
-        """Documents whose deletion is held, at the end."""
+        self.final_held: Mapping[Held, int] = {}
+        """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
         """What makes the exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
         self._began = int(SystemClock().now())
@@ -347,7 +347,7 @@ class Session:
                 limit = self.collection.policy.max_temporary_errors
                 self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
                 if self.final_counts.held or held_sites(self.final_sites):
-                    self.final_held = sum(held_by_reason(self._store, self.final_sites).values())
+                    self.final_held = held_by_reason(self._store, self.final_sites)
                 if self.finish_reason == "finished" and not self.engine.progress.fetched:
                     self.next_due = min((due for site in self._store.sites() for _, due in site.due), default=None)
         except StoreError as error:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawlspace.addon import RULES_DIR, CrawlSpaceRules
+from crawlspace.addon import CrawlSpaceRules
+from crawlspace.runtime.addon_project.reading import RULES_DIR
 from tests.conftest import assert_same
 from tests.integration.plain_project import SETTINGS, SHOP, PlainProject, fetched
 from tests.sites import Site, page, redirect, sequence, serve, status

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-from crawlspace.addon import RULES_DIR, START_URLS, CrawlSpaceRules
-from crawlspace.addon import SETTINGS as SETTINGS_THAT_HOLD
+from crawlspace.addon import CrawlSpaceRules
+from crawlspace.runtime.addon_project.reading import RULES_DIR, START_URLS
+from crawlspace.runtime.addon_project.reading import SETTINGS as SETTINGS_THAT_HOLD
 from crawlspace.runtime.addon_rules import NOFOLLOW, NOINDEX_ITEMS
 from crawlspace.runtime.rule_middleware import RULES
 from tests.command_line import ROOT

@@ -53,7 +53,7 @@ def test_an_unknown_collection(project: MakeProject) -> None:
 
 def test_no_collection_named(project: MakeProject) -> None:
     run = project(collection("http://127.0.0.1:9/")).scrapy("crawl")
-    assert (run.returncode, "name one collection" in run.stderr) == (2, True)
+    assert (run.returncode, "name a collection, as in" in run.stderr) == (2, True)
 
 
 @pytest.fixture

@@ -38,14 +38,14 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"admin"}),
     frozenset({"distributed"}),
     frozenset({"runtime"}),
-    frozenset({"addon", "commands", "spiders", "middlewares", "pipelines"}),
+    frozenset({"addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"}),
 )
 GROUND = FLOORS[0]
 ALSO = {("frontier", "state.store"), ("frontier", "state.views")}
 """Who may import what of its own floor: the frontier is kept by the store."""
 MOST_MODULES = 24
 """In one folder, without its packages."""
-KNOWS_SCRAPY = frozenset({"runtime", "addon", "commands", "spiders", "middlewares", "pipelines"})
+KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
 INTERNALS = "crawlspace.runtime.scrapy_internals"

@@ -21,7 +21,6 @@ from scrapy.settings import Settings
 
 import crawlspace.commands
 from crawlspace import settings as project_settings
-from crawlspace.addon import RULES_DIR
 from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.report import STATE_LABELS, UrlReport, report
 from crawlspace.admin.site_report import SiteReport
@@ -41,6 +40,7 @@ from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.runtime.addon_project.reading import RULES_DIR
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.who_crawls import Crawler, Share
 from crawlspace.urls import parse

@@ -1,0 +1,108 @@
+"""The summary of a crawl for a person, in a few lines."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from crawlspace.crawl.run import RunCounters
+from crawlspace.decision import OF_PAGES, Reason
+from crawlspace.model import OutcomeKind
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+
+if TYPE_CHECKING:
+    from crawlspace.runtime.session import Session
+    from crawlspace.state.views import Counts
+
+SITES_SHOWN = 3
+REASONS_SHOWN = 6
+
+
+def summary(session: Session) -> str:
+    """Return a summary of this run and of what is left, in a few lines."""
+    progress = session.engine.progress
+    counts = session.final_counts
+    how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
+    lines = [f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {_fetched(progress)}."]
+    if counts is not None:
+        more = counted(counts.duplicates, "more page is a duplicate", "more pages are duplicates")
+        lines.append(
+            f"  in the index: {counted(counts.indexed, 'document')} ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run)"
+            + (f"; {more} of these" if counts.duplicates else "")
+        )
+        lines += _left(session, counts)
+    else:
+        lines.append(
+            f"  what could not be recorded is fetched again  (scrapy status {session.collection.name} shows what is left, once the store can be read)"
+        )
+    lines += _sites(session)
+    if shells := progress.refused[Reason.NEEDS_BROWSER]:
+        example = printable(next(iter(progress.browser_pages.values()), ""))
+        lines.append(
+            f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
+        )
+    refused = [(reason, count) for reason, count in progress.refused.most_common() if reason not in OF_PAGES]
+    if refused:
+        parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
+        if len(refused) > REASONS_SHOWN:
+            parts.append(f"{sum(count for _, count in refused[REASONS_SHOWN:]):,} for other reasons")
+        name = session.collection.name
+        lines.append(f"  refused: {', '.join(parts)}  (scrapy refused {name} lists links, scrapy explain {name} URL says why)")
+    errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
+    if errors:
+        lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
+    return "\n".join(lines)
+
+
+def _fetched(progress: RunCounters) -> str:
+    """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to what was fetched."""
+    kinds = progress.by_kind
+    parts = [f"{kinds[kind]:,} {what}" for kind, what in _OUTCOMES.items() if kinds[kind]]
+    errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
+    if errors:
+        parts.append(counted(errors, "error"))
+    return f"{progress.fetched:,} fetched" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _left(session: Session, counts: Counts) -> list[str]:
+    """Return lines on what is left to do, and for whom."""
+    lines = []
+    if session.next_due is not None:
+        due = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.next_due))
+        lines.append(
+            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} makes pages due now)"
+        )
+    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
+    if left or counts.outbox:
+        rest = [f"{counted(left, 'URL')} pending"] if left else []
+        rest += [f"{counted(counts.outbox, 'order')} for the index"] if counts.outbox else []
+        others = session.shared.others if session.shared is not None else 0
+        whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
+        lines.append(f"  left for {whom}: {', '.join(rest)}")
+    if held_now := sum(session.final_held.values()):
+        held = counted(held_now, "deletion is", "deletions are")
+        lines.append(f"  {held} held  (scrapy deletions {session.collection.name} shows them, and why)")
+    return lines
+
+
+def _sites(session: Session) -> list[str]:
+    """Return lines on unreachable sites, and on those given up although they responded."""
+    lines = [f"  unreachable: {site.row.site}: {site.sentence}" for site in session.final_sites[:SITES_SHOWN]]
+    if len(session.final_sites) > SITES_SHOWN:
+        more = len(session.final_sites) - SITES_SHOWN
+        lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
+    others = sorted(session.engine.frontier.given_up_sites - {site.row.site for site in session.final_sites})
+    if others:
+        more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
+        lines.append(f"  given up for this run: {', '.join(others[:SITES_SHOWN])}{more_others}")
+    return lines
+
+
+_OUTCOMES = {
+    OutcomeKind.DOCUMENT: "with a document",
+    OutcomeKind.UNCHANGED: "unchanged",
+    OutcomeKind.REDIRECTED: "redirected",
+    OutcomeKind.EXCLUDED: "not to be indexed",
+}
+_NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}
