@@ -118,7 +118,9 @@ def reconcile(
     if present < work.generation:  # before pages that need an unconditional GET become pending
         set_generation(store, work.generation)
     pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept)
-    if pages_leave or found.returned:  # what they lead to may be farther now; what is back may have lost its way while it was outside
+    if (
+        pages_leave or found.returned
+    ):  # what they lead to may be farther now; what is back may have lost its way while it was outside
         store.set_meta(ANY_GIVER, "1")
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
     if interrupted or pages_leave:
