@@ -14,7 +14,8 @@ from crawlspace.model import State, Status, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
 from crawlspace.state.sqlite.rows import integers, unpack_keys
 
-_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
+_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL FROM"
+_MAY_REDIRECT = f"(state = {int(State.REDIRECTED)} OR (state = {int(State.FAILED)} AND checksum IS NULL))"
 _LEADS_ON = f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))}) OR status = {int(Status.NOINDEX)})"
 
 
@@ -33,6 +34,7 @@ class ChangedRow(Protocol):
     depth: int
     old_state: int
     old_status: int | None
+    old_checksum: bytes | None
     forgotten: bool
     last: UrlState | None
 
@@ -55,7 +57,11 @@ def mark(
         if not was.links or (row.last is None and not row.forgotten):
             continue
         last = None if row.forgotten else row.last
-        leads = last is not None and leads_on(last.state, last.status) and not is_farther(row.old_state, last.state)
+        leads = (
+            last is not None
+            and leads_on(last.state, last.status)
+            and not is_farther(row.old_state, last.state, had_document=row.old_checksum is not None)
+        )
         lost = was.links.difference(links.get(id, was.links) if leads else ())
         if lost:
             given = db.execute(
@@ -112,7 +118,7 @@ def links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]
 
 def scan_links(db: apsw.Connection, after: int, limit: int) -> list[PageLinks]:
     rows = db.execute(
-        f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
+        f"SELECT url.id, depth + NOT {_MAY_REDIRECT}, targets FROM links CROSS JOIN url ON url.id = links.id"
         f" WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?",
         (after, limit),
     )
