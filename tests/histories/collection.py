@@ -88,6 +88,10 @@ class Collection:
         """The clock was set back: what waits may wait for longer."""
         self._set_back = True
 
+    def note_loosened(self) -> None:
+        """A check admits more: what was outside the crawl space may come back."""
+        self._returned = {url for url, state in self._known.items() if state.state is State.EXCLUDED or state.held is not None}
+
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
         """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
         name = name or self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))

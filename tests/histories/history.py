@@ -12,7 +12,6 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from crawlspace.model import State
 from tests.histories import focus, neighbour
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
@@ -292,7 +291,7 @@ class History(CrawledCollection):
                 return
             self._reconfigure(new)
         for one in self._all():
-            one._returned = {url for url, state in one._known.items() if state.state is State.EXCLUDED or state.held is not None}
+            one.note_loosened()
         self._crawler.clock.advance(1)
         requests = dict(self._web.requests)
         if chance.random() < 0.3:
@@ -308,7 +307,6 @@ class History(CrawledCollection):
             self._report.differences += needless(asked, known, before, self._web)
         for one in self._all():
             one._compare()
-            one._returned = set()
         self._report.met["loosened check"] += 1
 
     def _unasked(self, asked: Collection[str]) -> list[str]:
