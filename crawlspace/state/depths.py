@@ -45,6 +45,7 @@ class UrlDepth(NamedTuple):
     depth: int
     depth_from: int
     orphaned: int | None
+    has_document: bool
 
     @property
     def leads_on(self) -> bool:
@@ -80,11 +81,21 @@ def leads_on(state: int, status: int | None) -> bool:
     return state in LEADING or (state == State.EXCLUDED and status in LINKS_ONLY)
 
 
-def is_farther(before: int, now: int) -> bool:
+def may_redirect(state: int, *, has_document: bool) -> bool:
+    """Return whether a URL is a redirect, or fails for a while and may have been one: of what it leads to nothing has changed then."""
+    return state == State.REDIRECTED or (state == State.FAILED and not has_document)
+
+
+def is_farther(before: int, now: int, *, had_document: bool) -> bool:
     """Return whether what a URL leads to is farther from it in the second state: a redirect has become a page."""
-    return before == State.REDIRECTED != now
+    return may_redirect(before, has_document=had_document) and now not in (State.REDIRECTED, State.FAILED)
 
 
 def reach_of(depth: int, state: int) -> int:
     """Return the depth of what a URL leads to: a redirect adds nothing."""
     return depth if state == State.REDIRECTED else depth + 1
+
+
+def least_reach(depth: int, state: int, *, has_document: bool) -> int:
+    """Return the same where a depth is found anew. A site that is down must not make anything farther; what `is_farther` is found again."""
+    return depth if may_redirect(state, has_document=has_document) else depth + 1

@@ -79,12 +79,18 @@ class Collection:
         self._has_waited = self._set_back = False
         """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
+        self._returned: set[str] = set()
+        """What may have come back into the crawl space since the last settled state."""
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
 
     def note_set_back(self) -> None:
         """The clock was set back: what waits may wait for longer."""
         self._set_back = True
+
+    def note_loosened(self) -> None:
+        """A check admits more: what was outside the crawl space may come back."""
+        self._returned = {url for url, state in self._known.items() if state.state is State.EXCLUDED or state.held is not None}
 
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
         """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
@@ -150,12 +156,12 @@ class Collection:
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
         if self._other is None:
-            return Past(kept, self._elsewhere, left)
+            return Past(kept, self._elsewhere, left, returned=self._returned)
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
         elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
         of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
         held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is Held.RULES}
-        return Past(kept, elsewhere, left, of_other, held_by_other)
+        return Past(kept, elsewhere, left, of_other, self._returned, held_by_other)
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""

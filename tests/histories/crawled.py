@@ -87,6 +87,7 @@ class CrawledCollection(CheckedCollection):
         oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
         self._report.differences += oracle.differences(index, memory, past)
         self._report.differences += self._lost_for_ever()
+        self._returned = set()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}
         met |= {"duplicates" for has in index.values() if has.duplicates}

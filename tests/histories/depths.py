@@ -42,20 +42,26 @@ def end_run_checked(engine: Engine, run: Run) -> None:
 
 
 def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Collection[int]) -> Iterator[str]:
-    """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans."""
-    distances = _distances(store, states.values(), starts)
+    """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans.
+
+    What fails and has no document may have been a redirect, and that must not make anything farther: both lengths are right then.
+    """
+    longest = _distances(store, states.values(), starts)
+    shortest = _distances(store, states.values(), starts, may_redirect=True)
     for url, state in states.items():
         if state.status in (OUTSIDE, ELSEWHERE) or (state.key in starts and _is_refused_start(state)):
             continue
-        found = distances.get(state.key)
+        found, least = longest.get(state.key), shortest.get(state.key)
         if found is None and state.orphaned is None:
             yield f"DEPTH   {url}: no way leads to it, and it is no orphan (depth {state.depth}, from {state.depth_from})"
-        elif found is not None and (state.orphaned is not None or state.depth != found):
+        elif found is not None and least is not None and (state.orphaned is not None or not least <= state.depth <= found):
             orphan = ", an orphan" if state.orphaned is not None else ""
-            yield f"DEPTH   {url}: {state.depth}{orphan}, must be {found}"
+            yield f"DEPTH   {url}: {state.depth}{orphan}, must be {found if found == least else f'{least} to {found}'}"
 
 
-def _distances(store: HasLinks, states: Iterable[UrlState], starts: Collection[int]) -> dict[int, int]:
+def _distances(
+    store: HasLinks, states: Iterable[UrlState], starts: Collection[int], *, may_redirect: bool = False
+) -> dict[int, int]:
     inside = [state for state in states if state.status not in (OUTSIDE, ELSEWHERE)]
     links = store.links_of([state.id for state in inside])
     distances = {state.key: state.depth if _is_refused_start(state) else 0 for state in inside if state.key in starts}
@@ -65,7 +71,10 @@ def _distances(store: HasLinks, states: Iterable[UrlState], starts: Collection[i
         for state in inside:
             if state.key not in distances or not _leads_on(state):
                 continue
-            reach = distances[state.key] + (state.state is not State.REDIRECTED)
+            is_redirect = state.state is State.REDIRECTED or (
+                may_redirect and state.state is State.FAILED and state.checksum is None
+            )
+            reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):
                 if reach < distances.get(key, reach + 1):
                     distances[key] = reach

@@ -290,6 +290,8 @@ class History(CrawledCollection):
             if new is None:
                 return
             self._reconfigure(new)
+        for one in self._all():
+            one.note_loosened()
         self._crawler.clock.advance(1)
         requests = dict(self._web.requests)
         if chance.random() < 0.3:

@@ -59,6 +59,8 @@ class Past:
     """Addresses whose documents were left to another crawler, and whose deletion is held."""
     of_other: Collection[str] = ()
     """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
+    returned: Collection[str] = ()
+    """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
     held_by_other: Collection[str] = ()
     """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
 
@@ -268,7 +270,11 @@ class Oracle:
             if url in kept or url in past.left or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
-            may = self._remembered(pages[url]) if url in pages else self._of_nothing(url, linked=url in linked_dead)
+            may = (
+                self._remembered(pages[url])
+                if url in pages
+                else self._of_nothing(url, linked=url in linked_dead or url in past.returned)
+            )
             if has not in may:
                 yield f"STATE   {url}: {_state(has)}, must be {' or '.join(sorted(map(_state, may)))}: {self._shown(url)}"
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import socket
 from collections import Counter
+from contextlib import closing
 from urllib.parse import urlsplit
 
 import pytest
 
 from crawlspace.crawl.engine import SINK
-from crawlspace.model import State, UrlState
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.model import Document, IndexOrder, Op, State, UrlState
 from tests.conftest import MakeProject, assert_same
 from tests.http import Reply, Request
 from tests.integration import stored
@@ -67,6 +69,23 @@ def test_orders_of_an_expired_worker_are_sent_before_the_end(team: MakeTeam) -> 
         assert shared.store.backlog(SINK) == 0
         assert {urlsplit(url).path for url in shared.indexed()} == set(site)
         assert "left for" not in shared.output()
+
+
+def test_a_document_that_another_collection_deleted_is_sent_again(team: MakeTeam) -> None:
+    with serve(tree(20)) as server:
+        shared = team(server.url("/"))
+        shared.start()
+        shared.wait()
+        lost, everything, before = server.url("/7"), shared.indexed(), server.counts()
+        with closing(EmbeddedIndex(shared.data(0) / "demo" / "index.db", owner="other")) as index:
+            index.send([IndexOrder(1, Op.PUSH, lost, Document(lost, text="of the other one")), IndexOrder(2, Op.DELETE, lost)])
+        assert shared.indexed() == everything - {lost}
+        assert "deleted there by another collection" in shared.run("status", "demo").stdout
+        shared.start("-s", f"CRAWLSPACE_DATA_DIR={shared.data(0)}")  # where the index is
+        shared.start()
+        shared.wait()
+        assert shared.indexed() == everything
+        assert server.counts() - before == Counter({"/7": 1})
 
 
 def test_begun_with_a_file_and_finished_by_two(team: MakeTeam, project: MakeProject, four: list[Server]) -> None:

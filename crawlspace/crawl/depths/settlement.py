@@ -17,7 +17,7 @@ from typing import Protocol
 
 from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
 from crawlspace.state.changes import Effects
-from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth, reach_of
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
 from crawlspace.state.metadata import Named, get_integer
 
 RUN = "run"
@@ -237,7 +237,7 @@ def _spread(store: DepthReader, marked: _Marked, starts: Collection[int]) -> Non
         links = store.links_of([marked.urls[index].id for index in batch if marked.urls[index].leads_on])
         for index in batch:
             one = marked.urls[index]
-            reach = reach_of(marked.depth[index], one.state)
+            reach = least_reach(marked.depth[index], one.state, has_document=one.has_document)
             for key in links.get(one.id, ()):
                 for other in marked.offer(key, reach, one.id):
                     heappush(heap, (reach, other))

@@ -10,7 +10,18 @@ from msgspec import structs
 
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
-from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged, reach_of
+from crawlspace.state.depths import (
+    ANY_PAGE,
+    DepthMark,
+    NewDepth,
+    PageLinks,
+    UrlDepth,
+    is_farther,
+    leads_on,
+    least_reach,
+    merged,
+    reach_of,
+)
 
 _Before = dict[int, tuple[UrlState, frozenset[int]]]
 """URLs before a change, and their links, by id."""
@@ -50,7 +61,7 @@ class MemoryDepths:
 
     def scan_links(self, after: int, limit: int) -> list[PageLinks]:
         found = [
-            PageLinks(id, reach_of(row.depth, row.state), array("q", self._links[id]))
+            PageLinks(id, least_reach(row.depth, row.state, has_document=row.checksum is not None), array("q", self._links[id]))
             for id, row in sorted(self._urls.items())
             if id > after and self._links.get(id) and leads_on(row.state, row.status)
         ]
@@ -102,7 +113,8 @@ class MemoryDepths:
             row = self._urls.get(id)
             if row is None:
                 self._depth_marks[old.key] = merged(self._depth_marks.get(old.key), DepthMark(ANY_PAGE, old.depth))
-            kept = self._counting_links(row) if row is not None and not is_farther(old.state, row.state) else frozenset()
+            leads = row is not None and not is_farther(old.state, row.state, had_document=old.checksum is not None)
+            kept = self._counting_links(row) if row is not None and leads else frozenset()
             for lost in links - kept:
                 if any(self._urls[other].depth_from == id for other in self._keys.get(lost, ())):
                     self._depth_marks[lost] = merged(self._depth_marks.get(lost), DepthMark(id))
@@ -112,4 +124,6 @@ class MemoryDepths:
 
 
 def _depth(row: UrlState) -> UrlDepth:
-    return UrlDepth(row.id, row.key, int(row.state), row.status, row.depth, row.depth_from, row.orphaned)
+    return UrlDepth(
+        row.id, row.key, int(row.state), row.status, row.depth, row.depth_from, row.orphaned, row.checksum is not None
+    )

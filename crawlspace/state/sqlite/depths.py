@@ -15,13 +15,14 @@ from crawlspace.model import LINKS_ONLY, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
 from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
-_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned FROM"
+_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL FROM"
+_MAY_REDIRECT = f"(state = {int(State.REDIRECTED)} OR (state = {int(State.FAILED)} AND checksum IS NULL))"
 _LEADS_ON = (
     f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))})"
     f" OR (state = {int(State.EXCLUDED)} AND status IN ({', '.join(map(str, sorted(LINKS_ONLY)))})))"
 )
 
-_PAGE_LINKS = f"SELECT url.id, depth + (state <> {int(State.REDIRECTED)}), targets FROM links CROSS JOIN url ON url.id = links.id"
+_PAGE_LINKS = f"SELECT url.id, depth + NOT {_MAY_REDIRECT}, targets FROM links CROSS JOIN url ON url.id = links.id"
 _PAGES = 10_000
 
 
@@ -40,6 +41,7 @@ class ChangedRow(Protocol):
     depth: int
     old_state: int
     old_status: int | None
+    old_checksum: bytes | None
     forgotten: bool
     last: UrlState | None
 
@@ -62,7 +64,11 @@ def mark(
         if not was.links or (row.last is None and not row.forgotten):
             continue
         last = None if row.forgotten else row.last
-        leads = last is not None and leads_on(last.state, last.status) and not is_farther(row.old_state, last.state)
+        leads = (
+            last is not None
+            and leads_on(last.state, last.status)
+            and not is_farther(row.old_state, last.state, had_document=row.old_checksum is not None)
+        )
         lost = was.links.difference(links.get(id, was.links) if leads else ())
         if lost:
             given = db.execute(

@@ -4,7 +4,9 @@ local depths = {}
 
 function depths.of(id)
   local row = rows[id]
-  return {id, row[KEY], row[STATE], row[STATUS] or false, row[DEPTH], row[DEPTH_FROM], row[ORPHANED] or false}
+  return {
+    id, row[KEY], row[STATE], row[STATUS] or false, row[DEPTH], row[DEPTH_FROM], row[ORPHANED] or false, row[CHECKSUM] ~= nil,
+  }
 end
 
 function ops.depths_of(args)
@@ -65,7 +67,7 @@ function ops.scan_links(args)
   for _, id in ipairs(with_links) do
     local row = rows[id]
     if row and (row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]]) then
-      found[#found + 1] = {id, row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1), texts[id]}
+      found[#found + 1] = {id, row[DEPTH] + (record.may_redirect(row[STATE], row[CHECKSUM]) and 0 or 1), texts[id]}
     end
   end
   return {to < last and to or 0, found}

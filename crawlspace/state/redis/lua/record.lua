@@ -107,7 +107,7 @@ end
 -- Of URLs that are going to change: key, depth and links.
 record.before = {}
 function record.remember_links(id, row)
-  record.before[id] = record.before[id] or {row[KEY], row[DEPTH], record.counting_links(id, row), row[STATE]}
+  record.before[id] = record.before[id] or {row[KEY], row[DEPTH], record.counting_links(id, row), row[STATE], row[CHECKSUM]}
 end
 
 -- As `merged` in `depths.py`.
@@ -120,13 +120,18 @@ function record.mark_depth(key, page, depth)
   later("HSET", keys.depth_mark, key, record.marks[key])
 end
 
+-- As in `depths.py`.
+function record.may_redirect(state, has_document)
+  return state == REDIRECTED or state == FAILED and not has_document
+end
+
 -- Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten.
 function record.mark_depths()
   for _, id in ipairs(groups.sorted(record.before)) do
-    local key, depth, links, state = unpack(record.before[id])
+    local key, depth, links, state, checksum = unpack(record.before[id], 1, 5)
     local row = rows[id]
     if not row then record.mark_depth(key, 0, depth) end
-    local is_farther = row and state == REDIRECTED and row[STATE] ~= REDIRECTED
+    local is_farther = row and record.may_redirect(state, checksum) and row[STATE] ~= REDIRECTED and row[STATE] ~= FAILED
     local links_now = row and not is_farther and record.counting_links(id, row) or ""
     if links ~= "" and links ~= links_now then
       local still = {}
