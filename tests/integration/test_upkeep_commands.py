@@ -225,7 +225,7 @@ def test_held_deletions_are_listed(demo: Project, run: Run) -> None:
 
 def test_status_shows_held_deletions_and_other_rules(demo: Project, run: Run) -> None:
     numbers = json_of(run("status", "demo", "--json"))
-    assert (numbers["index"]["held"], numbers["held"]) == (3, {"host": 1, "many": 1, "rules": 1})
+    assert (numbers["index"]["held"], numbers["held"]) == (3, {"host": 1, "many": 1, "rules": 1, "folded": 0})
     shown = run("status", "demo").succeeded().stdout
     assert "  held                         3   deletions that wait for approval (scrapy deletions demo)\n" in shown
     assert "    host                       1   the failure may be the host's" in shown

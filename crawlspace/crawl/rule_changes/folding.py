@@ -23,7 +23,8 @@ from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url, url_key
 
-BATCH = 5_000
+BATCH = 1_000
+"""URLs, or pages whose links are written, at once: a server of Redis is busy for each batch, and serves other workers between two."""
 
 
 class UrlDepths(Protocol):

@@ -27,6 +27,7 @@ _HOST_BEST_OF = (
 _OTHER_TEXT = 2
 """The value of `aside` for a page that stands aside for one with another text."""
 _KNOWN = "SELECT value FROM carray(?) AS wanted WHERE EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = wanted.value)"
+_INCUMBENTS = "SELECT grp, id FROM incumbent WHERE grp IN (SELECT value FROM carray(?))"
 _NAME = """
     UPDATE url INDEXED BY url_key
     SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1)
@@ -66,9 +67,11 @@ class Groups:
     def look_up(self, checksums: Collection[bytes]) -> None:
         """Read the groups that are going to change: most are new, which one query shows for all."""
         self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
-        for (checksum,) in list(self._db.execute(_KNOWN, (blobs(sorted(checksums)),))):
+        known = [checksum for (checksum,) in self._db.execute(_KNOWN, (blobs(sorted(checksums)),))]
+        incumbents = dict(self._db.execute(_INCUMBENTS, (blobs(known),))) if known else {}
+        for checksum in known:
             best = self._best(checksum)
-            incumbent = self._db.execute("SELECT id FROM incumbent WHERE grp = ?", (checksum,)).get
+            incumbent = incumbents.get(checksum)
             self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, incumbent), incumbent)
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
