@@ -67,7 +67,7 @@ class OwnParsing:
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
         self._most_waiting = spider.crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._waiting = 0
+        self._waiting: set[OpenPage] = set()
         """Pages that wait for requests of their own."""
 
     @property
@@ -107,7 +107,12 @@ class OwnParsing:
     @property
     def holds_pages_back(self) -> bool:
         """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
-        return self.requests.without_page > 0 or self._waiting >= self._most_waiting
+        return self.requests.without_page > 0 or len(self._waiting) >= self._most_waiting
+
+    def close(self) -> None:
+        """Leave the pages that still wait: their leases are given back, and they are fetched again."""
+        for page in list(self._waiting):
+            self._close(page)
 
     # --- requests of the spider's own -----------------------------------------------------------------------------
 
@@ -232,7 +237,7 @@ class OwnParsing:
         page.open += 1
         if page.at_end_of_lease is None:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
-            self._waiting += 1
+            self._waiting.add(page)
         self._prepare(request, page)
         return True
 
@@ -273,7 +278,7 @@ class OwnParsing:
         page.is_closed = True
         if page.at_end_of_lease is not None:
             page.at_end_of_lease.cancel()
-            self._waiting -= 1
+            self._waiting.discard(page)
 
     def _lease_left_s(self, state: UrlState) -> float:
         lease_s = self._session.collection.lease_s
