@@ -264,6 +264,8 @@ class OwnParsing:
             fetched.outcome = failed(fetched.outcome, why=f"a request failed: {page.failed_request}")
         else:
             self._responses.add_item(fetched, page.item)
+        if page.requests:  # a 304 would show nothing about what they bring
+            fetched.outcome.etag = fetched.outcome.last_modified = None
 
     def _end_in_time(self, page: OpenPage) -> None:
         """Record a page whose lease ends, with what has come of it."""
