@@ -55,6 +55,8 @@ def dropped(outcome: Outcome, *, why: str) -> Outcome:
         document=None,
         checksum=None,
         added={},
+        etag=None,  # a 304 would keep the page out although the pipeline may let it pass by then
+        last_modified=None,
     )
 
 

@@ -88,6 +88,7 @@ class FrontierScheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         self._cancel_alarm()
+        self._own.close()
         self._session.finish_reason = reason
         self._session.close()
 

@@ -92,6 +92,17 @@ def test_a_document_stays_while_a_request_for_it_fails(project: MakeProject) -> 
     assert "'crawlspace/own_requests/failed'" in logged
 
 
+def test_what_another_request_brings_is_fresh_although_the_page_is_unchanged(project: MakeProject) -> None:
+    markup = "<title>Lamp</title><p>words<i data-price=/price></i>"
+    with serve(Site({"/": html(markup, headers={"ETag": '"1"'}), "/price": PRICE})) as server:
+        made = project(files(server, "details"))
+        crawled(made, "details")
+        make_due(made, "details")
+        server.site["/price"] = binary(b'{"price": 8}', "application/json")
+        crawled(made, "details")
+    assert hit(made, "details")["price"] == "8"
+
+
 REFUSED = [
     # rules                                      robots.txt                         reason
     ("forbid prefix http://{netloc}/price", "", "prefix"),

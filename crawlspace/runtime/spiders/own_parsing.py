@@ -67,7 +67,7 @@ class OwnParsing:
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
         self._most_waiting = spider.crawler.settings.getint("CONCURRENT_REQUESTS")
-        self._waiting = 0
+        self._waiting: set[OpenPage] = set()
         """Pages that wait for requests of their own."""
 
     @property
@@ -109,7 +109,12 @@ class OwnParsing:
     @property
     def holds_pages_back(self) -> bool:
         """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
-        return self.requests.without_page > 0 or self._waiting >= self._most_waiting
+        return self.requests.without_page > 0 or len(self._waiting) >= self._most_waiting
+
+    def close(self) -> None:
+        """Leave the pages that still wait: their leases are given back, and they are fetched again."""
+        for page in list(self._waiting):
+            self._close(page)
 
     # --- requests of the spider's own -----------------------------------------------------------------------------
 
@@ -233,7 +238,7 @@ class OwnParsing:
         page.open += 1
         if page.at_end_of_lease is None:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
-            self._waiting += 1
+            self._waiting.add(page)
         self._prepare(request, page)
         return request
 
@@ -260,6 +265,8 @@ class OwnParsing:
             fetched.outcome = failed(fetched.outcome, why=f"a request failed: {page.failed_request}")
         else:
             self._responses.add_item(fetched, page.item)
+        if page.requests:  # a 304 would show nothing about what they bring
+            fetched.outcome.etag = fetched.outcome.last_modified = None
 
     def _end_in_time(self, page: OpenPage) -> None:
         """Record a page whose lease ends, with what has come of it."""
@@ -274,7 +281,7 @@ class OwnParsing:
         page.is_closed = True
         if page.at_end_of_lease is not None:
             page.at_end_of_lease.cancel()
-            self._waiting -= 1
+            self._waiting.discard(page)
 
     def _lease_left_s(self, state: UrlState) -> float:
         lease_s = self._session.collection.lease_s
