@@ -249,6 +249,8 @@ class OwnParsing:
         if page.at_end_of_lease is None:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
             self._waiting.add(page)
+            sent_ago_s = self._session.sending.ago_s(page.state.site)  # the delay counts from the page's sending, not its lease
+            self._engine.frontier.record_other_request(page.state.site, sent_ago_s=sent_ago_s)
         self._prepare(request, page)
         return request
 
