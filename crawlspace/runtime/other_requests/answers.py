@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
+from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.urls import parse
@@ -29,6 +30,8 @@ class OwnAnswers:
         self._session = session
         self._redirects = RedirectMiddleware(settings) if settings.getbool("REDIRECT_ENABLED") else None
         self._retries = RetryMiddleware(settings) if settings.getbool("RETRY_ENABLED") else None
+        if self._retries is not None and settings["RETRY_HTTP_CODES"] is None:  # the setting of a collection; see crawlspace/settings.py
+            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler

@@ -98,10 +98,13 @@ function record.carry()
   return lowered
 end
 
--- The links of a URL that count, see `depths.py`.
+-- Whether the links of a URL count, see `depths.py`.
+function record.leads_on(row)
+  return row[STATE] ~= GONE and (row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]] == true)
+end
+
 function record.counting_links(id, row)
-  if row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]] then return record.links_of(id) end
-  return ""
+  return record.leads_on(row) and record.links_of(id) or ""
 end
 
 -- Of URLs that are going to change: key, depth and links.
