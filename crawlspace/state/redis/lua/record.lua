@@ -326,7 +326,10 @@ function ops.reclassify(args)
   exclude(args.excluded, STATUSES.EXCLUDED)
   exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
   exclude(args.unindexed, STATUSES.NOINDEX, nil, WRITES.DUE, due)
-  each(args.forgotten, function(id, row) record.apply(id, {state = row, forget = true}) end)
+  each(args.forgotten, function(id, row)
+    record.apply(id, {state = row, forget = true})
+    later("HDEL", keys.link_metadata, id)
+  end)
   local holds = {{args.held, WRITES.HELD, 0}, {args.held_unindexed, WRITES.HELD, 1}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
   for _, hold in ipairs(holds) do
     local ids, values, mark = unpack(hold)
