@@ -233,6 +233,7 @@ def _check_sequence(names: Sequence[str], settings: BaseSettings, opts: argparse
                 f" write {PLACEHOLDER} for the name of the collection, as in -O items-{PLACEHOLDER}.jsonl, or add to one file with -o"
             )
     for name in names:
+        collection_folder(name, settings)
         try:
             own = collection_settings(settings, name)
         except ConfigError:

@@ -72,13 +72,13 @@ def test_a_site_that_the_rules_exclude_is_no_longer_reported(project: MakeProjec
         assert json.loads(made.scrapy("status", "demo", "--json").stdout)["unreachable"] == []
 
 
-DROPS_ALL = "ITEM_PIPELINES = {'tests.integration.own_spiders.spiders.DropAll': 100}\n"
+RAISES = "ITEM_PIPELINES = {'tests.integration.own_spiders.pipelines.Raises': 100}\n"
 FAULTS: list[tuple[str, Reply, str, str]] = [
     ("every page answers an error", status(500), "", "demo: every page of the run failed: 2 × 500. "),
     (
         "own code fails on every page",
         page("Home"),
-        DROPS_ALL,
+        RAISES,
         "demo: every page that was parsed ended in an unexpected error (699), see the log. ",
     ),
 ]
