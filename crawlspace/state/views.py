@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from crawlspace.decision import Reason
-from crawlspace.model import Queue, Source
+from crawlspace.model import Source, State, UrlState
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,27 @@ class KnownUrl(NamedTuple):
     """As in UrlState."""
     left_to_others: bool = False
     """It has no document here, and the index has one of it, left there for another collection."""
+
+
+def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
+    """Return these fields of a whole state."""
+    return KnownUrl(
+        state.id,
+        state.url,
+        state.site,
+        int(state.state),
+        state.status,
+        state.depth,
+        state.host_as_written,
+        has_document=state.checksum is not None,
+        indexed=state.indexed,
+        held=state.held,
+        never_due=state.state is not State.PENDING and state.next_fetch is None,
+        source=state.source,
+        shift=state.shift,
+        refused=state.refused,
+        left_to_others=left_to_others,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_p
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
-from crawlspace.state.views import Counts, KnownUrl, Site
+from crawlspace.state.views import Counts, KnownUrl, Site, known_url
 
 
 @dataclass(slots=True)
@@ -195,26 +195,7 @@ class MemoryStore(MemoryDepths, MemoryRefusedLinks, MemorySites):
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         rows = [self._copy(row) for row in self._background(after)][:limit]
-        return [
-            KnownUrl(
-                row.id,
-                row.url,
-                row.site,
-                int(row.state),
-                row.status,
-                row.depth,
-                row.host_as_written,
-                has_document=row.checksum is not None,
-                indexed=row.indexed,
-                held=row.held,
-                never_due=row.state is not State.PENDING and row.next_fetch is None,
-                source=row.source,
-                shift=row.shift,
-                refused=row.refused,
-                left_to_others=self._groups.has_left(row.id),
-            )
-            for row in rows
-        ]
+        return [known_url(row, left_to_others=self._groups.has_left(row.id)) for row in rows]
 
     def version(self) -> int:
         return 0
