@@ -85,7 +85,9 @@ def lost(
         if into == url or into in there_or_noted:
             continue
         page = oracle.document_at(into)
-        if page is not None and configuration.content_key(page.title, page.text) not in there:
+        if page is None or oracle.stands_aside(page):
+            continue
+        if configuration.content_key(page.title, page.text) not in there:
             yield f"LOST    {url}: folded into {into}, which is there and not in the index"
 
 

@@ -27,6 +27,7 @@ _DONE: Remembered = ("done", 200)
 
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
+_MISSING = (404, 410)
 
 
 _MANY_FAIL = 0.35
@@ -73,6 +74,10 @@ class Oracle:
         page = self._web.page(url)
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {_DONE}
         return page if is_sure else None
+
+    def stands_aside(self, page: Page) -> bool:
+        """Whether a page names another one in its place."""
+        return bool(self._canonical(page))
 
     def differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         """In a settled state."""
@@ -319,10 +324,18 @@ class Oracle:
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
 
     def _still_folded(self, kept: Kept) -> Iterator[str]:
-        """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself."""
+        """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself.
+
+        A page that is missing together with much of its site may be the host's failure, too.
+        """
         into = self._configuration.folded(kept.url)
         page = self._web.page(into)
         waits = page is not None and (fails(page) or page.location == into or page.status in _REFUSALS)
+        missing = [
+            *self._web.site_of(into).dead,
+            *(one for one in self._web.pages_of(self._web.site_of(into)) if one.status in _MISSING),
+        ]
+        waits = waits or 2 * len(missing) >= self._configuration.host_fetches
         if into == kept.url or (not waits and self._configuration.max_deletions > len(self._web.pages)):
             yield f"HELD    {kept.url}: for {into}, where {self._shown(into)}"
         elif self.document_at(into) is not None:

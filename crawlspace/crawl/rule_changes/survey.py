@@ -20,7 +20,7 @@ from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
-from crawlspace.urls import Url
+from crawlspace.urls import Url, url_key
 
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
@@ -61,6 +61,8 @@ class Survey:
     """Get another queue."""
     folds: KnownFolds = field(default_factory=KnownFolds)
     """Are folded into others by the URL options."""
+    unfolded: array[int] = field(default_factory=lambda: array("q"))
+    """Keys of those whose documents wait for a URL that the URL options fold them into no more: stored links lead to that one."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
@@ -207,6 +209,8 @@ def survey(
             if into is not None:
                 found.fold(known, into)
                 continue
+            if held == Held.FOLDED:
+                found.unfolded.append(url_key(url))
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
                 actions = verdicts.actions_of(url, host_as_written=host_as_written)

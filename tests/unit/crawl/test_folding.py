@@ -253,6 +253,16 @@ def test_options_taken_back_before_the_other_url_was_fetched(site: FoldedSite) -
     assert site.indexed == {"", "a", "b", "c", "c?x", "d"}, "one for each text"
 
 
+def test_what_comes_back_with_the_options_and_is_linked_no_more_is_an_orphan(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.open().engine.close()
+    site.settings = {}
+    site.links = {HOME: [A, f"{A}?sid=1", B, f"{C}?sid=1"], A: [f"{A}?sid=2"], f"{C}?sid=1": [D]}
+    site.crawl(after=MONTH)
+    orphans = {state.url.removeprefix(HOME) for state in site.store.urls() if state.orphaned is not None}
+    assert orphans == {"c", "c?x", "c?x&sid=2"}
+
+
 def test_www_moves_urls_to_another_site(site: FoldedSite) -> None:
     home, page = "http://www.h.example/", "http://www.h.example/p"
     site.write(start=home)
