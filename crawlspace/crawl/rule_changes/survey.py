@@ -62,7 +62,7 @@ class Survey:
     folds: KnownFolds = field(default_factory=KnownFolds)
     """Are folded into others by the URL options."""
     unfolded: array[int] = field(default_factory=lambda: array("q"))
-    """Keys of those whose documents wait for a URL that the URL options fold them into no more: stored links lead to that one."""
+    """Keys of those whose documents wait no more for the URL that they are folded into: stored links still lead to that one."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
@@ -198,6 +198,8 @@ def survey(
                 verdict = verdicts.of(
                     into.text, site=into.site, depth=depth, host_as_written=into.host_as_written, is_missing=True
                 )
+            if held == Held.FOLDED and (into is None or verdict is not None):
+                found.unfolded.append(url_key(url))
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1
@@ -209,8 +211,6 @@ def survey(
             if into is not None:
                 found.fold(known, into)
                 continue
-            if held == Held.FOLDED:
-                found.unfolded.append(url_key(url))
             again = never_due or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
                 actions = verdicts.actions_of(url, host_as_written=host_as_written)
