@@ -62,8 +62,10 @@ class CheckedCollection(Collection):
 
     def _unplanned(self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], run: Run) -> Iterator[str]:
         """What a change of the rules takes out of the index was planned, and is no more than a change may."""
-        oracle = Oracle(self._web, self._configuration)
-        gone = sorted(url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE})
+        oracle = self._oracle()
+        gone = sorted(
+            url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE} and not self._is_folded(url)
+        )
         if len(gone) > run.deletions:
             yield f"PLAN    {len(gone)} documents left the index by a change of the rules, {run.deletions} were planned: {gone}"
         if len(gone) > run.most_by_rules:
@@ -93,12 +95,14 @@ class CheckedCollection(Collection):
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
     ) -> Iterator[str]:
         """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
-        oracle = Oracle(self._web, self._configuration)
+        oracle = self._oracle()
         lost: list[str] = []
         failing: Counter[str] = Counter()
         missing: Counter[str] = Counter()
         there = {state.checksum for state in after.values() if state.indexed}
-        for url, was in before.items():
+        # what becomes of a document whose address was folded is said by the other address
+        stayed = {url: was for url, was in before.items() if url in after or not self._is_folded(url)}
+        for url, was in stayed.items():
             now = after.get(url)
             if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
                 continue
@@ -136,6 +140,9 @@ class CheckedCollection(Collection):
         self._asked_to_wait = any(site.outage == "busy" for site in self._web.sites.values())
         if self._drawn.clock and run.lasted - run.stalled > longest_s:
             yield f"WAITED  {run.lasted} s, though there was nothing to wait for so long"
+
+    def _is_folded(self, url: str) -> bool:
+        return self._configuration.folded(url) != url
 
     def _is_well(self, url: str) -> bool:
         site = self._web.sites.get(host_of(url))

@@ -14,7 +14,9 @@ from tests.histories.configuration import ELSEWHERE, Configuration
 from tests.histories.documents import Indexed
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
-from tests.histories.oracle import Oracle, Past, fails
+from tests.histories.folded import folded_web
+from tests.histories.oracle import Oracle, fails
+from tests.histories.past import Past
 from tests.histories.web import Web, host_of
 
 NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
@@ -130,6 +132,10 @@ class Collection:
         ]
         self._say(f"settings: {'; '.join(changed) or 'as before'}")
 
+    def _oracle(self) -> Oracle:
+        """The oracle for how web and configuration are now."""
+        return Oracle(folded_web(self._web, self._configuration), self._configuration)
+
     def _look(self) -> None:
         """See what is remembered now."""
         with self._crawler.store() as store:
@@ -165,7 +171,7 @@ class Collection:
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""
-        oracle = Oracle(self._web, self._configuration)
+        oracle = self._oracle()
         index = self._index_before
         known = {*(index or {}), *self._known}
         there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url)}
@@ -179,7 +185,7 @@ class Collection:
 
     def _note_unknown(self) -> None:
         """A command may have had another of equal pages pushed, before the next start gives it up to another crawler."""
-        oracle = Oracle(self._web, self._configuration)
+        oracle = self._oracle()
         for url in self._known:
             if url not in self._elsewhere and self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url):
                 self._elsewhere[url] = None

@@ -77,11 +77,33 @@ class Configuration:
     continuous: bool = False
     orphans_after: int | None = None
     """Runs after which orphans are deleted; None: never."""
+    sort_query: bool = False
+    dropped: tuple[str, ...] = ()
+    """Parameters that are no part of an address; `*` at the end of one stands for any characters."""
+    no_slash: bool = False
+    """Whether the slash at the end of a path is removed."""
 
     @property
     def longest_wait(self) -> int:
         """Seconds after which everything known is due again, robots.txt too."""
         return max(self.refresh_max, self.robots_ttl, LONGEST_CYCLE) + 60
+
+    @property
+    def folds(self) -> bool:
+        """Whether any addresses are folded."""
+        return self.sort_query or bool(self.dropped) or self.no_slash
+
+    def folded(self, url: str) -> str:
+        """The address that one is folded into."""
+        if not self.folds:
+            return url
+        address, _, query = url.partition("?")
+        if self.no_slash and address != f"http://{host_of(url)}/":
+            address = address.rstrip("/")
+        parts = [part for part in query.split("&") if part and not self._drops(part.partition("=")[0])]
+        if self.sort_query:
+            parts.sort(key=lambda part: part.partition("=")[0])
+        return f"{address}?{'&'.join(parts)}" if parts else address
 
     def most_deletions(self, indexed: int) -> int:
         """How many deletions at once are not too many."""
@@ -149,6 +171,9 @@ class Configuration:
             "CRAWLSPACE_REFRESH_CYCLE": self.cycle_minutes,
             "CRAWLSPACE_REFRESH_MODE": self.cycle_mode,
             "CRAWLSPACE_CONTINUOUS": self.continuous,
+            "CRAWLSPACE_URL_SORT_QUERY": self.sort_query,
+            "CRAWLSPACE_URL_DROP_PARAMETERS": list(self.dropped),
+            "CRAWLSPACE_URL_TRAILING_SLASH": "remove" if self.no_slash else "keep",
             "CRAWLSPACE_ORPHANS": f"delete:{self.orphans_after}" if self.orphans_after else "keep",
         }
 
@@ -166,8 +191,17 @@ class Configuration:
             or len(url) > self.max_length
             or max(segments.count(segment) for segment in segments) > self.max_repeats
             or (not self.offsite and host.partition(":")[0] not in start_hosts)
-            or (self.entire_site and not any(url.startswith(_folder(start)) for start in starts))
+            or (self.entire_site and not any(self._below(url).startswith(_folder(self._below(start))) for start in starts))
         )
+
+    def _below(self, url: str) -> str:
+        """The address by which its folder is told: a page without a slash may be one of those that had it removed."""
+        address = url.partition("?")[0]
+        is_file = "." in address.rpartition("/")[2]
+        return f"{address.rstrip('/')}/" if self.no_slash and not is_file else url
+
+    def _drops(self, name: str) -> bool:
+        return any(re.fullmatch(_starred(pattern), name) for pattern in self.dropped)
 
     def _too_far(self, depth: int | None) -> bool:
         return bool(self.max_depth) and depth is not None and depth > self.max_depth

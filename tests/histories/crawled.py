@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crawlspace.model import UrlState
+from crawlspace.model import Held, UrlState
 from tests.histories.checks import CheckedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
-from tests.histories.oracle import Oracle, Remembered
+from tests.histories.folded import lost as lost_by_folding
+from tests.histories.oracle import Remembered
 
 
 class CrawledCollection(CheckedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         before, shared, lost = self._known, self._shared(), set(self._lost)
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
+        folds = self._configuration.folds
+        had = self._crawler.index() if folds else {}
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
         report.crawls += 1
@@ -33,6 +36,9 @@ class CrawledCollection(CheckedCollection):
         index = self._index()
         report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
+        if folds and not run.changes:
+            report.differences += lost_by_folding(had, self._crawler.index(), self._oracle(), self._configuration)
+            report.met.update({"documents that waited for a folded URL"} if _waits(after) else ())
         if not run.changes:
             report.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
@@ -40,7 +46,7 @@ class CrawledCollection(CheckedCollection):
             if run.ended == "finished" and not run.changes:
                 report.differences += self._not_sent_again(lost, after)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:
-                oracle = Oracle(self._web, self._configuration)
+                oracle = self._oracle()
                 # what the rules excluded, or what is gone and held, was in no group (spec 4, 10), and comes after those that were
                 in_group = {
                     url: has
@@ -58,7 +64,7 @@ class CrawledCollection(CheckedCollection):
             self._index_before = None
         if everything_due and not report.differences:
             memory = remembered(after)
-            report.differences += Oracle(self._web, self._configuration).prompt_differences(index, memory, self._past(after))
+            report.differences += self._oracle().prompt_differences(index, memory, self._past(after))
         return run
 
     def _fate(self) -> Fate:
@@ -84,7 +90,7 @@ class CrawledCollection(CheckedCollection):
             store.check()
         states = self._known
         memory = remembered(states)
-        oracle, index, past = Oracle(self._web, self._configuration), self._index(), self._past(states)
+        oracle, index, past = self._oracle(), self._index(), self._past(states)
         self._report.differences += oracle.differences(index, memory, past)
         self._report.differences += self._lost_for_ever()
         self._returned = set()
@@ -93,6 +99,10 @@ class CrawledCollection(CheckedCollection):
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
         self._report.met.update(met)
+
+
+def _waits(states: Mapping[str, UrlState]) -> bool:
+    return any(state.held is Held.FOLDED for state in states.values())
 
 
 def _is_in_no_group(state: UrlState) -> bool:

@@ -49,7 +49,11 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
     longest = _distances(store, states.values(), starts)
     shortest = _distances(store, states.values(), starts, may_redirect=True)
     for url, state in states.items():
-        if state.status in (OUTSIDE, ELSEWHERE) or (state.key in starts and _is_refused_start(state)):
+        if (
+            state.status in (OUTSIDE, ELSEWHERE)
+            or state.held is Held.FOLDED
+            or (state.key in starts and _is_refused_start(state))
+        ):
             continue
         found, least = longest.get(state.key), shortest.get(state.key)
         if found is None and state.orphaned is None:

@@ -39,6 +39,9 @@ class Drawn:
     two: bool = True
     """A second collection with the same index, hosts and pages that go from one to the other, and global rules that change."""
 
+    folding: bool = True
+    """URL options that fold several spellings of an address into one, and pages that are there under several."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

@@ -36,7 +36,7 @@ from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.histories.oracle import Kept
+from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
 
@@ -83,6 +83,7 @@ class SimulatedCrawler:
         self._keys: dict[int, str] = {}
         self._field = ""
         """What rules.xml adds in this crawl."""
+        self._folded = Configuration().folded
         self._inherited = Inherited()
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
@@ -99,7 +100,7 @@ class SimulatedCrawler:
     def configured(self, configuration: Configuration) -> Collection:
         """Write the collection's files, and read them as a start does."""
         folder = self._folder / "collections" / self.name
-        self._field = configuration.field
+        self._field, self._folded = configuration.field, configuration.folded
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
         (folder / "start_urls.txt").write_text("".join(f"{start}\n" for start in self._web.start_urls()))
         (folder / "rules.xml").write_text(rules_xml(configuration.field) if configuration.field else "<Rules/>\n")
@@ -358,9 +359,7 @@ class SimulatedCrawler:
         """As the collection's spider makes it of a response."""
         if self.by_spider and not answer.failure:
             read = Reader(engine).outcome(state, answer, conditional=conditional)
-            for url in (*answer.links, answer.canonical, answer.link_canonical, state.url):
-                if url:
-                    self._keys[url_key(url)] = url
+            self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))
             if read.document is not None and read.checksum is not None:
                 self._contents[state.url, read.checksum] = self._latest[state.url] = (read.document.title, read.document.text)
             return read
@@ -377,14 +376,16 @@ class SimulatedCrawler:
         read.links = list(answer.links)
         read.canonical = answer.canonical or None
         read.etag, read.last_modified = answer.etag or None, answer.last_modified or None
-        for url in (*answer.links, state.url):
-            self._keys[url_key(url)] = url
+        self._note_keys((*answer.links, state.url))
         if not noindex:
             read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
             title = answer.title if content.checksum_title else None
             read.checksum = checksum(answer.text, title=title, cut_off=content.checksum_cut_off)
             self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
         return read
+
+    def _note_keys(self, urls: Iterable[str]) -> None:
+        self._keys.update((url_key(one), one) for url in urls if url for one in (url, self._folded(url)))
 
 
 def _drain_once(engine: Engine, countdown: Countdown) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from tests.histories import folded
 from tests.histories.configuration import Configuration, Rule
 from tests.histories.drawn import Drawn
 from tests.histories.loosened import strict
@@ -27,6 +28,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
             "orphans",
             "loosened",
             "two",
+            "folding",
         )
         if getattr(drawn, name)
     ]
@@ -52,6 +54,8 @@ def fitting(focus: str, configuration: Configuration, web: Web, chance: random.R
 
 def changed(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """One change of what decides about it."""
+    if focus == "folding":
+        return folded.changed(configuration, chance)
     if focus == "starts":
         return chance.choice(
             (

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from tests.histories import focus, neighbour
+from tests.histories import focus, folded, neighbour
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
@@ -20,8 +20,8 @@ from tests.histories.crawled import CrawledCollection
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
+from tests.histories.folded import folded_web
 from tests.histories.loosened import loosened, needless
-from tests.histories.oracle import Oracle
 from tests.histories.reconfigured import reconfigured
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
@@ -71,6 +71,8 @@ class History(CrawledCollection):
         self._configuration = focus.fitting(self._focus, self._configuration, self._web, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
+        if self._focus == "folding":
+            self._configuration = folded.fitting(self._configuration)
         if self._focus == "fields" or (drawn.headers and (self._focus == "headers" or chance.random() < 0.2)):
             self._crawler.by_spider = self._changes.by_spider = True
             for site in sites:
@@ -78,7 +80,7 @@ class History(CrawledCollection):
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
-        if drawn.two and (self._focus == "two" or chance.random() < 0.08):
+        if drawn.two and self._focus != "folding" and (self._focus == "two" or chance.random() < 0.08):
             if self._crawler.in_memory:  # nobody could share its index
                 self._crawler = SimulatedCrawler(folder / "shared", self._web, chance, in_memory=False)
                 self._crawler.by_spider = self._changes.by_spider
@@ -165,6 +167,7 @@ class History(CrawledCollection):
             "fields": changes.links,
             "orphans": changes.links,
             "loosened": changes.links,
+            "folding": lambda: folded.spell(self._web, chance),
         }
         return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
 
@@ -241,6 +244,8 @@ class History(CrawledCollection):
     def _reconfigure(self, new: Configuration | None = None, *, beside: tuple[Rule, ...] | None = None) -> None:
         """Have another configuration; `beside` are new rules of the other collection."""
         new = new or reconfigured(self._configuration, self._web, self._chance)
+        if self._focus == "folding":
+            new = folded.fitting(new)
         self._configure(new)
         if self._other is not None:
             rules = self._other._configuration.rules if beside is None else beside
@@ -304,15 +309,19 @@ class History(CrawledCollection):
         if not 0.15 <= what < 0.35:
             self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
         if not (self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth):
-            self._report.differences += needless(asked, known, before, self._web)
+            self._report.differences += needless(asked, known, before, folded_web(self._web, before))
         for one in self._all():
             one._compare()
         self._report.met["loosened check"] += 1
 
     def _unasked(self, asked: Collection[str]) -> list[str]:
         """The start URLs that a crawl has not asked for, though nothing kept it from that."""
-        oracle = Oracle(self._web, self._configuration)
-        starts = [url for url in self._web.start_urls() if oracle.verdicts(url) == {None} and url not in asked]
+        oracle = self._oracle()
+        starts = [
+            url
+            for url in folded_web(self._web, self._configuration).start_urls()
+            if oracle.verdicts(url) == {None} and url not in asked
+        ]
         return [url for url in starts if self._is_well(url) and not self._configuration.bars(url, self._web)]
 
     def _all(self) -> list[CrawledCollection]:

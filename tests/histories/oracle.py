@@ -6,13 +6,13 @@ that some past leads to is right.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
 from tests.histories.inherited import fields_of
+from tests.histories.past import Kept, Past
 from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
@@ -27,42 +27,11 @@ _DONE: Remembered = ("done", 200)
 
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
+_MISSING = (404, 410)
 
 
 _MANY_FAIL = 0.35
 """From this share of broken pages on, a site may well be taken for one that is down."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A document whose deletion is held: it is as it was. `why` is "host", "many" or "rules"."""
-
-    url: str
-    title: str
-    text: str
-    canonical: str
-    why: str
-    key: tuple[str, ...] | None = None
-    """By what it is known to be equal to others, where that isn't how it is now."""
-    inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
-    """Values of the field that its links have inherited since it was first read, by the addresses they may have come to."""
-
-
-@dataclass(slots=True)
-class Past:
-    """What the present doesn't tell."""
-
-    kept: Sequence[Kept] = ()
-    elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
-    """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
-    left: Collection[str] = ()
-    """Addresses whose documents were left to another crawler, and whose deletion is held."""
-    of_other: Collection[str] = ()
-    """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
-    returned: Collection[str] = ()
-    """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
-    held_by_other: Collection[str] = ()
-    """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
 
 
 class Oracle:
@@ -99,6 +68,16 @@ class Oracle:
         if not self._configuration.takes(page) or self._configuration.is_soft_error(page):
             return "", ()
         return "", (*page.links, page.canonical)
+
+    def document_at(self, url: str) -> Page | None:
+        """The page at an address, if it is a document for sure."""
+        page = self._web.page(url)
+        is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {_DONE}
+        return page if is_sure else None
+
+    def stands_aside(self, page: Page) -> bool:
+        """Whether a page names another one in its place."""
+        return bool(self._canonical(page))
 
     def differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         """In a settled state."""
@@ -219,7 +198,7 @@ class Oracle:
         documents: dict[str, Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
-            if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
+            if kept.why in ("rules", "folded"):  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
             sure = kept.key is None and kept.url not in past.of_other
@@ -310,6 +289,8 @@ class Oracle:
 
     def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
         """What may be remembered of an address where nothing is."""
+        if (into := self._configuration.folded(url)) != url:
+            return {ABSENT} | ({("excluded", OUTSIDE)} if OUTSIDE in self.verdicts(into) else set())
         if host_of(url) not in self._web.sites:
             return {ABSENT, ("failed", 680), ("gone", 680), ("excluded", OUTSIDE), ("excluded", ELSEWHERE)}
         verdicts, may = self.verdicts(url), {ABSENT}
@@ -327,6 +308,9 @@ class Oracle:
         """Whether a deletion may be held at all."""
         if self._web.site_of(kept.url).is_dead:
             return
+        if kept.why == "folded":
+            yield from self._still_folded(kept)
+            return
         page = self._web.page(kept.url)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
@@ -338,6 +322,24 @@ class Oracle:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+
+    def _still_folded(self, kept: Kept) -> Iterator[str]:
+        """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself.
+
+        A page that is missing together with much of its site may be the host's failure, too.
+        """
+        into = self._configuration.folded(kept.url)
+        page = self._web.page(into)
+        waits = page is not None and (fails(page) or page.location == into or page.status in _REFUSALS)
+        missing = [
+            *self._web.site_of(into).dead,
+            *(one for one in self._web.pages_of(self._web.site_of(into)) if one.status in _MISSING),
+        ]
+        waits = waits or 2 * len(missing) >= self._configuration.host_fetches
+        if into == kept.url or (not waits and self._configuration.max_deletions > len(self._web.pages)):
+            yield f"HELD    {kept.url}: for {into}, where {self._shown(into)}"
+        elif self.document_at(into) is not None:
+            yield f"HELD    {kept.url}: for {into}, which is a document"
 
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""

@@ -22,7 +22,8 @@ from tests.conftest import MakeProject, Project
 from tests.histories.changes import Changes
 from tests.histories.configuration import Configuration, Rule
 from tests.histories.documents import Indexed
-from tests.histories.oracle import Oracle, Past
+from tests.histories.oracle import Oracle
+from tests.histories.past import Past
 from tests.histories.reconfigured import reconfigured
 from tests.histories.web import HTML, PLAIN, Site, Web
 from tests.http import Reply, Request

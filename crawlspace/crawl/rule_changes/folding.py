@@ -18,7 +18,7 @@ from typing import Protocol
 from crawlspace.model import NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.depths import PageLinks, UrlDepth
+from crawlspace.state.depths import ANY_PAGE, DepthMark, PageLinks, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url, url_key
@@ -43,6 +43,7 @@ class FoldingStore(UrlDepths, Protocol):
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None: ...
     def relink(self, links: Mapping[int, Sequence[int]]) -> None: ...
 
 
@@ -138,6 +139,8 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, n
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
     store.discover(list(into.values()), now=now)
+    if orphans := [state for state in states if state.orphaned is not None]:  # the other one may be an orphan too
+        store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in orphans if state.id in into})
     others = known_by_url(store, into.values())
     _move_links(store, {id: others[new.url] for id, new in into.items()})
     left = store.left_to_others(into.keys())

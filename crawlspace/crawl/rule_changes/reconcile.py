@@ -29,6 +29,7 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.depths import ANY_PAGE, DepthMark
 from crawlspace.state.metadata import get_table
 
 RULES_HASH = "rules_hash"
@@ -123,6 +124,8 @@ def reconcile(
         pages_leave or found.returned
     ):  # what they lead to may be farther now; what is back may have lost its way while it was outside
         store.set_meta(ANY_GIVER, "1")
+    if found.unfolded:
+        store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in found.unfolded})
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
     folded = fold_known(store, verdicts, found.folds, now=now)
     if interrupted or pages_leave:

@@ -20,7 +20,7 @@ from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
-from crawlspace.urls import Url
+from crawlspace.urls import Url, url_key
 
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
@@ -61,6 +61,8 @@ class Survey:
     """Get another queue."""
     folds: KnownFolds = field(default_factory=KnownFolds)
     """Are folded into others by the URL options."""
+    unfolded: array[int] = field(default_factory=lambda: array("q"))
+    """Keys of those whose documents wait no more for the URL that they are folded into: stored links still lead to that one."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
@@ -196,6 +198,8 @@ def survey(
                 verdict = verdicts.of(
                     into.text, site=into.site, depth=depth, host_as_written=into.host_as_written, is_missing=True
                 )
+            if held == Held.FOLDED and (into is None or verdict is not None):
+                found.unfolded.append(url_key(url))
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1

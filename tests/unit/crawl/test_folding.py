@@ -63,6 +63,10 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FoldedSite]
     store.close()
 
 
+def orphans(site: FoldedSite) -> set[str]:
+    return {state.url.removeprefix(HOME) for state in site.store.urls() if state.orphaned is not None}
+
+
 def drop_sid(site: FoldedSite) -> None:
     """A site on which a is known by three spellings, b by one that is not folded, c by two that are folded, and d only excluded."""
     site.pages = {HOME: "home", A: "a", f"{A}?sid=1": "a", f"{A}?sid=2": "a", B: "b", f"{C}?sid=1": "c", f"{C}?x&sid=2": "cx"}
@@ -239,8 +243,7 @@ def test_without_the_options_urls_stay_as_they_are_until_found_again(site: Folde
     site.crawl(after=MONTH)
     assert {name for name, state in site.known.items() if state == "done"} >= {"a", "a?sid=1", "c", "c?sid=1"}
     assert "c" in site.indexed or "c?sid=1" in site.indexed
-    orphans = {state.url.removeprefix(HOME) for state in site.store.urls() if state.orphaned is not None}
-    assert orphans == {"c", "c?x"}
+    assert orphans(site) == {"c", "c?x"}
 
 
 def test_options_taken_back_before_the_other_url_was_fetched(site: FoldedSite) -> None:
@@ -251,6 +254,38 @@ def test_options_taken_back_before_the_other_url_was_fetched(site: FoldedSite) -
     assert site.held() == {}
     assert site.known == dict.fromkeys(("", "a", "a?sid=1", "b", "c", "c?sid=1", "c?x", "c?x&sid=2", "d"), "done")
     assert site.indexed == {"", "a", "b", "c", "c?x", "d"}, "one for each text"
+
+
+def test_what_comes_back_with_the_options_and_is_linked_no_more_is_an_orphan(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.open().engine.close()
+    site.settings = {}
+    site.links = {HOME: [A, f"{A}?sid=1", B, f"{C}?sid=1"], A: [f"{A}?sid=2"], f"{C}?sid=1": [D]}
+    site.crawl(after=MONTH)
+    assert orphans(site) == {"c", "c?x", "c?x&sid=2"}
+
+
+def test_what_waits_and_is_excluded_by_rules_then_is_an_orphan_once_it_is_held_for_them(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.pages[C] = 503
+    site.settings |= {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    site.crawl()
+    site.settings |= {"URLLENGTH_LIMIT": len(HOME)}
+    site.crawl()
+    assert site.held()["c?sid=1"] is Held.RULES
+    assert "c?sid=1" in orphans(site)
+
+
+def test_an_orphan_stays_one_under_the_folded_url(site: FoldedSite) -> None:
+    site.pages = {HOME: "home", f"{A}?sid=1": "a", A: "a"}
+    site.links = {HOME: [f"{A}?sid=1"]}
+    site.crawl()
+    site.links, site.pages[HOME] = {}, "home without links"
+    site.crawl(after=MONTH)
+    assert orphans(site) == {"a?sid=1"}
+    site.settings = dict(DROP)
+    site.crawl()
+    assert orphans(site) == {"a"}
 
 
 def test_www_moves_urls_to_another_site(site: FoldedSite) -> None:

@@ -1,0 +1,108 @@
+"""URL options: the spellings of a page's address that count as one, and the web as it is under the addresses that are left.
+
+Of several pages whose addresses are folded into one, the one counts that is there under the folded address.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from tests.histories.configuration import Configuration
+from tests.histories.documents import Indexed
+from tests.histories.oracle import Oracle
+from tests.histories.web import Page, Web, path_of
+
+_SPELLINGS = ("?v=1", "?utm_a=1", "?utm_a=1&v=2", "?b=1&a=2", "?a=2&b=1", "?a=2&b=1&v=3", "/")
+_OPTIONS: Mapping[str, tuple[object, ...]] = {
+    "sort_query": (False, True),
+    "dropped": ((), ("v",), ("utm_*",), ("utm_*", "v")),
+    "no_slash": (False, True),
+}
+
+
+def fitting(configuration: Configuration) -> Configuration:
+    """A configuration without what decides by the past, which differs between the spellings of an address: depths, and other crawlers."""
+    return replace(configuration, max_depth=0, global_rules=None)
+
+
+def changed(configuration: Configuration, chance: random.Random) -> Configuration:
+    """Other options, or none."""
+    if chance.random() < 0.2:
+        return replace(configuration, sort_query=False, dropped=(), no_slash=False)
+    name = chance.choice(sorted(_OPTIONS))
+    return replace(configuration, **{name: chance.choice(_OPTIONS[name])})  # type: ignore[arg-type]
+
+
+def spell(web: Web, chance: random.Random) -> str:
+    """Have a page be there under one more address, or that lead to it or to that."""
+    page = chance.choice([page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200])
+    url = page.url.partition("?")[0].rstrip("/") + chance.choice(_SPELLINGS)
+    if url in web.pages:
+        return "all is as before"
+    other = replace(page, url=url, links=list(page.links), canonical=chance.choice(("", "", page.url)), link_canonical="")
+    step = f"{url} is the same page as {page.url}{', which it names' if other.canonical else ''}"
+    if chance.random() < 0.2:
+        other = Page(url, status=301, location=page.url)
+        web.led_to.add(page.url)
+        step = f"{url} leads to {page.url}"
+    web.put(other)
+    web.note_nearest()
+    return step
+
+
+def folded_web(web: Web, configuration: Configuration) -> Web:
+    """The web as a crawler sees it that folds addresses."""
+    fold = configuration.folded
+    if not configuration.folds:
+        return web
+    seen = Web([], flakiness=random.Random(0))
+    seen.pages = {url: _folded_page(page, fold) for url, page in web.pages.items() if fold(url) == url}
+    for host, site in web.sites.items():
+        linked = [fold(page.url) for page in web.pages_of(site) if page.linked]
+        for url in linked:
+            if url in seen.pages:
+                seen.pages[url].linked = True
+        nothing = dict.fromkeys(url for url in (*linked, *map(fold, site.dead)) if url not in seen.pages)
+        seen.sites[host] = replace(site, dead=list(nothing))
+    seen.starts = list(dict.fromkeys(map(fold, web.starts)))
+    seen.gone = list(dict.fromkeys(url for url in map(fold, web.gone) if url not in seen.pages))
+    seen.led_to, seen.linked = set(map(fold, web.led_to)), set(map(fold, web.linked))
+    seen.lasting = web.lasting
+    seen.nearest, seen.farthest = _most(web.nearest, fold, min), _most(web.farthest, fold, max)
+    return seen
+
+
+def lost(
+    before: Mapping[str, Indexed], index: Mapping[str, Indexed], oracle: Oracle, configuration: Configuration
+) -> Iterator[str]:
+    """After any crawl: what left the index because its address is folded is there under the folded one, if a page is there."""
+    there = {configuration.content_key(one.title, one.text) for one in index.values()}
+    there_or_noted = index.keys() | {url for one in index.values() for url in one.duplicates}
+    for url in before.keys() - index.keys():
+        into = configuration.folded(url)
+        if into == url or into in there_or_noted:
+            continue
+        page = oracle.document_at(into)
+        if page is None or oracle.stands_aside(page):
+            continue
+        if configuration.content_key(page.title, page.text) not in there:
+            yield f"LOST    {url}: folded into {into}, which is there and not in the index"
+
+
+def _folded_page(page: Page, fold: Callable[[str], str]) -> Page:
+    return replace(
+        page,
+        links=[fold(link) for link in page.links],
+        canonical=page.canonical and fold(page.canonical),
+        link_canonical=page.link_canonical and fold(page.link_canonical),
+        location=page.location and fold(page.location),
+    )
+
+
+def _most(distances: Mapping[str, int], fold: Callable[[str], str], which: Callable[[int, int], int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for url, distance in distances.items():
+        found[fold(url)] = which(distance, found.get(fold(url), distance))
+    return found
