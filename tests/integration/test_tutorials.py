@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply, Request
-from tests.integration.stored import FAST, indexed, make_due, states, statuses
-from tests.sites import Server, Site, binary, html, page, redirect, serve, status, text
+from tests.integration.stored import FAST, indexed, make_due, statuses
+from tests.sites import Route, Server, Site, binary, html, page, redirect, serve, status
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.tutorials", "-L", "INFO")
 COMPONENTS = "tests.integration.tutorials.components"
@@ -93,7 +93,7 @@ def author(name: str, born: str) -> Reply:
     return html(f'<title>x</title><h1> {name} </h1><i class="born">{born}</i><p class="about">{name} wrote words.')
 
 
-AUTHORS = {
+AUTHORS: dict[str, Route] = {
     "/": html('<title>List</title><p>a list<a class="author" href="/ann">Ann</a><a class="next" href="/page/2">next</a>'),
     "/page/2": html('<title>List</title><p>more<a class="author" href="/bob">Bob</a><a class="author" href="/cem">Cem</a>'),
     "/ann": author("ann", "1901"),
@@ -107,7 +107,11 @@ def test_2_details_of_a_list(project: MakeProject) -> None:
         made, items, logged = collected(project, server, "authors")
         assert_same(server.paths(), ["/robots.txt", *AUTHORS])
     assert_same([(item["name"], item["born"]) for item in items], [("Ann", "1901"), ("Bob", "1902"), ("Cem", "1903")])
-    assert [(path, fields["name"]) for path, fields in found(made, "authors", "wrote")] == [("/ann", "Ann"), ("/bob", "Bob"), ("/cem", "Cem")]
+    assert [(path, fields["name"]) for path, fields in found(made, "authors", "wrote")] == [
+        ("/ann", "Ann"),
+        ("/bob", "Bob"),
+        ("/cem", "Cem"),
+    ]
     assert indexed(made, "authors") == ["/ann", "/bob", "/cem"]
     assert "WARNING" not in logged
 
@@ -153,8 +157,14 @@ def session(request: Request) -> Reply:
     return status(303, headers={"Location": "/welcome", "Set-Cookie": "session=42"})
 
 
-FORM = html('<form method=post action=/session><input type=hidden name=csrf value=abc><input name=username><input name=password>')
-CLUB = {"/login": FORM, "/session": session, "/welcome": page("Welcome"), "/": members_only, "/news": members_only}
+FORM = html("<form method=post action=/session><input type=hidden name=csrf value=abc><input name=username><input name=password>")
+CLUB: dict[str, Route] = {
+    "/login": FORM,
+    "/session": session,
+    "/welcome": page("Welcome"),
+    "/": members_only,
+    "/news": members_only,
+}
 
 
 def test_4_a_log_in(project: MakeProject) -> None:
@@ -175,16 +185,30 @@ def test_4_a_log_in_that_fails(project: MakeProject) -> None:
     assert statuses(made, "members") == {"/": None}
 
 
+def test_4_without_cookies_the_log_says_why_it_fails(project: MakeProject) -> None:
+    with serve(Site(CLUB)) as server:
+        _, items, logged = collected(project, server, "members", "-s", "COOKIES_ENABLED=False")
+        form = server.url("/session")
+    assert "john" not in [item["user"] for item in items]
+    assert logged.count(f"and it is not kept, because COOKIES_ENABLED is False: {form}") == 1
+
+
 # --- 5 and 6: item pipelines --------------------------------------------------------------------------------------
 
 
-def product(name: str, number: int, price: str = "") -> Reply:
+def product(name: str, number: int, price: str = "", *, headers: Mapping[str, str] | None = None) -> Reply:
     tag = f'<b class="price">{price}</b>' if price else ""
-    return html(f'<title>{name}</title><h1>{name}</h1><div class="product" data-id="{number}">{tag}<p>words of {name}</div>')
+    return html(
+        f'<title>{name}</title><h1>{name}</h1><div class="product" data-id="{number}">{tag}<p>words of {name}</div>',
+        headers=headers,
+    )
 
 
 GOODS = {"/lamp": product("Lamp", 1, "€ 10.00"), "/chair": product("Chair", 2), "/lamp-again": product("Same lamp", 1, "€ 10.00")}
 SHOP = {"/": page("Shop", links=list(GOODS)), **GOODS}
+
+
+IN_ORDER = "CONCURRENT_REQUESTS_PER_DOMAIN = 1\n"
 
 
 def pipelines(**order: int) -> str:
@@ -204,31 +228,54 @@ def test_5_a_pipeline_that_cleans_and_drops(project: MakeProject) -> None:
 
 def test_6_duplicates_and_a_file_of_items(project: MakeProject, tmp_path: Path) -> None:
     written = tmp_path / "items.jl"
-    settings = pipelines(DuplicatesPipeline=300, JsonWriterPipeline=800) + f"ITEMS_FILE = {str(written)!r}\n"
+    settings = pipelines(DuplicatesPipeline=300, JsonWriterPipeline=800) + f"ITEMS_FILE = {str(written)!r}\n" + IN_ORDER
     with serve(Site(SHOP)) as server:
         made, items, logged = collected(project, server, "shop", settings=settings)
         assert [json.loads(line) for line in written.read_text(encoding="utf-8").splitlines()] == items
         assert_same([item["name"] for item in items], ["Lamp", "Chair"])
         assert indexed(made, "shop") == ["/chair", "/lamp"]
         assert "Dropped: item ID already seen: 1" in logged
+
+
+UNCHANGED = "DOWNLOADER_MIDDLEWARES = {'middlewares.conditional_get.ConditionalGet': None}\n"
+
+
+@pytest.mark.parametrize(("settings", "in_index"), [("", ["/chair", "/lamp", "/lamp-again"]), (UNCHANGED, ["/chair", "/lamp"])])
+def test_6_what_a_pipeline_remembers_is_of_one_run(project: MakeProject, settings: str, in_index: list[str]) -> None:
+    """A page that has not changed does not come to it again, unless there are no conditional requests."""
+    lamp = product("Lamp", 1, "€ 10.00", headers={"ETag": '"1"'})
+    with serve(Site({**SHOP, "/lamp": lamp})) as server:
+        made, _, _ = collected(project, server, "shop", settings=pipelines(DuplicatesPipeline=300) + IN_ORDER + settings)
+        assert indexed(made, "shop") == ["/chair", "/lamp"]
         make_due(made, "shop")
         crawled(made, "shop")
-    assert indexed(made, "shop") == ["/chair", "/lamp"]
+    assert indexed(made, "shop") == in_index
 
 
 # --- 7: files -----------------------------------------------------------------------------------------------------
 
 
-def test_7_files_that_are_linked(project: MakeProject, tmp_path: Path) -> None:
-    manual = html('<title>Manual</title><h1>Manual</h1><p>words<a class="download" href="/lamp.pdf">PDF</a>')
-    with serve(Site({"/": page("Home", links=["/manual"]), "/manual": manual, "/lamp.pdf": binary(b"%PDF-1.4", "application/pdf")})) as server:
-        made, items, _ = collected(project, server, "manuals", "-s", f"FILES_STORE={tmp_path / 'files'}")
-        assert_same(server.paths(), ["/robots.txt", "/", "/manual", "/lamp.pdf"])
+FILES = [
+    # the linked file; settings; how often it is downloaded
+    ("/lamp.zip", "", 1),  # an extension that is not crawled
+    ("/lamp.pdf", "", 2),  # once as a page, of a type that is not taken
+    ("/lamp.pdf", "CRAWLSPACE_EXCLUDE_EXTENSIONS = 'pdf'\n", 1),
+]
+
+
+@pytest.mark.parametrize(("path", "settings", "times"), FILES)
+def test_7_files_that_are_linked(project: MakeProject, tmp_path: Path, path: str, settings: str, times: int) -> None:
+    manual = html(f'<title>Manual</title><h1>Manual</h1><p>words <a class="download" href="{path}">File</a>')
+    with serve(
+        Site({"/": page("Home", links=["/manual"]), "/manual": manual, path: binary(b"%PDF-1.4", "application/pdf")})
+    ) as server:
+        made, items, _ = collected(project, server, "manuals", settings=f"{settings}FILES_STORE = {str(tmp_path / 'files')!r}\n")
+        assert server.counts() == {"/robots.txt": 1, "/": 1, "/manual": 1, path: times}
     ((file,),) = (item["files"] for item in items)
-    assert file["url"] == server.url("/lamp.pdf")
+    assert file["url"] == server.url(path)
     assert (tmp_path / "files" / file["path"]).read_bytes() == b"%PDF-1.4"
-    ((path, fields),) = found(made, "manuals", "words")
-    assert path == "/manual"
+    ((found_path, fields),) = found(made, "manuals", "words")
+    assert found_path == "/manual"
     assert json.loads(fields["files"])[0]["path"] == file["path"]
 
 
@@ -241,12 +288,12 @@ def test_8_a_header_from_settings_and_another_user_agent(project: MakeProject) -
 
     settings = (
         f"DOWNLOADER_MIDDLEWARES = {{'{COMPONENTS}.TokenMiddleware': 543, '{COMPONENTS}.AnotherAgentMiddleware': 560}}\n"
-        "API_TOKEN = 'abc'\nUSER_AGENTS = ['Friend/1', 'Friend/2']\n"
+        "API_TOKEN = 'abc'\nUSER_AGENT = 'Crawler'\nUSER_AGENTS = ['Friend/1', 'Friend/2']\n"
     )
     with serve(Site({"/": page("Home", text="home", links=["/friends"]), "/friends": for_friends})) as server:
         made, _, _ = collected(project, server, "plain", settings=settings)
         asked = [request for request in server.requests if request.path == "/friends"]
-        assert [request.headers["user-agent"] for request in asked][1:] == ["Friend/1", "Friend/2"]
+        assert [request.headers["user-agent"] for request in asked] == ["Crawler", "Friend/1", "Friend/2"]
         assert {request.headers.get("x-api-token") for request in server.requests} == {"abc"}
     assert [path for path, _ in found(made, "plain", "words")] == ["/friends"]
     assert statuses(made, "plain") == {"/": 200, "/friends": 200}
@@ -279,3 +326,25 @@ def test_10_arguments_feeds_errback_and_closed(project: MakeProject, tmp_path: P
     assert_same(rows[1:], [("Home", "humor"), ("humor", "humor")])
     assert [path for path, _ in found(made, "tagged", "words")] == ["/tag/humor"]
     assert f"closed: finished; broken: ['404 {server.url('/unavailable')}']" in logged
+
+
+def test_10_another_argument_goes_on_with_the_same_collection(project: MakeProject, tmp_path: Path) -> None:
+    """What an earlier run found stays in the index."""
+    tags = {f"/tag/{tag}": html(f"<h1>{tag}</h1><p>words of {tag}") for tag in ("love", "humor")}
+    with serve(Site({"/": html("<h1>Home</h1><p>home"), **tags})) as server:
+        made = project({"tagged/start_urls.txt": server.url("/"), "tagged/settings.py": FAST})
+        for tag in ("humor", "love"):
+            given = ("-s", f"SITE={server.url('/')}", "-a", f"tag={tag}", "-a", f"folder={tmp_path}")
+            made.crawl("tagged", *OWN, *given).succeeded()
+        assert server.counts()["/tag/humor"] == 1
+    assert [(path, fields["tag"]) for path, fields in found(made, "tagged", "words")] == [
+        ("/tag/humor", "humor"),
+        ("/tag/love", "love"),
+    ]
+
+
+def test_10_a_spider_with_requests_of_start_only_is_told_to_name_a_start_url(project: MakeProject) -> None:
+    made = project({"tagged/settings.py": FAST})
+    crawl = made.crawl("tagged", *OWN, "-s", "SITE=http://127.0.0.1:9/")
+    assert crawl.returncode == 1
+    assert "collection 'tagged' has no start URL: write one a line into" in crawl.stderr

@@ -5,12 +5,14 @@ For pages the engine does both, through the stored state, so Scrapy's middleware
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 
+from crawlspace.printable import printable
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.urls import parse
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
 
 
 class OwnAnswers:
@@ -32,9 +36,16 @@ class OwnAnswers:
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler
+        self._warns_of_cookies = not settings.getbool("COOKIES_ENABLED")
 
     def after_response(self, request: Request, response: Response) -> Response | Request:
         """Return the answer, or the request that follows it. Raises IgnoreRequest after too many redirects."""
+        if self._warns_of_cookies and request.method == "POST" and b"Set-Cookie" in response.headers:
+            self._warns_of_cookies = False  # once
+            logger.warning(
+                "the answer to a form sets a cookie, as that of a log-in does, and it is not kept, because COOKIES_ENABLED is False: %s",
+                printable(request.url),
+            )
         wait_s = retry_after_of(response, now=self._session.engine.clock.now()) if response.status in (429, 503) else None
         if wait_s:
             longest_s = self._session.engine.policy.retry_after_max_s

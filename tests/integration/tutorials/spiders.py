@@ -91,9 +91,7 @@ class Members(CollectionSpider):
         yield Request(self.settings["SITE"] + "login", callback=self.log_in)
 
     def log_in(self, response: Any) -> Request:
-        return FormRequest.from_response(
-            response, formdata={"username": "john", "password": "secret"}, callback=self.after_login
-        )
+        return FormRequest.from_response(response, formdata={"username": "john", "password": "secret"}, callback=self.after_login)
 
     def after_login(self, response: Any) -> None:
         if "authentication failed" in response.text:
