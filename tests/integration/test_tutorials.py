@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +17,7 @@ from tests.integration.stored import FAST, indexed, make_due, statuses
 from tests.sites import Route, Server, Site, binary, html, page, redirect, serve, status
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.tutorials", "-L", "INFO")
+WAY_OUT = "to index a page that is linked, yield its item in parse(), which is called for each"
 COMPONENTS = "tests.integration.tutorials.components"
 
 
@@ -120,9 +121,13 @@ def test_2_without_a_change_of_its_parsing(project: MakeProject) -> None:
     """All items are exported; each list is the document of its first, and the warning says what to do."""
     with serve(Site(AUTHORS)) as server:
         made, items, logged = collected(project, server, "unchanged_authors")
+        start = server.url("/")
+        assert server.counts()["/ann"] == 2, "once for the callback, once as a page"
     assert_same([item["name"] for item in items], ["Ann", "Bob", "Cem"])
     assert indexed(made, "unchanged_authors") == ["/", "/page/2"]
-    assert "to index a page that is linked, yield its item in parse(), which is called for each" in logged
+    assert logged.count(WAY_OUT) == 2
+    assert f"the document of {start} is the item of a callback for {start}ann" in logged
+    assert f"{start}page/2 gives more than one item" in logged
 
 
 # --- 3: a partial item that another request completes -------------------------------------------------------------
@@ -135,10 +140,11 @@ def test_3_an_item_that_an_api_completes(project: MakeProject) -> None:
 
     products = {f"/{sku}": html(f'<h1>Lamp {sku}</h1><p data-sku="{sku}">words') for sku in ("a", "bb")}
     with serve(Site({"/": page("Lamps", links=list(products)), **products, "/api/stock": stock})) as server:
-        made, items, _ = collected(project, server, "products")
+        made, items, logged = collected(project, server, "products")
         assert server.counts() == {"/robots.txt": 1, "/": 1, "/a": 1, "/bb": 1, "/api/stock": 2}
     assert_same([(item["title"], item["stock"]) for item in items], [("Lamp a", 1), ("Lamp bb", 2)])
     assert found(made, "products", "lamp") == [("/a", {"sku": "a", "stock": "1"}), ("/bb", {"sku": "bb", "stock": "2"})]
+    assert "WARNING" not in logged
 
 
 # --- 4: a log-in --------------------------------------------------------------------------------------------------
@@ -191,6 +197,19 @@ def test_4_without_cookies_the_log_says_why_it_fails(project: MakeProject) -> No
         form = server.url("/session")
     assert "john" not in [item["user"] for item in items]
     assert logged.count(f"and it is not kept, because COOKIES_ENABLED is False: {form}") == 1
+
+
+def test_4_without_a_change_of_its_requests(project: MakeProject) -> None:
+    """The form is then the page that the items belong to."""
+    site = {**CLUB, "/session": status(303, headers={"Location": "/welcome", "Set-Cookie": "session=42"})}
+    with serve(Site(site)) as server:
+        made = project({"unchanged_members/start_urls.txt": server.url("/login"), "unchanged_members/settings.py": FAST})
+        items, logged = crawled(made, "unchanged_members")
+        expected = f"the document of {server.url('/login')} is the item of a callback for {server.url('/')}"
+    assert [item["user"] for item in items] == ["john"]
+    assert indexed(made, "unchanged_members") == ["/login"]
+    assert expected in logged
+    assert WAY_OUT in logged
 
 
 # --- 5 and 6: item pipelines --------------------------------------------------------------------------------------
@@ -343,8 +362,36 @@ def test_10_another_argument_goes_on_with_the_same_collection(project: MakeProje
     ]
 
 
+def test_10_an_export_of_the_command_line_takes_the_place_of_feeds(project: MakeProject, tmp_path: Path) -> None:
+    with serve(Site({"/": html("<h1>Home</h1><p>home")})) as server:
+        _, items, _ = collected(project, server, "tagged", "-a", f"folder={tmp_path}")
+    assert [item["title"] for item in items] == ["Home"]
+    assert not (tmp_path / "all.csv").exists()
+
+
 def test_10_a_spider_with_requests_of_start_only_is_told_to_name_a_start_url(project: MakeProject) -> None:
     made = project({"tagged/settings.py": FAST})
     crawl = made.crawl("tagged", *OWN, "-s", "SITE=http://127.0.0.1:9/")
     assert crawl.returncode == 1
     assert "collection 'tagged' has no start URL: write one a line into" in crawl.stderr
+
+
+LINKS = "Needs no change, and may be left out: links are followed as the rules allow."
+ADAPTIONS: list[tuple[str, str, Callable[..., None]]] = [
+    # in a tutorial; what it needs in a collection, and what is different; the test that shows it
+    ("`class Spider(scrapy.Spider)`", "`class Spider(CollectionSpider)`, with the `name` of the collection. Nothing else must be changed.", test_1_an_item_a_page_and_the_next_page),
+    ("`start_urls`", "As it is, or in `start_urls.txt`.", test_1_an_item_a_page_and_the_next_page),
+    ("`start()` yields the first requests", "As it is; a collection needs a start URL beside them.", test_10_a_spider_with_requests_of_start_only_is_told_to_name_a_start_url),
+    ("`response.follow(href, self.parse)`", LINKS, test_1_an_item_a_page_and_the_next_page),
+    ("`response.follow_all(css=…, callback=self.parse_author)` for pages", "Do in `parse()` what the callback does, where `response.css(…)` finds what only such a page has. `parse()` is called for each linked page.", test_2_details_of_a_list),
+    ("… without that change", "All items are exported, but the first one becomes the document of the list, and each page is fetched twice. A warning says so.", test_2_without_a_change_of_its_parsing),
+    ("a second request that completes an item (`cb_kwargs`, `JsonRequest`)", "As it is.", test_3_an_item_that_an_api_completes),
+    ("a log-in with the form as start URL", "Request the form in `start()`, and set `COOKIES_ENABLED = True`. Pages are fetched after it.", test_4_a_log_in),
+    ("`DropItem` in a pipeline", "As it is; the page leaves the index.", test_5_a_pipeline_that_cleans_and_drops),
+    ("a pipeline that drops duplicates", "As it is, but a page that has not changed (304) does not come to it again: take out `middlewares.conditional_get.ConditionalGet`.", test_6_what_a_pipeline_remembers_is_of_one_run),
+    ("`FilesPipeline`", "As it is. A linked file is fetched as a page too, unless its extension is one of `CRAWLSPACE_EXCLUDE_EXTENSIONS`, as archives and images are by default.", test_7_files_that_are_linked),
+    ("a downloader middleware, an extension", "As it is.", test_8_a_header_from_settings_and_another_user_agent),
+    ("`-a tag=humor`", "As it is. A run with another argument goes on with the same collection: what earlier ones found stays in the index.", test_10_another_argument_goes_on_with_the_same_collection),
+    ("`FEEDS` in `custom_settings`, `errback`, `closed()`", "As they are.", test_10_arguments_feeds_errback_and_closed),
+]  # fmt: skip
+"""Rows of docs/scrapy.md."""

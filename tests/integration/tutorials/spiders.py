@@ -18,8 +18,6 @@ from scrapy.spidermiddlewares.httperror import HttpError
 
 from spiders.collection import CollectionSpider
 
-COMPONENTS = "tests.integration.tutorials.components"
-
 
 class Author(Item):
     name = Field()
@@ -77,6 +75,22 @@ class Products(CollectionSpider):
         yield item
 
 
+class UnchangedMembers(CollectionSpider):
+    """A log-in whose form is the start URL. Nothing but the base class is adapted, and cookies turned on."""
+
+    name = "unchanged_members"
+    custom_settings = {"COOKIES_ENABLED": True}  # noqa: RUF012 - as Scrapy's documentation has it
+
+    def parse(self, response: Any, **kwargs: Any) -> Any:
+        return FormRequest.from_response(response, formdata={"username": "john"}, callback=self.after_login)
+
+    def after_login(self, response: Any) -> Iterator[Any]:
+        yield response.follow("/", callback=self.parse_members)
+
+    def parse_members(self, response: Any) -> Iterator[Any]:
+        yield {"title": response.css("h1::text").get(), "user": response.css(".user::text").get()}
+
+
 class Members(CollectionSpider):
     """Logs in first.
 
@@ -85,7 +99,7 @@ class Members(CollectionSpider):
     """
 
     name = "members"
-    custom_settings = {"COOKIES_ENABLED": True}  # noqa: RUF012 - as Scrapy's documentation has it
+    custom_settings = {"COOKIES_ENABLED": True}  # noqa: RUF012
 
     async def start(self) -> AsyncIterator[Any]:
         yield Request(self.settings["SITE"] + "login", callback=self.log_in)
