@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
+from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
 from crawlspace.printable import printable
 from crawlspace.runtime.download.retry_after import retry_after_of
@@ -36,12 +37,16 @@ class OwnAnswers:
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler
+        if self._retries is not None and settings.get("RETRY_HTTP_CODES") is None:  # which stands for the errors of pages
+            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
         self._warns_of_cookies = not settings.getbool("COOKIES_ENABLED")
 
     def after_response(self, request: Request, response: Response) -> Response | Request:
         """Return the answer, or the request that follows it. Raises IgnoreRequest after too many redirects."""
         if self._warns_of_cookies and request.method == "POST" and b"Set-Cookie" in response.headers:
-            self._warns_of_cookies = False  # once
+            if self._retries is not None and settings.get("RETRY_HTTP_CODES") is None:  # which stands for the errors of pages
+            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
+        self._warns_of_cookies = False  # once
             logger.warning(
                 "the answer to a form sets a cookie, as that of a log-in does, and it is not kept, because COOKIES_ENABLED is False: %s",
                 printable(request.url),
