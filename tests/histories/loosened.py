@@ -61,6 +61,8 @@ def needless(asked: Iterable[str], known: Mapping[str, UrlState], before: Config
         is_as_before = state is not None and state.state is State.DONE and state.status == 200 and state.held is None
         if not is_as_before or page is None or fails(page) or url in web.start_urls():
             continue
+        if web.site_of(url).is_dead:  # its pages have been due for long, and its robots.txt kept them waiting
+            continue
         links = [link for link in (*page.links, page.canonical, page.link_canonical) if link]
         if all(before.verdict(link, web=web, depth=None) is None for link in links):
             yield f"ASKED   {url}: it was not due, and all that it links was admitted before"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
@@ -63,16 +64,23 @@ class OwnParsing:
         self._responses = responses
         self._logger = spider.logger
         self.requests = OwnRequests(session.engine, sent_ago_s=session.sending.ago_s)
-        shows_items = has_spider_middlewares(spider.crawler.settings, besides=BaseOneOutcome)
-        self._answered = showing_items(self.answered) if shows_items else self.answered
-        self._http_errors = HttpErrorMiddleware(spider.crawler.settings)
-        self._http_errors.crawler = spider.crawler
         self._pages: dict[int, OpenPage] = {}
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
-        self._most_waiting = spider.crawler.settings.getint("CONCURRENT_REQUESTS")
         self._waiting: set[OpenPage] = set()
         """Pages that wait for requests of their own."""
+
+    @cached_property
+    def _http_errors(self) -> HttpErrorMiddleware:
+        middleware = HttpErrorMiddleware(self._spider.crawler.settings)
+        middleware.crawler = self._spider.crawler
+        return middleware
+
+    @cached_property
+    def _answered(self) -> Callable[..., AsyncIterator[Any]]:
+        """The callback of own requests: where the user has spider middlewares, one that shows them the item of a page."""
+        shows_items = has_spider_middlewares(self._spider.crawler.settings, besides=BaseOneOutcome)
+        return showing_items(self.answered) if shows_items else self.answered
 
     @property
     def _stats(self) -> StatsCollector:
@@ -113,7 +121,9 @@ class OwnParsing:
     @property
     def holds_pages_back(self) -> bool:
         """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
-        return self.requests.without_page > 0 or len(self._waiting) >= self._most_waiting
+        if self.requests.without_page or not self._waiting:
+            return self.requests.without_page > 0
+        return len(self._waiting) >= self._spider.crawler.settings.getint("CONCURRENT_REQUESTS")
 
     def close(self) -> None:
         """Leave the pages that still wait: their leases are given back, and they are fetched again."""
@@ -246,6 +256,8 @@ class OwnParsing:
         if page.at_end_of_lease is None:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
             self._waiting.add(page)
+            sent_ago_s = self._session.sending.ago_s(page.state.site)  # the delay counts from the page's sending, not its lease
+            self._engine.frontier.record_other_request(page.state.site, sent_ago_s=sent_ago_s)
         self._prepare(request, page)
         return request
 
