@@ -318,7 +318,7 @@ WORKS: list[tuple[str, str, str, Callable[..., None]]] = [
     ("", "raises `DropItem`", "as in Scrapy; the page is kept out of the index (200), and its links are followed", test_item_pipelines.test_a_dropped_document_leaves_the_index_and_its_links_stay),
     ("", "raises anything else, or returns no item", "the page ends as 699 and is tried again", test_item_pipelines.test_what_a_pipeline_does_to_a_page),
     ("", "`open_spider`, `close_spider`", AS_IN_SCRAPY, test_tutorials.test_6_duplicates_and_a_file_of_items),
-    ("`FilesPipeline`, `ImagesPipeline`", "download what `file_urls` or `image_urls` name", "as in Scrapy, within domain rules, address rules and robots.txt", test_item_pipelines.test_scrapys_files_pipeline),
+    ("`FilesPipeline`", "downloads what `file_urls` names", "as in Scrapy, within domain rules and robots.txt, but without the other rules for pages", test_item_pipelines.test_scrapys_files_pipeline),
     ("requests with callbacks", "`parse()` yields one, with `cb_kwargs`, headers, a form …", "it is sent as it is, and not remembered; the items of its callback belong to the page", test_tutorials.test_3_an_item_that_an_api_completes),
     ("", "fail", "as in Scrapy, with `errback`; without an item the page ends as 699 and is tried again", test_own_requests.test_a_request_that_fails),
     ("", "are refused by rules or robots.txt", "`errback` gets `IgnoreRequest`", test_own_requests.test_a_request_that_is_refused),

@@ -44,9 +44,7 @@ class OwnAnswers:
     def after_response(self, request: Request, response: Response) -> Response | Request:
         """Return the answer, or the request that follows it. Raises IgnoreRequest after too many redirects."""
         if self._warns_of_cookies and request.method == "POST" and b"Set-Cookie" in response.headers:
-            if self._retries is not None and settings.get("RETRY_HTTP_CODES") is None:  # which stands for the errors of pages
-            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
-        self._warns_of_cookies = False  # once
+            self._warns_of_cookies = False  # once
             logger.warning(
                 "the answer to a form sets a cookie, as that of a log-in does, and it is not kept, because COOKIES_ENABLED is False: %s",
                 printable(request.url),
