@@ -19,6 +19,7 @@ from tests.sites import Route, Server, Site, binary, html, page, redirect, serve
 OWN = ("-s", "SPIDER_MODULES=tests.integration.tutorials", "-L", "INFO")
 WAY_OUT = "to index a page that is linked, yield its item in parse(), which is called for each"
 COMPONENTS = "tests.integration.tutorials.components"
+IN_ORDER = "CONCURRENT_REQUESTS_PER_DOMAIN = 1\n"
 
 
 def collected(
@@ -120,7 +121,7 @@ def test_2_details_of_a_list(project: MakeProject) -> None:
 def test_2_without_a_change_of_its_parsing(project: MakeProject) -> None:
     """All items are exported; each list is the document of its first, and the warning says what to do."""
     with serve(Site(AUTHORS)) as server:
-        made, items, logged = collected(project, server, "unchanged_authors")
+        made, items, logged = collected(project, server, "unchanged_authors", settings=IN_ORDER)
         start = server.url("/")
         assert server.counts()["/ann"] == 2, "once for the callback, once as a page"
     assert_same([item["name"] for item in items], ["Ann", "Bob", "Cem"])
@@ -225,9 +226,6 @@ def product(name: str, number: int, price: str = "", *, headers: Mapping[str, st
 
 GOODS = {"/lamp": product("Lamp", 1, "€ 10.00"), "/chair": product("Chair", 2), "/lamp-again": product("Same lamp", 1, "€ 10.00")}
 SHOP = {"/": page("Shop", links=list(GOODS)), **GOODS}
-
-
-IN_ORDER = "CONCURRENT_REQUESTS_PER_DOMAIN = 1\n"
 
 
 def pipelines(**order: int) -> str:
@@ -339,6 +337,7 @@ def test_10_arguments_feeds_errback_and_closed(project: MakeProject, tmp_path: P
         made = project({"tagged/start_urls.txt": server.url("/"), "tagged/settings.py": FAST})
         given = ("-s", f"SITE={server.url('/')}", "-a", "tag=humor", "-a", f"folder={tmp_path}")
         logged = made.crawl("tagged", *OWN, *given).succeeded().stderr
+        assert f"the errback of {server.url('/broken')} has no effect; give it a callback of its own" in logged
     with (tmp_path / "humor.csv").open(newline="", encoding="utf-8") as file:
         rows = [tuple(row) for row in csv.reader(file)]
     assert rows[0] == ("title", "tag")
@@ -392,6 +391,6 @@ ADAPTIONS: list[tuple[str, str, Callable[..., None]]] = [
     ("`FilesPipeline`", "As it is. A linked file is fetched as a page too, unless its extension is one of `CRAWLSPACE_EXCLUDE_EXTENSIONS`, as archives and images are by default.", test_7_files_that_are_linked),
     ("a downloader middleware, an extension", "As it is.", test_8_a_header_from_settings_and_another_user_agent),
     ("`-a tag=humor`", "As it is. A run with another argument goes on with the same collection: what earlier ones found stays in the index.", test_10_another_argument_goes_on_with_the_same_collection),
-    ("`FEEDS` in `custom_settings`, `errback`, `closed()`", "As they are.", test_10_arguments_feeds_errback_and_closed),
+    ("`FEEDS` in `custom_settings`, `errback`, `closed()`", "As they are; but a request with `callback=self.parse` is one for a page, and has no `errback`. A warning says so.", test_10_arguments_feeds_errback_and_closed),
 ]  # fmt: skip
 """Rows of docs/scrapy.md."""

@@ -234,7 +234,6 @@ class OwnParsing:
     def _taken_request(self, request: Request, page: OpenPage | None) -> Request | None:
         """Return a request, prepared to be sent or entered; None if it is left out."""
         if not is_own(request):
-            self._warn_of_what_is_lost(request)
             if page is None:
                 return request
             request.meta.setdefault("depth", page.state.depth + 1)
@@ -330,7 +329,8 @@ class OwnParsing:
                 f" the page that their request came from; {_WAY_OUT}",
             )
 
-    def _warn_of_what_is_lost(self, request: Request) -> None:
+    def warn_of_what_is_lost(self, request: Request) -> None:
+        """Warn of what a request for a page has beside its URL."""
         given = {
             "cb_kwargs": request.cb_kwargs,
             "meta": [key for key in request.meta if key != "depth"],
