@@ -151,6 +151,8 @@ class StoreWalk(RuleBasedStateMachine):
         found = Reclassified(excluded, given_up, held, returned, unindexed, held_unindexed, forgotten, held_folded)
         found.moved = [(id, queue) for id in (*moved, *returned)]
         self.both(lambda store: store.reclassify(found, now=now))
+        if len(forgotten) > 1:  # as a change of the rules does then: what they have passed on is left to it
+            self.both(lambda store: store.drop_inherited())
 
     @rule(
         pages=st.lists(

@@ -47,6 +47,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     others = _sharing(db, found.forgotten)
     names.update(_forget(db, found.forgotten, others, tally))
     changes += [Change(state, forget=True) for state in by_ids(db, others)]
+    db.execute(f"DELETE FROM link_metadata WHERE {_IDS}", (integers(found.forgotten),))
     for ids, values, mark in ((found.held, HELD, 0), (found.held_unindexed, HELD, 1), (found.held_folded, HELD_FOLDED, 0)):
         others = _sharing(db, ids)
         _hold(db, ids, others, values, mark, tally, effects)

@@ -66,7 +66,7 @@ function ops.scan_links(args)
   prefetch(with_links)
   for _, id in ipairs(with_links) do
     local row = rows[id]
-    if row and (row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]]) then
+    if row and record.leads_on(row) then
       found[#found + 1] = {id, row[DEPTH] + (record.may_redirect(row[STATE], row[CHECKSUM]) and 0 or 1), texts[id]}
     end
   end

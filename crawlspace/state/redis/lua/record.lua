@@ -98,10 +98,13 @@ function record.carry()
   return lowered
 end
 
--- The links of a URL that count, see `depths.py`.
+-- Whether the links of a URL count, see `depths.py`.
+function record.leads_on(row)
+  return row[STATE] ~= GONE and (row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]] == true)
+end
+
 function record.counting_links(id, row)
-  if row[STATE] ~= GONE and row[STATE] ~= EXCLUDED or LINKS_ONLY[row[STATUS]] then return record.links_of(id) end
-  return ""
+  return record.leads_on(row) and record.links_of(id) or ""
 end
 
 -- Of URLs that are going to change: key, depth and links.
@@ -323,7 +326,10 @@ function ops.reclassify(args)
   exclude(args.excluded, STATUSES.EXCLUDED)
   exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
   exclude(args.unindexed, STATUSES.NOINDEX, nil, WRITES.DUE, due)
-  each(args.forgotten, function(id, row) record.apply(id, {state = row, forget = true}) end)
+  each(args.forgotten, function(id, row)
+    record.apply(id, {state = row, forget = true})
+    later("HDEL", keys.link_metadata, id)
+  end)
   local holds = {{args.held, WRITES.HELD, 0}, {args.held_unindexed, WRITES.HELD, 1}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
   for _, hold in ipairs(holds) do
     local ids, values, mark = unpack(hold)
