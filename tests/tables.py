@@ -11,6 +11,7 @@ from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES
 from crawlspace.model import OutcomeKind
 from tests.command_line import ROOT
 from tests.integration.test_scrapy_components import WORKS
+from tests.integration.test_tutorials import ADAPTIONS
 from tests.integration.test_two_collections import CASES
 from tests.unit.runtime.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
@@ -63,6 +64,13 @@ def spider_attributes() -> Rows:
         yield (f"`{name}`", instead)
 
 
+def adaptions() -> Rows:
+    """What a spider of a tutorial needs in a collection."""
+    yield ("in a tutorial", "in a collection")
+    for tutorial, needs, _ in ADAPTIONS:
+        yield (tutorial, needs)
+
+
 def components() -> Rows:
     """What components of a user's own may do."""
     yield ("component", "what it does", "in a collection")
@@ -74,6 +82,7 @@ TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/reasons.md", "outcomes"): outcomes,
     ("docs/reasons.md", "failures"): failures,
     ("docs/rules.md", "global-space"): global_space,
+    ("docs/scrapy.md", "adapting"): adaptions,
     ("docs/scrapy.md", "components"): components,
     ("docs/scrapy.md", "without-effect"): settings_without_effect,
     ("docs/scrapy.md", "with-differences"): settings_with_differences,

@@ -167,6 +167,7 @@ class FrontierScheduler(BaseScheduler):
         if is_own(request):
             self._own.adopt(request)
             return True
+        self._own.warn_of_what_is_lost(request)
         depth = request.meta.get(
             "depth", 0
         )  # set for what parsing a page yields; what a spider's start() yields comes from a person

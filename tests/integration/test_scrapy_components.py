@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.conftest import MakeProject, Project
+from tests.integration import test_item_pipelines, test_own_requests, test_tutorials
 from tests.integration.stored import FAST, collection, indexed, states, statuses
 from tests.sites import Site, page, sequence, serve, status
 from tests.sites import drop as drops
@@ -313,6 +314,15 @@ WORKS: list[tuple[str, str, str, Callable[..., None]]] = [
     ("", "`spider_error`, and the stats `spider_exceptions/…`", AS_IN_SCRAPY, test_an_error_of_parsing_is_signalled_and_counted),
     ("", "`spider_idle` with `DontCloseSpider` and `engine.crawl()`", AS_IN_SCRAPY, test_an_extension_may_ask_for_more_when_the_crawl_is_idle),
     ("", "`engine.close_spider_async()`", "as in Scrapy; the next start continues", test_an_extension_may_close_the_crawl),
+    ("item pipeline", "`process_item` changes or replaces the item of a page", "as in Scrapy; the item goes into the index", test_item_pipelines.test_what_a_pipeline_does_to_a_page),
+    ("", "raises `DropItem`", "as in Scrapy; the page is kept out of the index (200), and its links are followed", test_item_pipelines.test_a_dropped_document_leaves_the_index_and_its_links_stay),
+    ("", "raises anything else, or returns no item", "the page ends as 699 and is tried again", test_item_pipelines.test_what_a_pipeline_does_to_a_page),
+    ("", "`open_spider`, `close_spider`", AS_IN_SCRAPY, test_tutorials.test_6_duplicates_and_a_file_of_items),
+    ("`FilesPipeline`", "downloads what `file_urls` names", "as in Scrapy, within domain rules and robots.txt, but without the other rules for pages", test_item_pipelines.test_scrapys_files_pipeline),
+    ("requests with callbacks", "`parse()` yields one, with `cb_kwargs`, headers, a form …", "it is sent as it is, and not remembered; the items of its callback belong to the page", test_tutorials.test_3_an_item_that_an_api_completes),
+    ("", "fail", "as in Scrapy, with `errback`; without an item the page ends as 699 and is tried again", test_own_requests.test_a_request_that_fails),
+    ("", "are refused by rules or robots.txt", "`errback` gets `IgnoreRequest`", test_own_requests.test_a_request_that_is_refused),
+    ("", "are yielded by `start()`", "they are answered before the first page is fetched; their items are only exported", test_own_requests.test_a_log_in_comes_before_the_pages),
     ("any component", "`engine.download_async()`", "as in Scrapy, within the rules and robots.txt", test_a_component_downloads_by_itself_within_the_rules),
     ("`document()` or `parse()`", "raises `CloseSpider`", "as in Scrapy; the page is fetched by the next start", test_close_spider_raised_by_parsing),
     ("`LOG_FORMATTER`, `STATS_CLASS`", "a class of your own", AS_IN_SCRAPY, test_classes_of_ones_own),

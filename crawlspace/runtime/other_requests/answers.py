@@ -5,6 +5,7 @@ For pages the engine does both, through the stored state, so Scrapy's middleware
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
@@ -12,6 +13,7 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
+from crawlspace.printable import printable
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.urls import parse
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
 
 
 class OwnAnswers:
@@ -37,9 +41,18 @@ class OwnAnswers:
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler
+        if self._retries is not None and settings.get("RETRY_HTTP_CODES") is None:  # which stands for the errors of pages
+            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
+        self._warns_of_cookies = not settings.getbool("COOKIES_ENABLED")
 
     def after_response(self, request: Request, response: Response) -> Response | Request:
         """Return the answer, or the request that follows it. Raises IgnoreRequest after too many redirects."""
+        if self._warns_of_cookies and request.method == "POST" and b"Set-Cookie" in response.headers:
+            self._warns_of_cookies = False  # once
+            logger.warning(
+                "the answer to a form sets a cookie, as that of a log-in does, and it is not kept, because COOKIES_ENABLED is False: %s",
+                printable(request.url),
+            )
         wait_s = retry_after_of(response, now=self._session.engine.clock.now()) if response.status in (429, 503) else None
         if wait_s:
             longest_s = self._session.engine.policy.retry_after_max_s

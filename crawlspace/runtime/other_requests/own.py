@@ -67,6 +67,8 @@ class Own:
     page: OpenPage | None
     callback: Callable[..., Any] | None
     errback: Callable[..., Any] | None
+    takes_along: bool = False
+    """It was given something for its callback, as a part of the page's item."""
     site: str | None = None
     """The site that it is in flight to."""
 

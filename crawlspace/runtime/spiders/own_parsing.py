@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
 from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.http import HtmlResponse
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.asyncio import call_later
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from crawlspace.model import UrlState
     from crawlspace.runtime.session import Session
     from crawlspace.runtime.spiders.responses import Responses
+
+
+_WAY_OUT = "to index a page that is linked, yield its item in parse(), which is called for each"
 
 
 class ParsingSpider(Protocol):
@@ -145,8 +149,11 @@ class OwnParsing:
                 yield one
             return
         self.requests.ended(own)
+        had_item = own.page is None or own.page.is_own_item
         async for one in self._run(own.page, lambda: (own.callback or self._spider.parse)(response, **kwargs)):
             yield one
+        if not had_item:
+            self._note_item_of_another_page(own, response)
 
     async def failed(self, failure: Failure) -> AsyncIterator[Any]:
         """Run the errback of a request of the spider's own, which was refused, or has failed."""
@@ -227,7 +234,6 @@ class OwnParsing:
     def _taken_request(self, request: Request, page: OpenPage | None) -> Request | None:
         """Return a request, prepared to be sent or entered; None if it is left out."""
         if not is_own(request):
-            self._warn_of_what_is_lost(request)
             if page is None:
                 return request
             request.meta.setdefault("depth", page.state.depth + 1)
@@ -255,7 +261,8 @@ class OwnParsing:
         return request
 
     def _prepare(self, request: Request, page: OpenPage | None) -> None:
-        request.meta[OWN] = Own(page, request.callback, request.errback)
+        takes_along = bool(request.cb_kwargs or request.meta)
+        request.meta[OWN] = Own(page, request.callback, request.errback, takes_along)
         request.meta["download_slot"] = SLOT  # the turns of its site are kept in `own_requests`
         request.callback, request.errback = self._answered, self.failed
         self._stats.inc_value("crawlspace/own_requests/yielded")
@@ -308,10 +315,22 @@ class OwnParsing:
             what = "an item of start() or its callbacks belongs to no page"
         else:
             what = f"{page.state.url} gives more than one item, and a page is one document"
-        way_out = "to index a page that is linked, yield its item in parse(), which is called for each"
-        self._warn("items", f"{what}: further items go through the pipelines and into exports, but not into the index; {way_out}")
+        self._warn(
+            "items", f"{what}: further items go through the pipelines and into exports, but not into the index; {_WAY_OUT}"
+        )
 
-    def _warn_of_what_is_lost(self, request: Request) -> None:
+    def _note_item_of_another_page(self, own: Own, response: Response) -> None:
+        """Warn where a callback made a page's document of another page alone, as those of tutorials do for links of a list."""
+        is_page = isinstance(response, HtmlResponse) and response.request.method == "GET"  # type: ignore[union-attr]
+        if own.page is not None and own.page.is_own_item and is_page and not own.takes_along:
+            self._warn(
+                "another page",
+                f"the document of {own.page.state.url} is the item of a callback for {printable(response.url)}, because items belong to"
+                f" the page that their request came from; {_WAY_OUT}",
+            )
+
+    def warn_of_what_is_lost(self, request: Request) -> None:
+        """Warn of what a request for a page has beside its URL."""
         given = {
             "cb_kwargs": request.cb_kwargs,
             "meta": [key for key in request.meta if key != "depth"],
