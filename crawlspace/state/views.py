@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from crawlspace.decision import Reason
-from crawlspace.model import Source, State, UrlState
+from crawlspace.model import Queue, Source, State, UrlState
 
 
 @dataclass(frozen=True, slots=True)
