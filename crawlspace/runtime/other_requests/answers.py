@@ -34,10 +34,6 @@ class OwnAnswers:
         self._session = session
         self._redirects = RedirectMiddleware(settings) if settings.getbool("REDIRECT_ENABLED") else None
         self._retries = RetryMiddleware(settings) if settings.getbool("RETRY_ENABLED") else None
-        if (
-            self._retries is not None and settings["RETRY_HTTP_CODES"] is None
-        ):  # the setting of a collection; see crawlspace/settings.py
-            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler
