@@ -34,11 +34,11 @@ class OwnAnswers:
         self._session = session
         self._redirects = RedirectMiddleware(settings) if settings.getbool("REDIRECT_ENABLED") else None
         self._retries = RetryMiddleware(settings) if settings.getbool("RETRY_ENABLED") else None
+        if self._retries is not None and settings["RETRY_HTTP_CODES"] is None:  # which stands for the errors of pages
+            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
         for one in (self._redirects, self._retries):
             if one is not None:
                 one.crawler = crawler
-        if self._retries is not None and settings.get("RETRY_HTTP_CODES") is None:  # which stands for the errors of pages
-            self._retries.retry_http_codes = set(RETRY_HTTP_CODES)
         self._warns_of_cookies = not settings.getbool("COOKIES_ENABLED")
 
     def after_response(self, request: Request, response: Response) -> Response | Request:
