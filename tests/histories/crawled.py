@@ -9,6 +9,7 @@ from tests.histories.checks import CheckedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
 from tests.histories.folded import lost as lost_by_folding
+from tests.histories.folded import needlessly_held
 from tests.histories.oracle import Remembered
 
 
@@ -43,6 +44,8 @@ class CrawledCollection(CheckedCollection):
             report.differences += self._always(before, after, run, down)
         if run.ended not in ("killed", "broken") and not self._counts.outbox:
             report.differences += self._at_rest(after, index)
+            if run.ended == "finished" and not run.changes:
+                report.differences += needlessly_held(after, self._configuration)
             if run.ended == "finished" and not run.changes:
                 report.differences += self._not_sent_again(lost, after)
             if self._drawn.copies and self._index_before is not None and not run.changes and not self._regrouping:

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
+from crawlspace.model import Held, State, UrlState
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.oracle import Oracle
@@ -89,6 +90,14 @@ def lost(
             continue
         if configuration.content_key(page.title, page.text) not in there:
             yield f"LOST    {url}: folded into {into}, which is there and not in the index"
+
+
+def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration) -> Iterator[str]:
+    """After a crawl that came to its end: no document waits for an address that has one."""
+    for url, state in states.items():
+        into = states.get(configuration.folded(url))
+        if state.held is Held.FOLDED and (into is None or into is state or into.state is State.DONE):
+            yield f"HELD    {url}: for {configuration.folded(url)}, which is {into.state.label if into is not None else 'unknown'}"
 
 
 def _folded_page(page: Page, fold: Callable[[str], str]) -> Page:

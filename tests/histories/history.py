@@ -144,11 +144,21 @@ class History(CrawledCollection):
             what = chance.random()
             if what < 0.25:
                 self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
+                if self._focus == "folding":
+                    self._fold()
             elif what < 0.75:
                 self._say("; ".join(self._dwelling() for _ in range(chance.randint(1, 3))))
                 self._note_all_elsewhere()
             if chance.random() < 0.7:
                 self._crawl_when_due()
+
+    def _fold(self) -> None:
+        """Have the URL options of a change applied by crawls that are killed, or while a site fails."""
+        if self._chance.random() < 0.3:
+            self._say(self._changes.outage())
+            self._trouble.unsettled = True
+        for _ in range(self._chance.randint(0, 3)):
+            self._crawl(Fate(kill_after=round(2 ** self._chance.uniform(3, 10))))
 
     def _dwelling(self) -> str:
         changes, chance = self._changes, self._chance
