@@ -8,8 +8,8 @@ from crawlspace.model import Held, UrlState
 from tests.histories.checks import CheckedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
+from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
-from tests.histories.folded import needlessly_held
 from tests.histories.oracle import Remembered
 
 
@@ -39,6 +39,8 @@ class CrawledCollection(CheckedCollection):
         report.met.update({"orphans deleted"} if run.orphans else ())
         if folds and not run.changes:
             report.differences += lost_by_folding(had, self._crawler.index(), self._oracle(), self._configuration)
+            kept_on = {url: was for url, was in before.items() if url not in run.orphans}
+            report.differences += forgotten(kept_on, after, self._oracle(), self._configuration)
             report.met.update({"documents that waited for a folded URL"} if _waits(after) else ())
         if not run.changes:
             report.differences += self._always(before, after, run, down)

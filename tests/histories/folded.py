@@ -37,9 +37,16 @@ def changed(configuration: Configuration, chance: random.Random) -> Configuratio
 
 
 def spell(web: Web, chance: random.Random) -> str:
-    """Have a page be there under one more address, or that lead to it or to that."""
-    page = chance.choice([page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200])
-    url = page.url.partition("?")[0].rstrip("/") + chance.choice(_SPELLINGS)
+    """Have a page be there under one more address, or that lead to it; or under its plain one too, which nothing links."""
+    pages = [page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200]
+    alone = [page for page in pages if page.url.partition("?")[0].rstrip("/") not in web.pages]
+    page = chance.choice(alone if alone and chance.random() < 0.7 else pages)
+    plain = page.url.partition("?")[0].rstrip("/")
+    if plain not in web.pages and chance.random() < 0.8:
+        web.put(replace(page, url=plain, links=list(page.links), canonical="", link_canonical="", linked=False))
+        web.note_nearest()
+        return f"{plain} is the same page as {page.url}, and nothing links it"
+    url = plain + chance.choice(_SPELLINGS)
     if url in web.pages:
         return "all is as before"
     other = replace(page, url=url, links=list(page.links), canonical=chance.choice(("", "", page.url)), link_canonical="")
@@ -93,11 +100,23 @@ def lost(
 
 
 def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration) -> Iterator[str]:
-    """After a crawl that came to its end: no document waits for an address that has one."""
+    """After a crawl that came to its end: no document waits for an address that has one. One that is unknown is entered again."""
     for url, state in states.items():
         into = states.get(configuration.folded(url))
-        if state.held is Held.FOLDED and (into is None or into is state or into.state is State.DONE):
-            yield f"HELD    {url}: for {configuration.folded(url)}, which is {into.state.label if into is not None else 'unknown'}"
+        if state.held is Held.FOLDED and into is not None and (into is state or into.state is State.DONE):
+            yield f"HELD    {url}: for {into.url}, which is {into.state.label}"
+
+
+def forgotten(
+    before: Mapping[str, UrlState], after: Mapping[str, UrlState], oracle: Oracle, configuration: Configuration
+) -> Iterator[str]:
+    """After any crawl: an address is not forgotten with its document before the folded one has its own, if a page is there."""
+    for url in before.keys() - after.keys():
+        into = configuration.folded(url)
+        if into == url or not before[url].indexed or (into in after and after[into].checksum is not None):
+            continue
+        if oracle.document_at(into) is not None:
+            yield f"LOST    {url}: forgotten, and {into} has no document yet"
 
 
 def _folded_page(page: Page, fold: Callable[[str], str]) -> Page:
