@@ -1,4 +1,4 @@
-"""The current pace of each site: from its settings, the time of the week, and its robots.txt."""
+"""The delay and concurrency of each site at present: from its settings, the time of the week, and its robots.txt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Prescribed(NamedTuple):
 
 
 class SiteDelays:
-    """The paces of a collection's sites.
+    """The delay and concurrency of each site of a collection.
 
     In a slot of CRAWLSPACE_VARIABLE_DELAY, its delay applies to all sites without their own delay in CRAWLSPACE_SITES; "suspend"
     stops all requests. With AUTOTHROTTLE_ENABLED a delay follows the latency of its site, and is never shorter than these.

@@ -60,17 +60,14 @@ def dropped(outcome: Outcome, *, why: str) -> Outcome:
     )
 
 
-def failed(outcome: Outcome, *, why: str) -> Outcome:
+def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0) -> Outcome:
     """Return the outcome of a page for which code of the user's, or of ours, failed (699)."""
-    return Outcome(
-        outcome.id,
-        outcome.url,
-        OutcomeKind.FAILED,
-        Status.UNEXPECTED,
-        host_failure=True,
-        detail=why,
-        sent_ago_s=outcome.sent_ago_s,
-    )
+    return Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=why, sent_ago_s=sent_ago_s)
+
+
+def failed(outcome: Outcome, *, why: str) -> Outcome:
+    """Return that outcome in place of another one of the page."""
+    return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s)
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")

@@ -10,9 +10,8 @@ from scrapy import signals
 from scrapy.exceptions import CloseSpider
 from twisted.python.failure import Failure
 
-from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.printable import printable, printable_message
-from crawlspace.runtime.items import Fetched, failed
+from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import FAILED, STATE
 from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, with_record
 
@@ -48,8 +47,7 @@ class BaseOneOutcome:
         meta[FAILED] = True
         logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
         self._report(response, exception)
-        outcome = Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED)
-        return [Fetched(failed(outcome, why=printable(str(exception))))]
+        return [Fetched(unexpected(state.id, state.url, why=printable(str(exception))))]
 
     def _report(self, response: Response, exception: Exception) -> None:
         """Send the signal and count the stats that Scrapy has for an exception of a callback."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.runtime.download.failures import Meaning, NotAsked, meaning_of
-from crawlspace.runtime.items import Fetched
+from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import STATE, request_id
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
 def lost(state: UrlState, detail: str) -> Outcome:
     """Log that a page ended without an outcome, because of a component that is not ours, and return the one it gets."""
     logger.error("%s has no outcome (699): %s", state.url, detail)
-    return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
+    return unexpected(state.id, state.url, why=detail)
 
 
 def has_another_turn(failure: Failure, session: Session) -> bool:

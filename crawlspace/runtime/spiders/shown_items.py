@@ -17,8 +17,8 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 from scrapy.utils.spider import iterate_spider_output
 
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
-from crawlspace.runtime.items import Fetched, keep_out
+from crawlspace.model import UrlState
+from crawlspace.runtime.items import Fetched, keep_out, unexpected
 from crawlspace.runtime.requests import FAILED, FETCHED, LATER, OWN, STATE, detached
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _with_item(fetched: Fetched, item: Any) -> Fetched:
         kind = type(item).__qualname__
         logger.error("%s: a spider middleware put a %s in place of its item, which is no item (699)", fetched.outcome.url, kind)
         detail = f"a spider middleware yielded a {kind}"
-        return Fetched(_unexpected(fetched.outcome.id, fetched.outcome.url, detail))
+        return Fetched(unexpected(fetched.outcome.id, fetched.outcome.url, why=detail))
     fetched.item = item
     return fetched
 
@@ -98,8 +98,4 @@ def _with_item(fetched: Fetched, item: Any) -> Fetched:
 def _without_record(state: UrlState) -> Fetched:
     detail = "a spider middleware handled the exception of its parsing"
     logger.error("%s has no outcome (699): %s", state.url, detail)
-    return Fetched(_unexpected(state.id, state.url, detail))
-
-
-def _unexpected(id: int, url: str, detail: str) -> Outcome:
-    return Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=detail)
+    return Fetched(unexpected(state.id, state.url, why=detail))
