@@ -16,6 +16,7 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
@@ -284,7 +285,8 @@ class _Batch:
         elif change.document is not None:
             self.documents[row.id] = change.document
         row.checksum = checksum
-        if new.depth != row.depth:
+        status = row.old_status if row.last is None else row.last.status
+        if new.depth != row.depth or leads_again(row.state, status, new.state, new.status):
             self._nearer.setdefault(row.id, max(new.depth, row.depth))
             row.depth = min(new.depth, row.depth)
         if new.state == State.PENDING and not (row.state == State.PENDING and row.lease_until is None):
