@@ -333,7 +333,7 @@ class Session:
             return
         self._closed = True
         for call in self._at_close:
-            call()
+            self._keep_error(call)
         try:
             if self.shared is not None:
                 self.shared.close()
@@ -354,10 +354,14 @@ class Session:
             self.error = self.error or error
         finally:
             self._index.close()
-            try:
-                self._store.close()
-            except StoreError as error:
-                self.error = self.error or error
+            self._keep_error(self._store.close)
+
+    def _keep_error(self, call: Callable[[], None]) -> None:
+        """Do something; if the store can't, the first such reason is the one of the crawl's end."""
+        try:
+            call()
+        except StoreError as error:
+            self.error = self.error or error
 
 
 async def _end(crawler: Crawler, reason: str) -> None:
