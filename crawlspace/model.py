@@ -165,7 +165,7 @@ _STATUS_SENTENCES = {
     Status.PORT_OR_SCHEME: "the scheme or port is not allowed",
     Status.WRONG_TYPE: "the extension or document type is not taken",
     Status.MALFORMED_URL: "the URL is malformed",
-    Status.NOINDEX: "the page, or a rule, asks not to be indexed",
+    Status.NOINDEX: "the page or a rule asks not to be indexed, or the spider gave no item",
     Status.SOFT_REDIRECT: "200 with a Location, taken as a redirect",
 }
 
@@ -329,6 +329,8 @@ class Outcome:
     status: int
     host_failure: bool = False
     """The failure may be the host's, not the page's: 5xx, connection error, unknown host."""
+    code_failed: bool = False
+    """Code of the project failed, which would fail again at once."""
     retry_after_s: float | None = None
     reason: Reason | None = None
     """Why it is excluded."""

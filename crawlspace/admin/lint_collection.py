@@ -9,12 +9,10 @@ from typing import TypeVar
 
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
-from crawlspace.config.errors import read_with_defaults, setting_named
+from crawlspace.config.errors import read_with_defaults, setting_named, where_set
 from crawlspace.config.files import (
     AllRules,
-    is_there,
     read_action_rules,
-    read_bytes,
     read_global_rules,
     read_rules,
     read_start_urls,
@@ -106,19 +104,6 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
         yield Finding(Path(at["file"]).name, int(at["line"]), 1, "error", "setting", at["message"])
     else:
         yield Finding(folder.name, 0, 0, "error", "collection", str(error))
-
-
-def where_set(folder: Path, name: str) -> tuple[int, int]:
-    """Return line and column where a collection's settings.py sets a setting; zeros if it is set elsewhere."""
-    path = folder / "settings.py"
-    try:
-        text = read_bytes(path).decode("utf-8", "replace") if is_there(path) else ""
-    except ConfigError:  # reported when the settings are read
-        return 0, 0
-    for number, line in enumerate(text.splitlines(), 1):
-        if re.match(rf"\s*{name}\b", line):
-            return number, line.index(name) + 1
-    return 0, 0
 
 
 _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)

@@ -16,8 +16,8 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from crawlspace.admin.lint_collection import where_set
 from crawlspace.config.collection import Collection
+from crawlspace.config.errors import where_set
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted

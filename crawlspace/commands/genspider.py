@@ -54,7 +54,7 @@ class Command(CollectionCommand):
         parser.add_argument("-e", "--edit", action="store_true", help="edit the spider then, with EDITOR")
         parser.add_argument("-d", "--dump", metavar="TEMPLATE", help="print a template")
         parser.add_argument(
-            "-t", "--template", default=_DEFAULT, help=f"a template, by name or path to a {_ENDING} file (default: {_DEFAULT})"
+            "-t", "--template", default=_DEFAULT, help=f"a template, by name or path to a {_ENDING} file; without it {_DEFAULT}"
         )
         parser.add_argument("--force", action="store_true", help="overwrite the file of the spider if it exists")
 

@@ -54,7 +54,9 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         chosen = opts.errors or opts.prefix is not None or opts.host is not None
         if not args or not (args[1:] or chosen):
-            raise UsageError("name a collection and what to fetch again, as in: scrapy recrawl demo --errors")
+            raise UsageError(
+                f"name a collection and what to fetch again, as in: scrapy recrawl {args[0] if args else 'demo'} --errors"
+            )
         place = self.place(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
         selection = Selection(
@@ -75,7 +77,11 @@ class Command(CollectionCommand):
         new = f", {entered:,} of them new" if entered else ""
         print(
             f"{counted(made.changed + entered, 'URL is', 'URLs are')} due now{new}"
-            + ("" if crawled else ": the next crawl fetches them")
+            + (
+                ""
+                if crawled or not (number := made.changed + entered)
+                else f": the next crawl fetches {'it' if number == 1 else 'them'}"
+            )
         )
         for note in [*made.of_the_rest(), *refused]:
             print(note, file=sys.stderr)

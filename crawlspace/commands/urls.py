@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from crawlspace.admin.links import Referring, with_referrers
@@ -30,7 +31,7 @@ class Command(CollectionCommand):
     def long_desc(self) -> str:
         return (
             "List the known URLs in the order of discovery, all of them or those selected: state, status code, links from a start "
-            "URL, URL. With --format jsonl one JSON object a line, with all stored values. Works on any number of URLs. "
+            "URL, URL. With --format jsonl or csv each line has all stored values. Works on any number of URLs. "
             "--with-referrers searches the links of all pages for those that lead to the URLs listed. "
             "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
         )
@@ -55,7 +56,7 @@ class Command(CollectionCommand):
             action="store_true",
             help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
         )
-        parser.add_argument("--format", choices=("text", "jsonl"), default="text", help="how to print them (default: text)")
+        parser.add_argument("--format", choices=tuple(_FORMATS), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -66,7 +67,7 @@ class Command(CollectionCommand):
             if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
-            line = _json if opts.format == "jsonl" else _text
+            write = _FORMATS[opts.format]()
             store = opened.store
             filters = {
                 "label": opts.state,
@@ -82,17 +83,24 @@ class Command(CollectionCommand):
                 )
                 if opts.with_referrers:
                     for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
-                        print(line(known, referring))
+                        write(known, referring)
                 else:
                     for known in found:
-                        print(line(known))
+                        write(known, None)
         return 0
 
 
-def _text(known: UrlReport, referring: Referring | None = None) -> str:
-    state = known.state
-    line = f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}"
-    return line if referring is None else "\n".join([line, *_referrers(referring)])
+Write = Callable[[UrlReport, Referring | None], None]
+
+
+def _text() -> Write:
+    def write(known: UrlReport, referring: Referring | None) -> None:
+        state = known.state
+        print(f"{label_of(state):<10} {known.status or '-':>6} {state.depth:>5}  {state.url}")
+        for line in () if referring is None else _referrers(referring):
+            print(line)
+
+    return write
 
 
 def _referrers(referring: Referring) -> Iterator[str]:
@@ -105,8 +113,32 @@ def _referrers(referring: Referring) -> Iterator[str]:
         yield f"{_INDENT}and from {referring.total - len(referring.urls):,} more"
 
 
-def _json(known: UrlReport, referring: Referring | None = None) -> str:
-    return json.dumps({**known.as_json(), **({} if referring is None else referring.as_json())}, ensure_ascii=False)
+def _json_lines() -> Write:
+    def write(known: UrlReport, referring: Referring | None) -> None:
+        print(json.dumps({**known.as_json(), **({} if referring is None else referring.as_json())}, ensure_ascii=False))
+
+    return write
+
+
+def _csv() -> Write:
+    """The same values as in JSON, the pages that link to a URL in one column, with spaces between them."""
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    begun = False
+
+    def write(known: UrlReport, referring: Referring | None) -> None:
+        nonlocal begun
+        row = known.as_json()
+        if referring is not None:
+            row.update(referring.as_json(), referrers=" ".join(printable(url, most=MESSAGE) for url in referring.urls))
+        if not begun:
+            table.writerow(row)
+            begun = True
+        table.writerow(row.values())
+
+    return write
+
+
+_FORMATS: dict[str, Callable[[], Write]] = {"text": _text, "jsonl": _json_lines, "csv": _csv}
 
 
 def status_codes(text: str) -> range:

@@ -19,6 +19,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
 from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
+from crawlspace.config.errors import placed
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
@@ -203,8 +204,11 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
     Raises UnknownCollection, SettingError, ConfigError, RuleFileError.
     """
     folder = collection_folder(name, settings)
-    refuse_unknown_names(settings)
-    return configured(folder, settings, read_all_rules(folder, settings), read_start_urls(folder, settings))
+    try:
+        refuse_unknown_names(settings)
+        return configured(folder, settings, read_all_rules(folder, settings), read_start_urls(folder, settings))
+    except SettingError as error:
+        raise placed(error, folder) from None
 
 
 def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:

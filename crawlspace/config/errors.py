@@ -1,12 +1,14 @@
-"""Report all invalid settings at once: replace an invalid one by its default, and read the settings again."""
+"""Where an invalid setting stands, and all of them at once: an invalid one is replaced by its default, and the settings are read again."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TypeVar
 
-from crawlspace.errors import SettingError
+from crawlspace.config.files import is_there, read_bytes
+from crawlspace.errors import ConfigError, SettingError
 
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 
@@ -17,6 +19,26 @@ def setting_named(error: SettingError) -> str:
     """Return the name of the setting in an error message; empty if there is none."""
     found = _NAME.search(str(error))
     return found[0] if found is not None else ""
+
+
+def where_set(folder: Path, name: str) -> tuple[int, int]:
+    """Return line and column where a collection's settings.py sets a setting, the last time; zeros if it is set elsewhere."""
+    path = folder / "settings.py"
+    try:
+        text = read_bytes(path).decode("utf-8", "replace") if is_there(path) else ""
+    except ConfigError:  # reported when the settings are read
+        return 0, 0
+    places = (
+        (number, line.index(name) + 1) for number, line in enumerate(text.splitlines(), 1) if re.match(rf"\s*{name}\b", line)
+    )
+    return max(places, default=(0, 0))
+
+
+def placed(error: SettingError, folder: Path) -> SettingError:
+    """Return an error with the line of a collection's settings.py that it is about, if it is about one."""
+    name = setting_named(error)
+    line, _ = where_set(folder, name) if name else (0, 0)
+    return SettingError(f"{folder / 'settings.py'}:{line}: {error}") if line else error
 
 
 def read_with_defaults(

@@ -143,13 +143,13 @@ class Engine:
         """
         refused = check_start_urls(self.collection.start_urls, self.space)
         for new in self.admission.starts():
-            self._enter(new)
+            self.enter(new)
         return refused
 
     def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
         """Insert candidates from elsewhere, such as requests of a spider. Returns those refused."""
         new, refused = self.admission.candidates(candidates)
-        self._enter(new)
+        self.enter(new)
         return refused
 
     # --- fetching and recording -----------------------------------------------------------------------------------
@@ -317,7 +317,7 @@ class Engine:
 
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""
-        self._enter(self._seeding.next() or ())
+        self.enter(self._seeding.next() or ())
         for step in self._time.go_on(is_idle=self.is_idle):
             for due in step.due:
                 self.frontier.due(*due)
@@ -336,7 +336,8 @@ class Engine:
         self.frontier.look_again()
         self.backlog = self.drain.backlog()
 
-    def _enter(self, new: Sequence[NewUrl]) -> None:
+    def enter(self, new: Sequence[NewUrl]) -> None:
+        """Insert URLs that the checks have admitted; known ones may get nearer."""
         if new:
             effects = self.store.discover(new, now=self._now())
             self._discovered({(one.site, one.queue) for one in new}, effects)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
@@ -26,7 +26,6 @@ class FoldedStore(UrlDepths, Protocol):
 
     def get_by_id(self, id: int) -> UrlState | None: ...
     def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
-    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
 
@@ -40,29 +39,29 @@ class FoldedDocuments:
         self._ids = array("q")
         """In the order of `_keys`."""
 
-    def read(self, folding: UrlFolding | None, *, now: int) -> Effects:
-        """Find those that wait, at a start. A URL that was folded into and is not known any more is inserted again.
+    def read(self, folding: UrlFolding | None, *, now: int) -> tuple[Effects, list[NewUrl]]:
+        """Find those that wait, at a start; return what was ordered, and URLs that were folded into and are not known any more.
 
         Those for which the other URL has a document leave: the last run was killed, or could not write them together.
         """
-        effects = Effects()
+        effects, lost = Effects(), list[NewUrl]()
         self._folding = folding
         if folding is None:
-            return effects
+            return effects, lost
         found: list[tuple[int, int]] = []
         batch: dict[int, NewUrl] = {}
         for state in self._store.urls(held=True):
             into = self._into(state)
             if into is not None:
-                batch[state.id] = folded_into(state, into)
+                batch[state.id] = folded_into(state, into, key=into.key)
                 if len(batch) == _BATCH:
-                    found += self._still_waiting(batch, effects, now=now)
+                    found += self._still_waiting(batch, effects, lost, now=now)
                     batch = {}
-        found += self._still_waiting(batch, effects, now=now)
+        found += self._still_waiting(batch, effects, lost, now=now)
         found.sort()
         self._keys.extend(key for key, _ in found)
         self._ids.extend(id for _, id in found)
-        return effects
+        return effects, lost
 
     def __bool__(self) -> bool:
         return bool(self._keys)
@@ -84,12 +83,12 @@ class FoldedDocuments:
             return None
         return self._folding.folded(parse(state.url, host_as_written=state.host_as_written))
 
-    def _still_waiting(self, into: dict[int, NewUrl], effects: Effects, *, now: int) -> Iterator[tuple[int, int]]:
+    def _still_waiting(
+        self, into: dict[int, NewUrl], effects: Effects, lost: list[NewUrl], *, now: int
+    ) -> Iterator[tuple[int, int]]:
         """Yield key and id of those that wait on."""
         known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
-        lost = [new for new in into.values() if new.url not in known]
-        if lost:
-            self._store.discover(lost, now=now)
+        lost += [new for new in into.values() if new.url not in known]
         replaced = [id for id, new in into.items() if known.get(new.url) == State.DONE]
         if replaced:
             done = self._store.revise(replaced, lambda state: Change(state, forget=True), now=now)

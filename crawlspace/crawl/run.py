@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crawlspace.decision import Decision
+from crawlspace.decision import Decision, Reason
 from crawlspace.model import Outcome, OutcomeKind, State, UrlState
 from crawlspace.printable import printable
 from crawlspace.urls import parse
@@ -83,6 +83,8 @@ class RunCounters:
     """The outcomes of what was fetched; they add up to `fetched`."""
     by_status: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    without_item: int = 0
+    """Pages that had a document, and for which the spider or an item pipeline gave none."""
     browser_pages: dict[str, str] = field(default_factory=dict)
     """The first page that may need a browser of each site, of MOST_SITES at most."""
 
@@ -100,6 +102,7 @@ class RunCounters:
         self.by_status[int(outcome.status)] += 1
         if outcome.reason is not None:
             self.refused[outcome.reason] += 1
+            self.without_item += state.checksum is not None and outcome.reason in (Reason.NO_ITEM, Reason.DROPPED)
         if outcome.kind is OutcomeKind.DOCUMENT:
             self.documents += 1
         elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):

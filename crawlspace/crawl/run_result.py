@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from crawlspace.crawl.run import RunCounters
-from crawlspace.model import LINKS_ONLY, Status
+from crawlspace.model import LINKS_ONLY, OutcomeKind, Status
+from crawlspace.plural import counted
 
 SHOWN = 3
 _ANSWERS_TO_OWN_CODE = (*LINKS_ONLY, 304)
@@ -40,6 +41,11 @@ def faults_of(run: Run) -> list[str]:
     unexpected = progress.by_status[Status.UNEXPECTED]
     if unexpected and not progress.documents and not any(progress.by_status[code] for code in _ANSWERS_TO_OWN_CODE):
         return [f"every page that was parsed ended in an unexpected error ({int(Status.UNEXPECTED)}), see the log"]
+    if progress.without_item and not (progress.documents or progress.by_kind[OutcomeKind.UNCHANGED]):
+        pages = counted(progress.without_item, "page that was", "pages that were")
+        return [
+            f"no page gave an item, not even {pages} indexed: look at parse() or document() of the spider, and at ITEM_PIPELINES"
+        ]
     if progress.errors == progress.fetched:
         errors = sorted((code, count) for code, count in progress.by_status.items() if code not in _NOT_FETCHED)
         return [f"every page of the run failed: {', '.join(f'{count:,} × {code}' for code, count in errors[:SHOWN])}"]

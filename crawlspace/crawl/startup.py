@@ -133,7 +133,8 @@ def open_engine(
     _apply_content(store, collection)
     _apply_inheritance(store, collection)
     engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space, worker=worker)
-    folded = engine.folded.read(collection.url_folding, now=int(clock.now()))
+    folded, lost = engine.folded.read(collection.url_folding, now=int(clock.now()))
+    engine.enter(lost)
     engine.progress.deletes += folded.deletes
     engine.progress.pushes += folded.pushes
     if plan is not None:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from itemadapter import ItemAdapter, is_item
+from itemadapter.adapter import DataclassAdapter
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.page import Page
@@ -29,15 +30,46 @@ class Fetched:
     modified: str = ""
 
 
+class DocumentAdapter(DataclassAdapter):
+    """Has item pipelines read and set the further fields of a document by their names, as those of any item."""
+
+    @classmethod
+    def is_item(cls, item: Any) -> bool:
+        return isinstance(item, Document)
+
+    @classmethod
+    def is_item_class(cls, item_class: type) -> bool:
+        return issubclass(item_class, Document)
+
+    def __getitem__(self, field_name: str) -> Any:
+        return super().__getitem__(field_name) if field_name in self._fields_dict else self.item.fields[field_name]
+
+    def __setitem__(self, field_name: str, value: Any) -> None:
+        if field_name in self._fields_dict:
+            super().__setitem__(field_name, value)
+        else:
+            self.item.fields[field_name] = as_field(value)
+
+    def __delitem__(self, field_name: str) -> None:
+        if field_name in self._fields_dict:
+            super().__delitem__(field_name)
+        else:
+            del self.item.fields[field_name]
+
+
+ItemAdapter.ADAPTER_CLASSES = (DocumentAdapter, *ItemAdapter.ADAPTER_CLASSES)
+
+
 def is_document(item: object) -> bool:
     """Return whether something may become a document: what document() returns, what a spider yields, what a pipeline returns."""
     return isinstance(item, Document) or is_item(item)
 
 
 def keep_out(fetched: Fetched) -> Fetched:
-    """Have a page end without a document, as one that robots directives keep out of the index; its links are followed."""
+    """Have a page end without a document, by robots directives or because it has no item; its links are followed."""
     outcome = fetched.outcome
-    outcome.kind, outcome.status, outcome.reason = OutcomeKind.EXCLUDED, int(Status.NOINDEX), Reason.NOINDEX
+    outcome.reason = Reason.NO_ITEM if outcome.index else Reason.NOINDEX
+    outcome.kind, outcome.status = OutcomeKind.EXCLUDED, int(Status.NOINDEX)
     outcome.index, outcome.added = False, {}
     fetched.item = None
     return fetched
@@ -60,14 +92,16 @@ def dropped(outcome: Outcome, *, why: str) -> Outcome:
     )
 
 
-def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0) -> Outcome:
-    """Return the outcome of a page for which code of the user's, or of ours, failed (699)."""
-    return Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=why, sent_ago_s=sent_ago_s)
+def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0, code_failed: bool = True) -> Outcome:
+    """Return the outcome of a page of which nothing came (699), as a rule because code of the user's, or of ours, failed."""
+    outcome = Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=why, sent_ago_s=sent_ago_s)
+    outcome.code_failed = code_failed
+    return outcome
 
 
-def failed(outcome: Outcome, *, why: str) -> Outcome:
+def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
     """Return that outcome in place of another one of the page."""
-    return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s)
+    return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
 
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")
@@ -111,10 +145,13 @@ def _from_fields(item: Any, url: str) -> Document:
         elif name in _OWN_FIELDS:
             setattr(document, name, _joined(value))
         else:
-            document.fields[str(name)] = (
-                value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
-            )
+            document.fields[str(name)] = as_field(value)
     return document
+
+
+def as_field(value: Any) -> str:
+    """Return a value as a further field of a document has it: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_plain)
 
 
 def _joined(value: Any) -> str:

@@ -39,12 +39,22 @@ class CollectionLoader(SpiderLoader):
             raise SystemExit(_import_failure(error, settings)) from None
         self._settings = settings
 
+    def _of_no_collection(self, name: str) -> str | None:
+        found = self._spiders.get(name)
+        if found is None:
+            return None
+        file = Path(*found.__module__.split(".")).with_suffix(".py")
+        return (
+            f"{quoted(name)} is the name of a spider in {file}, and of no collection: `scrapy runspider {file}` runs it by itself,"
+            f" `scrapy startcollection {name} URL` makes a collection for it"
+        )
+
     def load(self, spider_name: str) -> type[Spider]:
         """Return the spider class of a collection. Raises KeyError with a sentence, as Scrapy expects."""
         try:
             collection_folder(spider_name, self._settings)
         except UnknownCollection as error:
-            raise KeyError(str(error)) from None
+            raise KeyError(self._of_no_collection(spider_name) or str(error)) from None
         except ConfigError as error:
             raise SystemExit(str(error)) from None
         generic = _generic_spider(self._settings)

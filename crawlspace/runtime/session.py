@@ -73,8 +73,8 @@ class Session:
         """The numbers of the store at the end; None where it could not be read any more."""
         self.final_sites: list[SiteReport] = []
         """The sites that cannot be reached, at the end."""
-        self.next_due: int | None = None
-        """When the first page is due, in seconds since 1970, where this run ended without having fetched anything."""
+        self.next_due: tuple[int, str] | None = None
+        """When the first page is due, in seconds since 1970, and its site, where this run was stopped or has fetched nothing."""
         self.final_held: Mapping[Held, int] = {}
         """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
@@ -333,7 +333,7 @@ class Session:
             return
         self._closed = True
         for call in self._at_close:
-            call()
+            self._keep_error(call)
         try:
             if self.shared is not None:
                 self.shared.close()
@@ -348,16 +348,21 @@ class Session:
                 self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
                 if self.final_counts.held or held_sites(self.final_sites):
                     self.final_held = held_by_reason(self._store, self.final_sites)
-                if self.finish_reason == "finished" and not self.engine.progress.fetched:
-                    self.next_due = min((due for site in self._store.sites() for _, due in site.due), default=None)
+                if self.finish_reason != "finished" or not self.engine.progress.fetched:
+                    dues = ((due, site.site) for site in self._store.sites() for _, due in site.due)
+                    self.next_due = min(dues, default=None)
         except StoreError as error:
             self.error = self.error or error
         finally:
             self._index.close()
-            try:
-                self._store.close()
-            except StoreError as error:
-                self.error = self.error or error
+            self._keep_error(self._store.close)
+
+    def _keep_error(self, call: Callable[[], None]) -> None:
+        """Do something; if the store can't, the first such reason is the one of the crawl's end."""
+        try:
+            call()
+        except StoreError as error:
+            self.error = self.error or error
 
 
 async def _end(crawler: Crawler, reason: str) -> None:

@@ -44,7 +44,8 @@ def end_run_checked(engine: Engine, run: Run) -> None:
 def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Collection[int]) -> Iterator[str]:
     """Yield the URLs whose stored depth is not the length of the shortest way over stored links, and those wrongly called orphans.
 
-    What fails and has no document may have been a redirect, and that must not make anything farther: both lengths are right then.
+    What fails and has no document may have been a redirect, and so may what came back and has not been fetched since. That must not make
+    anything farther: both lengths are right then.
     """
     longest = _distances(store, states.values(), starts)
     shortest = _distances(store, states.values(), starts, may_redirect=True)
@@ -76,7 +77,7 @@ def _distances(
             if state.key not in distances or not _leads_on(state):
                 continue
             is_redirect = state.state is State.REDIRECTED or (
-                may_redirect and state.state is State.FAILED and state.checksum is None
+                may_redirect and state.state in (State.FAILED, State.PENDING) and state.checksum is None
             )
             reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -227,6 +228,13 @@ def looked_at(demo: Project, run: Run) -> None:
         "held": None,
         "duplicate_of": None,
     }
+
+    table = list(csv.DictReader(run("urls", "demo", "--format", "csv").succeeded().stdout.splitlines()))
+    assert [(row["url"], row["status"], row["indexed"], row["duplicate_of"]) for row in table] == [
+        (f"{HOME}/", "200", "True", ""),
+        (f"{HOME}/b", "200", "True", ""),
+        (f"{HOME}/gone", "404", "False", ""),
+    ]
 
     found = demo.scrapy("search", "demo", "holiday").succeeded().stdout
     assert found == f"1.  Holidays\n    {HOME}/\n    How to ask for a \\x1b[31m holiday.\n\n1 hit\n"

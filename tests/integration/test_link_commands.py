@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterator
@@ -119,6 +120,8 @@ def test_broken_pages_with_who_links_to_them(demo: Project, server: Server, run:
         server.url(path): ([server.url(page) for page in incoming], len(incoming))
         for path, _, incoming in [*LINKS[:6], ("/lost", [], ["/a"])]
     }
+    table = csv.DictReader(run("urls", "demo", "--with-referrers", "--format", "csv").succeeded().stdout.splitlines())
+    assert {row["url"]: (row["referrers"].split(), int(row["referrers_total"])) for row in table} == referrers
 
 
 def test_lists_are_cut_unless_all_is_wanted(project: MakeProject, server: Server) -> None:

@@ -168,6 +168,7 @@ def test_a_second_run_has_nothing_to_do(project: MakeProject) -> None:
         shown = demo.crawl("demo").succeeded().stderr
         assert "demo: done. 0 fetched.\n  in the index: 2 documents (0 pushed, 0 deleted in this run)\n" in shown
         assert re.search(
-            r"nothing was due: the next page is on \d{4}-\d\d-\d\d \d\d:\d\d  \(scrapy recrawl demo makes pages due now\)", shown
+            r"nothing was due: the next page is on \d{4}-\d\d-\d\d \d\d:\d\d  \(scrapy recrawl demo --host 127.0.0.1 makes all of that host due\)",
+            shown,
         )
         assert server.paths() == []

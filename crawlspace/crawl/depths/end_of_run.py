@@ -34,7 +34,7 @@ def end_run(engine: Engine) -> None:
     found = find(store, starts=start_keys(collection), run=run)
     effects = write(store, found, now=now)
     _note_limit(store, collection, found)
-    if found.checked:
+    if found.changes or found.lowered:
         logger.info(
             "%s: the link depth of %s was found anew%s",
             collection.name,

@@ -72,7 +72,7 @@ class Plan:
             (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
             (self.folded, f"folded into {self.folded_into:,}"),
-            (self.due, "due at once for a check that admits more or a changed spider"),
+            (self.due, "due at once because a check admits more or the spider has changed"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]
 

@@ -58,11 +58,13 @@ class BaseDrainIndex:
         if self._loop is not None and self._loop.running:
             self._loop.stop()
         session = self._session
-        if session is None or session.error is not None:
+        if session is None:
             return
-        if session.shared is not None:
+        if session.shared is not None and session.error is None:
             session.shared.hurry()
-        await self._is_idle.wait()
+        await self._is_idle.wait()  # after a fault, too: what is being sent uses the files that are closed next
+        if session.error is not None:
+            return
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
             session.shared.settle()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from crawlspace.admin.refused import REASONS
 from crawlspace.crawl.run import RunCounters
-from crawlspace.decision import OF_PAGES, Reason
+from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind
 from crawlspace.plural import counted
 from crawlspace.printable import printable
+from crawlspace.state.refused_links import LETTERS
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session import Session
@@ -23,7 +27,7 @@ def summary(session: Session) -> str:
     """Return a summary of this run and of what is left, in a few lines."""
     progress = session.engine.progress
     counts = session.final_counts
-    how = "done" if session.finish_reason == "finished" and session.error is None else "stopped"
+    how = "done" if session.finish_reason == "finished" and session.error is None else _stopped(session)
     lines = [f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {_fetched(progress)}."]
     if counts is not None:
         more = counted(counts.duplicates, "more page is a duplicate", "more pages are duplicates")
@@ -42,17 +46,30 @@ def summary(session: Session) -> str:
         lines.append(
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
         )
-    refused = [(reason, count) for reason, count in progress.refused.most_common() if reason not in OF_PAGES]
-    if refused:
-        parts = [f"{count:,} {reason}" for reason, count in refused[:REASONS_SHOWN]]
-        if len(refused) > REASONS_SHOWN:
-            parts.append(f"{sum(count for _, count in refused[REASONS_SHOWN:]):,} for other reasons")
-        name = session.collection.name
-        lines.append(f"  refused: {', '.join(parts)}  (scrapy refused {name} lists links, scrapy explain {name} URL says why)")
+    name = session.collection.name
+    if counts is not None and (links := _by_reason({reason: counts.refused.get(reason, 0) for reason in REASONS})):
+        lines.append(f"  links refused: {links}  (scrapy refused {name} lists them)")
+    if pages := _by_reason({reason: count for reason, count in progress.refused.items() if reason not in LETTERS}):
+        lines.append(f"  pages kept out: {pages}  (scrapy explain {name} URL says why)")
     errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     return "\n".join(lines)
+
+
+def _stopped(session: Session) -> str:
+    """Return how a crawl ended before its end: by what Scrapy calls the reason, as closespider_timeout."""
+    reason = session.finish_reason
+    return "stopped" if session.error is not None or reason in ("finished", "shutdown") else f"stopped ({reason})"
+
+
+def _by_reason(numbers: Mapping[str, int]) -> str:
+    """Return `8 domain, 3 prefix`, the largest numbers first."""
+    ranked = [(reason, count) for reason, count in Counter(numbers).most_common() if count]
+    parts = [f"{count:,} {reason}" for reason, count in ranked[:REASONS_SHOWN]]
+    if rest := sum(count for _, count in ranked[REASONS_SHOWN:]):
+        parts.append(f"{rest:,} for other reasons")
+    return ", ".join(parts)
 
 
 def _fetched(progress: RunCounters) -> str:
@@ -68,14 +85,18 @@ def _fetched(progress: RunCounters) -> str:
 def _left(session: Session, counts: Counts) -> list[str]:
     """Return lines on what is left to do, and for whom."""
     lines = []
-    if session.next_due is not None:
-        due = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.next_due))
+    is_over = session.finish_reason == "finished"
+    leaves_due = not is_over and session.next_due is not None and session.next_due[0] <= time.time()
+    if is_over and session.next_due is not None:
+        at, site = session.next_due
+        due, host = time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), site.rpartition(":")[0]
         lines.append(
-            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} makes pages due now)"
+            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} --host {host} makes all of that host due)"
         )
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
-    if left or counts.outbox:
+    if left or leaves_due or counts.outbox:
         rest = [f"{counted(left, 'URL')} pending"] if left else []
+        rest += ["pages that are due"] if leaves_due else []
         rest += [f"{counted(counts.outbox, 'order')} for the index"] if counts.outbox else []
         others = session.shared.others if session.shared is not None else 0
         whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"

@@ -281,7 +281,7 @@ class OwnParsing:
             fetched.outcome = failed(fetched.outcome, why=page.fault)
         elif page.item is None and page.failed_request and fetched.outcome.index:
             self._logger.error("%sno item came of it (699), because a request failed: %s", _of(page), page.failed_request)
-            fetched.outcome = failed(fetched.outcome, why=f"a request failed: {page.failed_request}")
+            fetched.outcome = failed(fetched.outcome, why=f"a request failed: {page.failed_request}", code_failed=False)
         else:
             self._responses.add_item(fetched, page.item)
         if page.requests:  # a 304 would show nothing about what they bring

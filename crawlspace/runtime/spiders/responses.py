@@ -17,7 +17,7 @@ from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
 from crawlspace.decision import Reason
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import header_values
@@ -117,6 +117,9 @@ class Responses:
         """Complete the outcome of a page by its item; None keeps it out of the index."""
         if item is not None and fetched.outcome.index:
             fetched.item = item
+            if isinstance(item, Document):
+                item.content_type = item.content_type or fetched.content_type
+                item.modified = item.modified or fetched.modified
         else:
             keep_out(fetched)
 

@@ -81,7 +81,9 @@ def test_the_plan_counts_them(site: FoldedSite) -> None:
     drop_sid(site)
     plan = site.plan()
     assert (plan.folded, plan.folded_into, plan.deletions) == (4, 3, 0)
-    assert plan.sentence() == "of 8 known URLs 4 folded into 3, 1 due at once for a check that admits more or a changed spider"
+    assert (
+        plan.sentence() == "of 8 known URLs 4 folded into 3, 1 due at once because a check admits more or the spider has changed"
+    )
     assert site.plan() == plan
 
 
@@ -167,6 +169,19 @@ def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
     assert list(site.held().values()) == [Held.FOLDED] * 3
     site.crawl()
     assert len(site.held()) == 3
+
+
+def test_a_url_that_was_forgotten_while_documents_wait_for_it_is_fetched_in_the_same_run(site: FoldedSite) -> None:
+    drop_sid(site)
+    site.settings |= {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    site.pages[C] = site.pages[f"{C}?x"] = 404
+    site.crawl()
+    site.links[HOME] = [A, B]
+    site.crawl(after=MONTH)
+    assert site.held() == {"c?sid=1": Held.FOLDED, "c?x&sid=2": Held.FOLDED}
+    assert {"c", "c?x"}.isdisjoint(site.known)
+    site.crawl()
+    assert_same([url for url, _ in site.asked], [C, f"{C}?x"])
 
 
 def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing(

@@ -8,6 +8,7 @@ import pytest
 
 from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.run_result import Run, faults_of
+from crawlspace.model import OutcomeKind
 
 A, B = "a.example:80", "b.example:80"
 REFUSED = "connection refused"
@@ -72,3 +73,23 @@ def test_of_many_sites_three_are_named() -> None:
     assert fault == (
         f"no start site could be reached: 0.example:80 ({REFUSED}), 1.example:80 ({REFUSED}), 2.example:80 ({REFUSED}) and 2 more"
     )
+
+
+LOST = (
+    "no page gave an item, not even 3 pages that were indexed: look at parse() or document() of the spider, and at ITEM_PIPELINES"
+)
+
+
+@pytest.mark.parametrize(
+    ("by_status", "documents", "without_item", "faults"),
+    [
+        ({2004: 5}, 0, 3, [LOST]),
+        ({2004: 5}, 0, 0, []),  # lists of links, which never had an item
+        ({2004: 5, 200: 1}, 1, 3, []),
+        ({2004: 5, 304: 1}, 0, 3, []),
+    ],
+)
+def test_own_code_that_gives_no_item(by_status: dict[int, int], documents: int, without_item: int, faults: list[str]) -> None:
+    progress = RunCounters(fetched=6, documents=documents, by_status=Counter(by_status), without_item=without_item)
+    progress.by_kind[OutcomeKind.UNCHANGED] = by_status.get(304, 0)
+    assert faults_of(Run(progress, start_sites={A}, unreachable={}, with_documents=(), has_documents=True)) == faults

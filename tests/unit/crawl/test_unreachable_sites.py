@@ -139,7 +139,7 @@ def test_urls_of_another_scheme_bring_back_a_site_that_was_given_up(store: Store
             sites.clock.advance(max(0.001, engine.frontier.wake_in() or 0))
         else:
             raise AssertionError(fetch)
-    engine._enter([new(f"{HTTP}x")])
+    engine.enter([new(f"{HTTP}x")])
     sites.work(engine)
     assert sites.fetched == {f"{HTTP}x"}
     assert sites.state(f"{HTTPS}y")[0] is State.FAILED

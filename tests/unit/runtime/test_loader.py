@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from scrapy.settings import Settings
 
 from crawlspace import settings as defaults
@@ -47,3 +48,14 @@ def test_the_class_of_a_collection_without_one_is_in_the_file_that_all_share(tmp
     project.set("CRAWLSPACE_COLLECTIONS_DIR", str(tmp_path))
     loader = CollectionLoader(project)
     assert (loader.load("demo").__module__, loader.own_class("demo")) == ("spiders.collection", None)
+
+
+def test_a_spider_whose_name_is_that_of_no_collection(tmp_path: Path) -> None:
+    project = Settings({name: value for name, value in vars(defaults).items() if name.isupper()})
+    project.set("CRAWLSPACE_COLLECTIONS_DIR", str(tmp_path))
+    project.set("SPIDER_MODULES", ["tests.integration.own_spiders"])
+    loader = CollectionLoader(project)
+    name = min(loader._spiders)
+    with pytest.raises(KeyError) as raised:
+        loader.load(name)
+    assert f"'{name}' is the name of a spider in tests/integration/own_spiders/" in str(raised.value.args[0])
