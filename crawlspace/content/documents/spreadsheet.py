@@ -1,0 +1,68 @@
+"""The text of Excel files: the cells by calamine, and for XLSX the comments and text boxes, which it leaves out."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+import python_calamine
+
+from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
+from crawlspace.content.documents.drawing import read_drawings
+from crawlspace.content.documents.kinds import XLSX
+from crawlspace.content.documents.ooxml import read_properties
+from crawlspace.content.documents.package import Package
+from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+
+_BESIDE_CELLS = ("xl/comments", "xl/threadedcomments/", "xl/drawings/drawing", "xl/diagrams/data", "xl/charts/chart")
+
+
+_LARGEST_WHOLE = 1e15
+"""Beyond it, a number is shown with its exponent."""
+
+
+def read_spreadsheet(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
+    """Read the sheets of an XLS or XLSX file."""
+    package = Package(file, limits) if contents.kind == XLSX else None
+    if package is not None:
+        read_properties(package, contents)
+        for part in package.names("xl/worksheets/") + package.names("xl/sharedstrings"):
+            for _ in package.chunks(part):  # calamine inflates without a limit
+                pass
+    buffer = TextBuffer(limits)
+    try:
+        _read_cells(file, contents, limits, buffer)
+        if package is not None:
+            for beginning in _BESIDE_CELLS:
+                read_drawings(package, package.names(beginning), buffer)
+    except TextFull:
+        pass
+    buffer.complete(contents)
+
+
+def _read_cells(file: BinaryIO, contents: FileContents, limits: FileLimits, buffer: TextBuffer) -> None:
+    file.seek(0)
+    try:
+        workbook = python_calamine.load_workbook(file)
+        names = workbook.sheet_names
+        contents.pages = len(names)
+        for name in names[: limits.max_pages]:
+            buffer.add(name)
+            buffer.end_word()
+            for row in workbook.get_sheet_by_name(name).iter_rows():
+                for cell in row:
+                    if cell != "":
+                        buffer.add(_shown(cell))
+                        buffer.end_word()
+    except python_calamine.PasswordError as error:
+        raise UnreadableFile(TextStatus.ENCRYPTED) from error
+    except python_calamine.CalamineError as error:
+        raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
+
+
+def _shown(cell: object) -> str:
+    """Return the text of a cell: whole numbers without a fraction, dates in ISO 8601."""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < _LARGEST_WHOLE:
+        return str(int(cell))
+    return str(cell)
