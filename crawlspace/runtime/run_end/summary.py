@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import OF_PAGES, Reason
-from crawlspace.model import OutcomeKind
+from crawlspace.model import OutcomeKind, Status
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 
@@ -41,6 +41,10 @@ def summary(session: Session) -> str:
         example = printable(next(iter(progress.browser_pages.values()), ""))
         lines.append(
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
+        )
+    if files := progress.by_status[Status.UNREADABLE_FILE]:
+        lines.append(
+            f"  without text: {counted(files, 'file')}  (scrapy urls {session.collection.name} --status 782 lists those known by name only)"
         )
     refused = [(reason, count) for reason, count in progress.refused.most_common() if reason not in OF_PAGES]
     if refused:
@@ -105,4 +109,4 @@ _OUTCOMES = {
     OutcomeKind.REDIRECTED: "redirected",
     OutcomeKind.EXCLUDED: "not to be indexed",
 }
-_NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}
+_NOT_ERRORS = {740, 760, 761, 780, 782, 2004, 3020}
