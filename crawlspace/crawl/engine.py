@@ -126,7 +126,13 @@ class Engine:
         self.robots_read = self.site_failures.robots_read
         self._leased: dict[int, UrlState] = {}
         self.turns = SiteTurns(
-            self.frontier, self.site_delays, self.site_failures, self._leased, lambda: self.policy, collection.files.converters
+            self.frontier,
+            self.site_delays,
+            self.site_failures,
+            leased=self._leased,
+            policy=lambda: self.policy,
+            clock=clock,
+            converted_types=collection.files.converters,
         )
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
@@ -186,8 +192,7 @@ class Engine:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is RobotsVerdict.UNKNOWN:
-                    fetch = self.site_failures.robots_to_fetch(state)
-                    if fetch is None:
+                    if (fetch := self.site_failures.robots_to_fetch(state)) is None:
                         self.frontier.skip(state)
                         self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
                         continue
@@ -201,8 +206,7 @@ class Engine:
 
     def fetched(self, outcome: Outcome) -> bool:
         """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
-        state = self._leased.get(outcome.id)
-        if state is None:
+        if (state := self._leased.get(outcome.id)) is None:
             return False
         self.turns.ended(state, outcome)
         self.progress.fetched += 1
@@ -212,8 +216,7 @@ class Engine:
 
     def not_sent(self, id: int) -> None:
         """Release a FetchPage that was not sent; its site's delay still counts from now."""
-        state = self._leased.pop(id, None)
-        if state is not None:
+        if (state := self._leased.pop(id, None)) is not None:
             self._leases.release([id])
             self.frontier.recorded([id])
             self.frontier.finished(state)
@@ -329,8 +332,7 @@ class Engine:
         if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
             return
         self._looked_at = self.clock.monotonic()
-        version = self.results.version()
-        if version == self._version:
+        if (version := self.results.version()) == self._version:
             return
         self._version = version
         self.discovery.forget_known()

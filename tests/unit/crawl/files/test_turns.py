@@ -10,13 +10,16 @@ from msgspec import structs
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.document_hash import type_mark
 from crawlspace.crawl.engine import SINK, Engine
-from crawlspace.crawl.files.turns import MOST_BYTES, MOST_SET_ASIDE, MOST_WAITING, PAUSE_S
+from crawlspace.crawl.files.turns import MOST_SET_ASIDE, PAUSE_S
+from crawlspace.crawl.files.waiting import FIRST_GUESS_S, MOST_BYTES, MOST_WAITING, PATIENCE_S, WaitingFiles
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import engine
 
 SITE = "http://b.example"
+AT_FIRST = int(PATIENCE_S / FIRST_GUESS_S)
+"""Files that may wait before any was read."""
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_a_site_goes_on_while_its_file_waits(tmp_path: Path, clock: FakeClock) -
     assert crawl.is_done()
 
 
-@pytest.mark.parametrize(("number", "size"), [(MOST_WAITING, 1), (2, MOST_BYTES // 2)])
+@pytest.mark.parametrize(("number", "size"), [(AT_FIRST, 1), (2, MOST_BYTES // 2)])
 def test_pages_behind_files_are_fetched_while_too_many_wait(crawl: Engine, number: int, size: int) -> None:
     add(crawl, *(f"/{n}.pdf" for n in range(number)))
     waiting = let_wait(crawl, number, size=size)
@@ -99,8 +102,8 @@ def test_pages_behind_files_are_fetched_while_too_many_wait(crawl: Engine, numbe
 
 
 def test_a_known_url_is_a_file_by_its_type(crawl: Engine) -> None:
-    add(crawl, *(f"/{n}.pdf" for n in range(MOST_WAITING)))
-    let_wait(crawl, MOST_WAITING)
+    add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST)))
+    let_wait(crawl, AT_FIRST)
     state = UrlState(1, 1, f"{SITE}/x.pdf", "b.example:80")
     kinds = {"": True, "text/html": False, "application/pdf": True, "text/csv": True}
     for declared, is_file in kinds.items():
@@ -109,8 +112,8 @@ def test_a_known_url_is_a_file_by_its_type(crawl: Engine) -> None:
 
 
 def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: FakeClock) -> None:
-    add(crawl, *(f"/{n}.pdf" for n in range(MOST_WAITING)))
-    waiting = let_wait(crawl, MOST_WAITING)
+    add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST)))
+    waiting = let_wait(crawl, AT_FIRST)
     add(crawl, *(f"/more/{n}.pdf" for n in range(MOST_SET_ASIDE + 1)), "/page")
     crawl.admit([Candidate("http://c.example/page", Source.INDEX_FOLLOW)])
     assert "http://c.example/page" in [path for _ in range(20) for path in rest(crawl)]
@@ -123,3 +126,29 @@ def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: Fa
         found += more
     assert len(found) == MOST_SET_ASIDE + 2
     assert crawl.is_done()
+
+
+def test_files_that_are_being_fetched_count(tmp_path: Path, clock: FakeClock) -> None:
+    crawl = engine(tmp_path, MemoryStore(sinks=(SINK,)), clock, CONCURRENT_REQUESTS_PER_DOMAIN=100)
+    rest(crawl)
+    add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST + 1)), "/page")
+    fetched = [fetch(crawl) for _ in range(AT_FIRST + 1)]
+    assert [state.url for state in fetched if state is not None and not state.url.endswith(".pdf")] == [f"{SITE}/page"]
+    assert fetch(crawl) is None
+    assert fetched[0] is not None
+    crawl.not_sent(fetched[0].id)
+    assert fetch(crawl) is not None
+
+
+@pytest.mark.parametrize(
+    ("each_s", "room"),
+    [(0.001, MOST_WAITING), (0.1, 50), (1.0, 5), (30.0, 1)],
+)
+def test_the_slower_files_are_read_the_fewer_may_wait(clock: FakeClock, each_s: float, room: int) -> None:
+    waiting = WaitingFiles(clock)
+    for id in range(100):
+        waiting.add(id, size=1)
+        clock.advance(each_s)
+        assert waiting.remove(id)
+    assert not waiting.remove(1)
+    assert waiting.room == pytest.approx(room, abs=1)
