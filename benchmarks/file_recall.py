@@ -55,7 +55,8 @@ def main(arguments: list[str] | None = None) -> list[Row]:
                 contents = read_file(opened, None, FileLimits())
             found = _found(words, contents.text.lower(), is_drawn=file.suffix.lower() in (*_SLIDES, ".pdf"))
             recall = len(found) / len(words)
-            recalls[file.suffix.lower()].append(recall)
+            if contents.status is None:  # what cannot be read is listed
+                recalls[file.suffix.lower()].append(recall)
             if recall < _LEAST_OF_A_FILE:
                 missing = ", ".join(sorted(words - found)[:_MISSING_SHOWN])
                 status = f" ({contents.status})" if contents.status else ""

@@ -54,7 +54,7 @@ def _bad_files(pages: int) -> list[Row]:
     bodies = {
         "hang": (200, b"application/x-hang", b"x"),
         "crash": (200, b"application/x-crash", b"x"),
-        "explode": (200, DOCX.encode(), zipped({"word/document.xml": b"<w:document>" + b" " * 700_000_000})),
+        "explode": (200, DOCX.encode(), zipped({"word/document.xml": b"<document>" + b" " * 700_000_000})),
     }
 
     def answer(_: str, path: str) -> Reply:

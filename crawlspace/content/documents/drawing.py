@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from crawlspace.content.documents.package import Package, ignoring_damage
 from crawlspace.content.documents.text_buffer import TextBuffer
 
+_NAMES = frozenset({"strCache", "multiLvlStrCache"})
+"""The names of series and categories in a chart."""
 _ENDS_WORD = frozenset({"p", "br", "tab", "tc", "sp", "v", "text", "comment", "cm", "threadedComment"})
 
 
@@ -30,7 +32,7 @@ class DrawingText:
             self._skipping += 1
         elif name in ("t", "text"):  # a `text` that holds paragraphs has white space only
             self._in_text = True
-        elif name == "strCache":
+        elif name in _NAMES:
             self._in_names = True
         elif name == "v":
             self._in_text = self._in_names
@@ -43,7 +45,7 @@ class DrawingText:
             return
         if name in ("t", "text", "v"):
             self._in_text = False
-        elif name == "strCache":
+        elif name in _NAMES:
             self._in_names = False
         if name in _ENDS_WORD:
             self._buffer.end_word()

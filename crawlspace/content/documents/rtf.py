@@ -31,6 +31,7 @@ def read_rtf(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
     if not source.startswith(b"{\\rtf"):
         raise UnreadableFile(TextStatus.DAMAGED, "it does not begin as RTF")
     text = _PICTURE.sub(b"", source).decode("latin-1")
+    text = text.replace("{\\field", "\n{\\field")  # striprtf looks for the end of each to the end of its line
     _read_info(text, contents)
     buffer = TextBuffer(limits)
     for href in _FIELD.findall(text):

@@ -9,6 +9,7 @@ import pytest
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus
 from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, RTF, XLS, XLSX
 from crawlspace.content.documents.readers import READERS, read_file
+from tests.growth import is_linear
 from tests.unit.content.documents.made_files import (
     A,
     compound,
@@ -32,7 +33,7 @@ BOX += f"<mc:Fallback><w:txbxContent>{para('in the box')}</w:txbxContent></mc:Fa
 TABLE = f"<w:tbl><w:tr><w:tc>{para('one')}</w:tc><w:tc>{para('two')}</w:tc></w:tr></w:tbl>"
 COMMENTS = "<comments xmlns='c'><commentList><comment ref='A1'><text><r><t>a</t></r><r><t> remark</t></r></text></comment></commentList></comments>"
 DRAWING = f'<d:wsDr xmlns:d="d" xmlns:a="{A}"><d:sp><a:p><a:r><a:t>a box</a:t></a:r></a:p></d:sp></d:wsDr>'
-CHART = '<c:chartSpace xmlns:c="c"><c:strCache><c:pt><c:v>Sales</c:v></c:pt></c:strCache><c:numCache><c:pt><c:v>17</c:v></c:pt></c:numCache></c:chartSpace>'
+CHART = '<c:chartSpace xmlns:c="c"><c:multiLvlStrCache><c:lvl><c:pt><c:v>Sales</c:v></c:pt></c:lvl></c:multiLvlStrCache><c:numCache><c:pt><c:v>17</c:v></c:pt></c:numCache></c:chartSpace>'
 
 
 def read(body: bytes, declared: str | None = None, limits: FileLimits = LIMITS) -> FileContents:
@@ -243,3 +244,10 @@ LARGE = docx(para("word " * 100_000))
 def test_limits(what: str, body: bytes, limits: FileLimits, status: TextStatus | None, length: int, is_cut: bool) -> None:
     contents = read(body, CSV if body.startswith(b"word") else None, limits)
     assert (contents.status, len(contents.text), contents.text_left_out) == (status, length, is_cut)
+
+
+@pytest.mark.parametrize(
+    "part", [rb"{\field{\*\fldinst{", rb"{\pict ", rb"{\footnote ", rb"{\info{\title ", rb"{\field{\*\fldinst HYPERLINK "]
+)
+def test_rtf_with_many_open_groups_is_read_in_proportion_to_its_size(part: bytes) -> None:
+    assert is_linear(lambda size: read(rb"{\rtf1 " + part * size), 2_000)
