@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -26,6 +27,16 @@ class FileSettings:
     memory_bytes: int
     follow_links: bool
     converters: Mapping[str, str]
+
+    def check(self) -> None:
+        """Raise SettingError if the program of a converter cannot be run."""
+        for kind, converter in self.converters.items():
+            program = "" if is_server(converter) else command_words(converter)[0]
+            if program and shutil.which(program) is None:
+                raise SettingError(
+                    f"{CONVERTERS}: the command for {kind} begins with {quoted(program)}, which is no program that can be run;"
+                    " install it, or correct its path"
+                )
 
     @property
     def of_contents(self) -> tuple[object, ...]:

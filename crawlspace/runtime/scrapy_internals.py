@@ -256,7 +256,7 @@ class DownloadAgent(_ScrapyAgent):
             txresponse._transport.stopProducing()
             txresponse._transport.loseConnection()
             return {"txresponse": txresponse, "flags": [STOPPED]}
-        request.meta["download_maxsize"] = 0  # the body has its limit
+        self._maxsize = 0  # the body has its limit
         deliver = txresponse.deliverBody
         txresponse.deliverBody = lambda reader: deliver(_into(body, reader))
         return super()._cb_bodyready(txresponse, request)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES
 from crawlspace.content_type import declared, essence, is_generic
-from crawlspace.runtime.files.body import FileBody
-from crawlspace.runtime.requests import FILE, STATE
+from crawlspace.runtime.files.body import IN_MEMORY, FileBody
+from crawlspace.runtime.requests import CONTENTS, FILE, STATE
 from crawlspace.runtime.scrapy_internals import DownloadAgent
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class FileAgent(DownloadAgent):
         self, request: Request, values_of: Callable[[bytes], list[bytes]], *, length: int, page_limit: int
     ) -> FileBody | None:
         """Return what is to take the body of a response that may be a file; None for pages, and what is not of the frontier."""
+        for of_an_earlier_response in (FILE, CONTENTS):
+            request.meta.pop(of_an_earlier_response, None)
         session = getattr(self._crawler.spider, "session", None)
         collection: Collection | None = None if session is None else session.collection
         if collection is None or STATE not in request.meta or values_of(b"Content-Encoding"):
@@ -49,4 +51,6 @@ class FileAgent(DownloadAgent):
         body = FileBody(files_folder(collection), is_declared=is_declared, limit=files.max_bytes, page_limit=page_limit)
         body.is_too_large = is_declared and length > files.max_bytes
         request.meta[FILE] = body
+        if not 0 <= length <= IN_MEMORY:
+            request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
         return body

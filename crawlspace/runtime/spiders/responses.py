@@ -170,7 +170,7 @@ class Responses:
         )
         if not headers.concern_the_document:  # else each request for it is unconditional
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
-        if contents is not None and contents.status is not None:
+        if index and contents is not None and contents.status is not None:
             outcome = unreadable(state, outcome, why=self._report_unreadable(contents, state))
             if outcome.kind is not OutcomeKind.DOCUMENT:
                 return Fetched(outcome)
@@ -276,7 +276,7 @@ def _left_out(page: Page) -> dict[Reason, int]:
 
 def _on_disk(response: Response) -> FileBody | None:
     body: FileBody | None = response.meta.get(FILE)
-    return body if body is not None and body.path is not None else None
+    return body if body is not None and body.path is not None and not body.is_too_large else None
 
 
 def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:

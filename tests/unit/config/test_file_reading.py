@@ -45,3 +45,10 @@ def test_converters() -> None:
 def test_what_has_a_converter_is_taken() -> None:
     limits = read_limits({**SETTINGS, "CRAWLSPACE_MIME_TYPES": ["text/html"], "CRAWLSPACE_CONVERTERS": {"image/*": "ocr {file}"}})
     assert limits.mime_types == ("text/html", "image/*")
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    given = {"image/*": "http://tika:9998/tika", "application/msword": "/no/such/program {file}"}
+    with pytest.raises(SettingError) as raised:
+        read_file_settings({**SETTINGS, "CRAWLSPACE_CONVERTERS": given}).check()
+    assert "the command for application/msword begins with '/no/such/program', which is no program" in str(raised.value)
