@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from contextlib import suppress
 from typing import BinaryIO
 
 import pypdfium2  # type: ignore[import-untyped]
@@ -32,9 +33,8 @@ def read_pdf(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
     except pypdfium2.PdfiumError as error:
         encrypted = getattr(error, "err_code", None) in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY)
         raise UnreadableFile(TextStatus.ENCRYPTED if encrypted else TextStatus.DAMAGED, str(error)) from error
-    metadata = document.get_metadata_dict(skip_empty=True)
-    contents.title, contents.author = metadata.get("Title", ""), metadata.get("Author", "")
-    contents.created, contents.modified = pdf_time(metadata.get("CreationDate", "")), pdf_time(metadata.get("ModDate", ""))
+    contents.title, contents.author = _metadata(document, "Title"), _metadata(document, "Author")
+    contents.created, contents.modified = pdf_time(_metadata(document, "CreationDate")), pdf_time(_metadata(document, "ModDate"))
     contents.pages = len(document)
     contents.text_left_out = contents.pages > limits.max_pages
     buffer = TextBuffer(limits)
@@ -50,6 +50,13 @@ def read_pdf(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
     buffer.complete(contents)
     if not contents.text and broken:
         raise UnreadableFile(TextStatus.DAMAGED, f"{broken} of {contents.pages} pages cannot be read")
+
+
+def _metadata(document: pypdfium2.PdfDocument, key: str) -> str:
+    """Return an entry of the metadata; empty if there is none, or it is no text."""
+    with suppress(UnicodeDecodeError):
+        return str(document.get_metadata_value(key))
+    return ""
 
 
 def _read_page(document: pypdfium2.PdfDocument, number: int, buffer: TextBuffer) -> None:

@@ -16,6 +16,8 @@ from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 _BESIDE_CELLS = ("xl/comments", "xl/threadedcomments/", "xl/drawings/drawing", "xl/diagrams/data", "xl/charts/chart")
 
 
+_PANIC = "PanicException"
+"""What pyo3 raises for a fault in Rust code. It is no Exception, and is exported by no module."""
 _LARGEST_WHOLE = 1e15
 """Beyond it, a number is shown with its exponent."""
 
@@ -56,6 +58,10 @@ def _read_cells(file: BinaryIO, contents: FileContents, limits: FileLimits, buff
     except python_calamine.PasswordError as error:
         raise UnreadableFile(TextStatus.ENCRYPTED) from error
     except python_calamine.CalamineError as error:
+        raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != _PANIC:
+            raise
         raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
 
 

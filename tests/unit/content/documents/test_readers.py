@@ -94,6 +94,7 @@ TEXTS: list[tuple[str, bytes, str, str]] = [
     ("comments and fields", pdf(
         ["Text"], annotations="<< /Subtype /Text /Contents (a remark) /Rect [0 0 9 9] >> << /Subtype /Widget /V (filled in) /Rect [0 0 9 9] >>"
     ), PDF, "Text a remark filled in"),
+    ("a title that is no text", pdf(["Text"], info="/Title <FEFFD800D800>"), PDF, "Text"),
     ("a PDF behind other bytes", b"\r\n" * 100 + pdf(["Hello"]), PDF, "Hello"),
     ("text with notes and a header", rb"{\rtf1\ansi{\header Top}{\fonttbl{\f0 Arial;}}Caf\'e9 {\b bo}ld\par{\footnote Note}\u8364? x}", RTF, "Café bold € x Top Note"),
     ("what separates most", b'Name;Price\nBolt;"1,5"\n', CSV, "Name Price Bolt 1,5"),
@@ -201,6 +202,7 @@ UNREADABLE: list[tuple[str, bytes, str | None, TextStatus]] = [
     }), EPUB, TextStatus.ENCRYPTED),
     ("a Word file of 1997", compound("WordDocument"), "application/msword", TextStatus.NO_READER),
     ("an Excel file of 1997 without its sheets", compound("Workbook"), XLS, TextStatus.DAMAGED),
+    ("an Excel file of 1997 whose directory is cut", compound("Workbook")[:1200], XLS, TextStatus.DAMAGED),
     ("a table of blanks", b" ; ;\n", CSV, TextStatus.NO_TEXT),
 ]  # fmt: skip
 
