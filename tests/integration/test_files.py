@@ -14,9 +14,9 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Document, State
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Connection, Reply, Request, head_of
-from tests.integration.stored import FAST, collection, indexed, make_due, states
+from tests.integration.stored import FAST, collection, indexed, make_due, shared, states, statuses
 from tests.sites import Answer, Server, Site, binary, page, serve
-from tests.unit.content.documents.made_files import compound, docx, para, pdf, zipped
+from tests.unit.content.documents.made_files import compound, docx, para, pdf, w, zipped
 
 LARGE = docx(para("Large words"), {"word/media/image.bin": os.urandom(3_000_000).hex()[:3_000_000]})
 """A file that is more than what is kept in memory."""
@@ -194,3 +194,32 @@ def test_files_of_a_killed_crawl_are_removed(project: MakeProject, tmp_path: Pat
         left.write_bytes(b"x")
         demo.crawl("demo").succeeded()
         assert not left.exists()
+
+
+def test_files_of_a_shared_crawl(project: MakeProject) -> None:
+    site = Site({f"/{number}.pdf": binary(pdf([f"Words {number}"]), PDF) for number in range(5)})
+    site["/"] = page("Home", links=list(site))
+    with serve(site) as server:
+        demo = shared(project(collection(server.url("/"))))
+        demo.crawl("demo").succeeded()
+        assert statuses(demo) == dict.fromkeys(site, 200)
+        assert len(indexed(demo)) == 6
+
+
+def test_zip_files_are_told_apart_by_all_that_is_in_them(project: MakeProject) -> None:
+    document = {"docProps/" + "x" * 2000: "", "word/document.xml": w(para("Words"))}
+    noise = os.urandom(1_500_000)
+    files = {
+        "/small": (zipped(document), 200),
+        "/large": (zipped({**document, "word/media/x": noise}), 200),
+        "/archive": (zipped({"a.txt": "x"}), 780),
+        "/large-archive": (zipped({"a.bin": noise}), 780),
+        "/old.xls": (compound("Workbook"), 782),
+    }
+    site = Site({path: binary(body, "application/octet-stream") for path, (body, _) in files.items()})
+    site["/"] = page("Home", links=list(files))
+    with serve(site) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        assert statuses(demo) == {"/": 200} | {path: status for path, (_, status) in files.items()}
+        assert not list((demo.data / "demo" / "files").iterdir())

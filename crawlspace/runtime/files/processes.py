@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from msgspec import MsgspecError
 
@@ -49,7 +49,10 @@ class FileProcesses:
     async def read(self, job: FileJob) -> FileContents:
         """Return the contents of a file; those of a file that cannot be read have a status."""
         async with self._turns:
-            process = self._idle.pop() if self._idle else self._start()
+            try:
+                process = self._idle.pop() if self._idle else self._start()
+            except OSError as error:
+                return self._not_started(job, error)
             try:
                 return await self._ask(process, job)
             finally:
@@ -70,8 +73,7 @@ class FileProcesses:
         try:
             await asyncio.wait_for(process.begin(), START_S)
         except (OSError, EOFError, TimeoutError) as error:
-            self._warn(error)
-            return _unread(job, TextStatus.CRASHED, "the process that reads files could not be started")
+            return self._not_started(job, error)
         try:
             return await asyncio.wait_for(process.ask(job), job.timeout_s)
         except TimeoutError:
@@ -91,10 +93,11 @@ class FileProcesses:
             self._ending.append(process)
             process.kill()
 
-    def _warn(self, error: Exception) -> None:
+    def _not_started(self, job: FileJob, error: Exception) -> FileContents:
         if not self._has_warned:
             self._has_warned = True
             logger.error("no process that reads files can be started (%s): files are found by their name only", error)
+        return _unread(job, TextStatus.CRASHED, "the process that reads files could not be started")
 
 
 class _Process:
@@ -102,7 +105,8 @@ class _Process:
 
     def __init__(self, command: Sequence[str], memory_bytes: int) -> None:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as unless_started:
+            unless_started.callback(ours.close)
             self._process = subprocess.Popen(  # noqa: S603 - this Python
                 [*command, str(theirs.fileno()), str(memory_bytes)],
                 stdin=subprocess.DEVNULL,
@@ -112,6 +116,7 @@ class _Process:
                 env=_environment(),
                 start_new_session=True,  # so that what a converter starts can be killed with it
             )
+            unless_started.pop_all()
         ours.settimeout(0)
         self._socket = ours
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None

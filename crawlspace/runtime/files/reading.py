@@ -6,7 +6,6 @@ A response that is a file is held back and read in another process. Then it goes
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy.http import Response
@@ -16,7 +15,7 @@ from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.jobs import FileJob
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
-from crawlspace.content_type import essence
+from crawlspace.content_type import essence, is_generic
 from crawlspace.model import Outcome, OutcomeKind, UrlState
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.files.body import FileBody, remove_left
@@ -27,12 +26,12 @@ from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED, divert_responses, wake
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from scrapy import Request
     from scrapy.crawler import Crawler
 
     from crawlspace.runtime.session import Session
-
-logger = logging.getLogger(__name__)
 
 
 class FileReading:
@@ -55,23 +54,26 @@ class FileReading:
     def takes(self, response: Any, request: Request) -> bool:
         """Take a response if it is a file that has yet to be read. Return whether."""
         state: UrlState | None = request.meta.get(STATE)
-        if state is None or CONTENTS in request.meta or not isinstance(response, Response):
+        if state is None or CONTENTS in request.meta:
             return False
-        if not 200 <= response.status < 300 or b"Location" in response.headers:
+        body: FileBody | None = request.meta.get(FILE)
+        if not isinstance(response, Response):  # its download has failed
+            if body is not None:
+                body.drop()
             return False
         declared = declared_type(response.headers)
-        kind = self._kind(response, request, declared)
-        if kind is None:
-            return False
+        kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
+        if kind is None or b"Location" in response.headers:
+            if body is None or body.path is None:
+                return False
+            self._begin(self._go_on(response, request))
+            return True
         answer = Outcome(state.id, state.url, OutcomeKind.DOCUMENT, response.status)
         answer.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             answer.latency_s = response.meta.get("download_latency")
-        body: FileBody | None = request.meta.get(FILE)
         self._session.engine.turns.file_arrived(answer, size=len(response.body) if body is None else body.size)
-        task = asyncio.get_running_loop().create_task(self._read(response, request, declared=declared, kind=kind))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(self._read(response, request, declared=declared, kind=kind))
         wake(self._crawler)  # the turn of its site has ended
         return True
 
@@ -82,6 +84,11 @@ class FileReading:
         self._tasks.clear()
         self._processes.close()
 
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def _kind(self, response: Response, request: Request, declared: str | None) -> str | None:
         """Return the type of a response that is a file and admitted; None for any other."""
         body: FileBody | None = request.meta.get(FILE)
@@ -89,11 +96,19 @@ class FileReading:
         is_too_large = body is not None and body.is_too_large
         if STOPPED in response.flags and not is_too_large:
             return None
-        type_may_be = essence(declared) in FILE_TYPES or start.startswith(FIRST_BYTES) or self._settings.converters
-        if not (type_may_be or body is not None):
+        if not (
+            body is not None or essence(declared) in FILE_TYPES or start.startswith(FIRST_BYTES) or self._is_converted(declared)
+        ):
             return None
-        kind, decision = document_type(self._session.space, declared, None if is_too_large else start)
+        kind, decision = document_type(
+            self._session.space, declared, None if is_too_large else start, on_disk=None if body is None else body.path
+        )
         return kind if decision.admitted and (kind in FILE_TYPES or converter_for(kind, self._settings.converters)) else None
+
+    def _is_converted(self, declared: str | None) -> bool:
+        """Whether a header names a type that has a converter, or none, so that the first bytes may be of such a type."""
+        converters = self._settings.converters
+        return bool(converters) and (is_generic(declared) or bool(converter_for(essence(declared), converters)))
 
     async def _read(self, response: Response, request: Request, *, declared: str | None, kind: str) -> None:
         """Read a file, and continue with its response."""
@@ -111,6 +126,11 @@ class FileReading:
             )
             contents = await self._processes.read(job)
         request.meta[CONTENTS] = contents
+        await self._go_on(response, request)
+
+    async def _go_on(self, response: Response, request: Request) -> None:
+        """Continue with a response, and remove its body from disk when it is recorded."""
+        body: FileBody | None = request.meta.get(FILE)
         await maybe_deferred_to_future(self._continue(response, request))
         if body is not None and LATER not in request.meta:  # else it waits for requests of its own
             body.drop()

@@ -186,7 +186,9 @@ class Responses:
     ) -> tuple[str, Decision]:
         """Return the type of a response, and whether it is taken."""
         if contents is None:
-            return document_type(self._space, declared, None if stopped else response.body)
+            body = _on_disk(response)
+            start = response.body if body is None else body.start
+            return document_type(self._space, declared, None if stopped else start, on_disk=None if body is None else body.path)
         return contents.kind, self._space.at_headers(contents.kind, conclusive=True)
 
     def _page_of(self, contents: FileContents, response: Response) -> Page:

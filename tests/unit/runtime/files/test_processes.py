@@ -65,12 +65,16 @@ def test_a_bad_file_costs_only_itself(job: FileJob, memory: int, status: TextSta
 
 
 @pytest.mark.parametrize(
-    "code",
-    ["raise SystemExit(1)", "import socket, sys; socket.socket(fileno=int(sys.argv[1])).send(bytes([2]))"],
-    ids=["ends", "says something else"],
+    "command",
+    [
+        (sys.executable, "-c", "raise SystemExit(1)"),
+        (sys.executable, "-c", "import socket, sys; socket.socket(fileno=int(sys.argv[1])).send(bytes([2]))"),
+        ("/no/such/program",),
+    ],
+    ids=["ends", "says something else", "is not there"],
 )
-def test_a_process_that_does_not_start(code: str, caplog: pytest.LogCaptureFixture) -> None:
-    assert [one.status for one in read(READABLE, READABLE, command=(sys.executable, "-c", code))] == [TextStatus.CRASHED] * 2
+def test_a_process_that_does_not_start(command: Sequence[str], caplog: pytest.LogCaptureFixture) -> None:
+    assert [one.status for one in read(READABLE, READABLE, command=command)] == [TextStatus.CRASHED] * 2
     assert len([one for one in caplog.messages if "no process that reads files can be started" in one]) == 1
 
 
