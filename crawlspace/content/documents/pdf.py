@@ -20,6 +20,7 @@ _HYPHEN_AT_LINE_END = re.compile("[\x02\ufffe]\\s*")
 
 _MOST_ANNOTATIONS = 2_000
 """Of one page."""
+_LONGEST_LANGUAGE = 200
 _SAMPLE = 50
 """Characters of a page that are looked at."""
 _LONGEST_ANNOTATION = 200_000
@@ -35,6 +36,7 @@ def read_pdf(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
         raise UnreadableFile(TextStatus.ENCRYPTED if encrypted else TextStatus.DAMAGED, str(error)) from error
     contents.title, contents.author = _metadata(document, "Title"), _metadata(document, "Author")
     contents.created, contents.modified = pdf_time(_metadata(document, "CreationDate")), pdf_time(_metadata(document, "ModDate"))
+    contents.language = _language(document)
     contents.pages = len(document)
     contents.text_left_out = contents.pages > limits.max_pages
     buffer = TextBuffer(limits)
@@ -57,6 +59,15 @@ def _metadata(document: pypdfium2.PdfDocument, key: str) -> str:
     with suppress(UnicodeDecodeError):
         return str(document.get_metadata_value(key))
     return ""
+
+
+def _language(document: pypdfium2.PdfDocument) -> str:
+    length = pdfium.FPDFCatalog_GetLanguage(document, None, 0)
+    if not 2 < length <= _LONGEST_LANGUAGE:
+        return ""
+    value = ctypes.create_string_buffer(length)
+    pdfium.FPDFCatalog_GetLanguage(document, ctypes.cast(value, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
+    return value.raw.decode("utf-16-le", "replace").rstrip("\0")
 
 
 def _read_page(document: pypdfium2.PdfDocument, number: int, buffer: TextBuffer) -> None:

@@ -90,8 +90,8 @@ def pptx(slides: Sequence[str], parts: Mapping[str, str] | None = None) -> bytes
     )
 
 
-def xlsx(rows: Sequence[Sequence[str | float]], parts: Mapping[str, str] | None = None) -> bytes:
-    """A workbook with one sheet."""
+def xlsx(rows: Sequence[Sequence[str | float]], parts: Mapping[str, str] | None = None, *, after: str = "") -> bytes:
+    """A workbook with one sheet. `after`: what stands behind its cells."""
     cells = "".join(
         "<row>"
         + "".join(f'<c t="inlineStr"><is><t>{c}</t></is></c>' if isinstance(c, str) else f"<c><v>{c}</v></c>" for c in row)
@@ -106,7 +106,7 @@ def xlsx(rows: Sequence[Sequence[str | float]], parts: Mapping[str, str] | None 
             "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{OFFICE}"><sheets><sheet name="Prices" sheetId="1" r:id="rId1"/>'
             "</sheets></workbook>",
             "xl/_rels/workbook.xml.rels": rels(("worksheet", "worksheets/sheet1.xml")),
-            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>',
+            "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData>{after}</worksheet>',
             **(parts or {}),
         }
     )
@@ -150,12 +150,13 @@ def pdf(
     *,
     info: str = "",
     kids: str = "",
+    catalog: str = "",
     annotations: str = "",
     font: str = "/BaseFont /Helvetica /Subtype /Type1",
 ) -> bytes:
-    """A PDF with a line of text on each page. `kids`: those of the page tree, in place of the pages."""
+    """A PDF with a line of text on each page. `kids`: those of the page tree, in place of the pages; `catalog`: more of its entries."""
     objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Catalog /Pages 2 0 R {catalog} >>",
         f"<< /Type /Pages /Count {len(pages)} /Kids [{kids or ' '.join(f'{5 + 2 * n} 0 R' for n in range(len(pages)))}] >>",
         f"<< /Type /Font {font} >>",
         f"<< {info} >>",

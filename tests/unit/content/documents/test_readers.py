@@ -32,6 +32,7 @@ BOX = f"<w:r><mc:AlternateContent><mc:Choice><w:txbxContent>{para('in the box')}
 BOX += f"<mc:Fallback><w:txbxContent>{para('in the box')}</w:txbxContent></mc:Fallback></mc:AlternateContent></w:r>"
 TABLE = f"<w:tbl><w:tr><w:tc>{para('one')}</w:tc><w:tc>{para('two')}</w:tc></w:tr></w:tbl>"
 COMMENTS = "<comments xmlns='c'><commentList><comment ref='A1'><text><r><t>a</t></r><r><t> remark</t></r></text></comment></commentList></comments>"
+MARGINS = '<headerFooter><oddHeader>&amp;C&amp;"Arial,Bold"&amp;12Top &amp;&amp; bottom</oddHeader><oddFooter>&amp;P of &amp;N</oddFooter></headerFooter>'
 DRAWING = f'<d:wsDr xmlns:d="d" xmlns:a="{A}"><d:sp><a:p><a:r><a:t>a box</a:t></a:r></a:p></d:sp></d:wsDr>'
 CHART = '<c:chartSpace xmlns:c="c"><c:multiLvlStrCache><c:lvl><c:pt><c:v>Sales</c:v></c:pt></c:lvl></c:multiLvlStrCache><c:numCache><c:pt><c:v>17</c:v></c:pt></c:numCache></c:chartSpace>'
 
@@ -69,8 +70,8 @@ TEXTS: list[tuple[str, bytes, str, str]] = [
         },
     ), PPTX, "First text a note Sales Second Our company"),
     ("cells, then comments and boxes", xlsx(
-        [["Name", "Price"], ["Bolt", 1.5], ["Nut", 2.0]], {"xl/comments1.xml": COMMENTS, "xl/drawings/drawing1.xml": DRAWING}
-    ), XLSX, "Prices Name Price Bolt 1.5 Nut 2 a remark a box"),
+        [["Name", "Price"], ["Bolt", 1.5], ["Nut", 2.0]], {"xl/comments1.xml": COMMENTS, "xl/drawings/drawing1.xml": DRAWING}, after=MARGINS
+    ), XLSX, "Prices Name Price Bolt 1.5 Nut 2 Top & bottom of a remark a box"),
     ("paragraphs, notes and comments", open_document(
         "text",
         "<office:text><text:h>Chapter</text:h><text:p>wo<text:span>rd</text:span><text:note><text:note-citation>1</text:note-citation>"
@@ -120,8 +121,12 @@ def test_each_reader_has_a_row() -> None:
         (open_document("text", "<text:p>x</text:p>"), ("The title", "Ann Author", "2024-05-01T12:00:00Z", "", "", 3)),
         (epub(["x"]), ("The title", "Ann Author", "", "", "en", 0)),
         (
-            pdf(["x"], info="/Title (The title) /Author (Ann Author) /CreationDate (D:20240501140000+02'00') /ModDate (D:2024)"),
-            ("The title", "Ann Author", "2024-05-01T12:00:00Z", "2024-01-01T00:00:00Z", "", 1),
+            pdf(
+                ["x"],
+                catalog="/Lang (de-DE)",
+                info="/Title (The title) /Author (Ann Author) /CreationDate (D:20240501140000+02'00') /ModDate (D:2024)",
+            ),
+            ("The title", "Ann Author", "2024-05-01T12:00:00Z", "2024-01-01T00:00:00Z", "de-DE", 1),
         ),
         (
             rb"{\rtf1{\info{\title The {\b}title}{\title The title}{\author Ann Author}{\creatim\yr2024\mo5\dy1\hr12\min0}}x}",
@@ -163,11 +168,12 @@ LINK = "http://www.example.com/a"
             {"ppt/slides/_rels/slide1.xml.rels": rels(("hyperlink", LINK), ("hyperlink", "mailto:x"))},
         ),
         open_document("text", f'<text:p><text:a xlink:href="{LINK}">x</text:a><text:a xlink:href="#top">y</text:a></text:p>'),
+        xlsx([["x"]], {"xl/worksheets/_rels/sheet1.xml.rels": rels(("hyperlink", LINK), ("hyperlink", "mailto:x"))}),
         epub([f'x <a href="{LINK}">y</a> <a href="file.txt">z</a>']),
         pdf(["x"], annotations=f"<< /Subtype /Link /Rect [0 0 99 99] /A << /S /URI /URI ({LINK}) >> >>"),
         (r'{\rtf1 {\field{\*\fldinst HYPERLINK "' + LINK + r'"}{\fldrslt x}}}').encode(),
     ],
-    ids=["docx", "docx field", "pptx", "odt", "epub", "pdf", "rtf"],
+    ids=["docx", "docx field", "pptx", "odt", "xlsx", "epub", "pdf", "rtf"],
 )
 def test_the_links_of_a_file_are_those_of_the_web(body: bytes) -> None:
     links = [href for href in read(body).hrefs if "book.invalid" not in href]
