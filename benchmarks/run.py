@@ -46,6 +46,7 @@ NAMES = (
     "outage",
     "reconcile",
     "fold",
+    "files",
     "histories",
 )
 _PAGE = PROJECT / "docs" / "benchmarks.md"

@@ -131,6 +131,7 @@ class Status(IntEnum):
     EXCLUDED_HERE = 761
     PORT_OR_SCHEME = 770
     WRONG_TYPE = 780
+    UNREADABLE_FILE = 782
     MALFORMED_URL = 786
     NOINDEX = 2004
     SOFT_REDIRECT = 3020
@@ -164,6 +165,7 @@ _STATUS_SENTENCES = {
     Status.EXCLUDED_HERE: "outside this crawl space, inside the global one",
     Status.PORT_OR_SCHEME: "the scheme or port is not allowed",
     Status.WRONG_TYPE: "the extension or document type is not taken",
+    Status.UNREADABLE_FILE: "a file without readable text, found by its title, name and URL",
     Status.MALFORMED_URL: "the URL is malformed",
     Status.NOINDEX: "the page or a rule asks not to be indexed, or the spider gave no item",
     Status.SOFT_REDIRECT: "200 with a Location, taken as a redirect",

@@ -146,7 +146,39 @@ CRAWLSPACE_FOLLOW_QUERY_STRINGS = True
 # Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none.
 CRAWLSPACE_EXCLUDE_EXTENSIONS = ""
 # Document types that are accepted; "text/*" is allowed.
-CRAWLSPACE_MIME_TYPES = ["text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"]
+CRAWLSPACE_MIME_TYPES = [
+    "text/html",
+    "application/xhtml+xml",
+    "text/plain",
+    "text/xml",
+    "application/xml",
+    "application/pdf",
+    "application/x-pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "application/vnd.openxmlformats-officedocument.presentationml.template",
+    "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+    "application/vnd.ms-word.document.macroenabled.12",
+    "application/vnd.ms-excel.sheet.macroenabled.12",
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+    "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
+    "application/vnd.ms-excel",
+    "application/vnd.oasis.opendocument.text",
+    "application/vnd.oasis.opendocument.text-template",
+    "application/vnd.oasis.opendocument.spreadsheet",
+    "application/vnd.oasis.opendocument.spreadsheet-template",
+    "application/vnd.oasis.opendocument.presentation",
+    "application/vnd.oasis.opendocument.presentation-template",
+    "application/epub+zip",
+    "application/rtf",
+    "application/x-rtf",
+    "text/rtf",
+    "text/csv",
+    "application/csv",
+]
 # Slashes in the path after the site root; None = no limit.
 CRAWLSPACE_MAX_PATH_DEPTH = None
 # Whether links to hosts other than those of the start URLs are followed (rules permitting).
@@ -262,6 +294,20 @@ CRAWLSPACE_MAX_LINKS = 10_000
 CRAWLSPACE_CHECKSUM_CUT_OFF = 0
 # Whether pages with the same text and different titles are different documents.
 CRAWLSPACE_CHECKSUM_TITLE = True
+
+# --- files: PDF, office documents and the like ---------------------------------------------------------------------
+# Bytes of a file; a larger one is found by its name only.
+CRAWLSPACE_FILE_MAXSIZE = 100 * 1024 * 1024
+# Processes that read files.
+CRAWLSPACE_FILE_PROCESSES = 1
+# The longest that reading one file may take.
+CRAWLSPACE_FILE_TIMEOUT = "30s"
+# Bytes of memory that a process may take for reading files.
+CRAWLSPACE_FILE_MEMORY = 512 * 1024 * 1024
+# Whether hyperlinks in files are followed.
+CRAWLSPACE_FOLLOW_FILE_LINKS = False
+# What prints the text of other types: {"application/msword": "antiword -m UTF-8.txt {file}", "image/*": "http://tika.example.com/tika"}.
+CRAWLSPACE_CONVERTERS = {}
 
 # --- index --------------------------------------------------------------------------------------------------------
 # Number of unacknowledged index orders at which the crawl waits for the index.

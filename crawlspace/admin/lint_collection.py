@@ -76,6 +76,8 @@ def review(
     errors += faulty
     if collection is not None and collection.on_finish is not None:
         attempt(collection.on_finish.check)
+    if collection is not None:
+        attempt(collection.files.check)
     if errors:
         collection = None
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))

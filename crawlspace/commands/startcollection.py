@@ -207,6 +207,10 @@ _SETTINGS = """\
 #CRAWLSPACE_FOLLOW_QUERY_STRINGS = False        # links with a "?" are left out
 #CRAWLSPACE_INDEX_ENTIRE_SITE = True            # only the folders of the start URLs, and what is below them
 
+# PDF, office documents and other files are read as pages are.
+#CRAWLSPACE_FOLLOW_FILE_LINKS = True            # the links in them are followed
+#CRAWLSPACE_FILE_MAXSIZE = 20 * 1024 * 1024     # a larger file is found by its name only
+
 # How often pages are fetched again: more often the more often they change.
 #CRAWLSPACE_REFRESH_MIN = "1d"
 #CRAWLSPACE_REFRESH_MAX = "30d"

@@ -20,6 +20,7 @@ from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
 from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
 from crawlspace.config.errors import placed
+from crawlspace.config.file_reading import FileSettings, read_file_settings
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
 from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
@@ -93,6 +94,7 @@ class Collection:
     """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
+    files: FileSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
@@ -148,6 +150,7 @@ class Collection:
             self.robots_obey,
             self.user_agent.partition("/")[0],  # robots directives may name it
             self.soft_errors.content_hash,
+            self.files.of_contents,
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
@@ -242,6 +245,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),
+        files=read_file_settings(settings),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),

@@ -20,12 +20,40 @@ def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool 
     if title is not None:
         digest.update(_normalised(title, collapsed=collapsed) + b"\0")
     digest.update(_normalised(text, collapsed=collapsed)[: cut_off if cut_off > 0 else None])
-    return digest.digest()
+    return _marked(digest.digest(), has_text=True)
 
 
 def checksum_of_bytes(body: bytes) -> bytes:
     """Return 16 bytes of blake2b over a body, for a document without text; different from the checksum of any text."""
-    return blake2b(body, digest_size=16, person=b"bytes").digest()
+    digest = BytesChecksum()
+    digest.update(body)
+    return digest.checksum()
+
+
+class BytesChecksum:
+    """The checksum of a body that comes in parts."""
+
+    def __init__(self) -> None:
+        self._digest = blake2b(digest_size=16, person=b"bytes")
+
+    def update(self, part: bytes) -> None:
+        """Add a part."""
+        self._digest.update(part)
+
+    def checksum(self) -> bytes:
+        """Return the checksum of all parts."""
+        return _marked(self._digest.digest(), has_text=False)
+
+
+def has_text(checksum: bytes) -> bool:
+    """Return whether a checksum is that of a text, and not of bytes."""
+    return bool(checksum[-1] & 1)
+
+
+def _marked(digest: bytes, *, has_text: bool) -> bytes:
+    """Return a digest whose last bit says whether it is that of a text."""
+    last = digest[-1] | 1 if has_text else digest[-1] & 0xFE
+    return digest[:-1] + bytes((last,))
 
 
 def _normalised(text: str, *, collapsed: bool) -> bytes:

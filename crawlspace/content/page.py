@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives
 from crawlspace.model import Link
@@ -41,6 +42,10 @@ class Page:
     """Number of links beyond the limit."""
     text_left_out: int = 0
     """Characters of text beyond the limit."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of its document, as a file has them: author, created, pages, text_status."""
+    modified: str = ""
+    """When it was modified, as a file says."""
     may_need_browser: bool = False
     """It has scripts, and next to no text and links."""
 

@@ -27,7 +27,7 @@ def extract_text_document(
         text = resolved_text(" ".join(before for before, _, _ in xml_tokens(text)))
     words = collapsed(text.replace("\0", " "))
     return Page(
-        base=url, title=_last_segment(url), text=words[:max_text], charset=codec, text_left_out=max(0, len(words) - max_text)
+        base=url, title=last_segment(url), text=words[:max_text], charset=codec, text_left_out=max(0, len(words) - max_text)
     )
 
 
@@ -37,6 +37,7 @@ def is_xml(content_type: str) -> bool:
     return kind.endswith("+xml") or kind in ("text/xml", "application/xml")
 
 
-def _last_segment(url: str) -> str:
+def last_segment(url: str) -> str:
+    """Return the last segment of a URL's path, decoded."""
     path = url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     return unquote(path.rstrip("/").rpartition("/")[2])

@@ -58,9 +58,14 @@ def type_mark(declared: str | None) -> int:
     return 0 if is_generic(declared) else _hash_of_type(essence(declared))
 
 
+def type_mark_of(mark: int) -> int:
+    """Return the part of a stored number for a Content-Type header."""
+    return mark & ((1 << _TYPE_BITS) - 1)
+
+
 def has_other_type(declared: str | None, stored: int) -> bool:
     """Return whether a Content-Type header has another type than the stored document; False if either is unknown."""
-    now, then = type_mark(declared), stored & ((1 << _TYPE_BITS) - 1)
+    now, then = type_mark(declared), type_mark_of(stored)
     return bool(now and then) and now != then
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from http import HTTPStatus
 from math import inf
 
 from crawlspace.clock import Clock
@@ -18,6 +17,7 @@ from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import mark_after
+from crawlspace.crawl.files.turns import SiteTurns
 from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
@@ -42,7 +42,6 @@ from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
-from crawlspace.state.recrawl import site_wait
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import postponed
@@ -125,9 +124,18 @@ class Engine:
             policy=lambda: self.policy,
         )
         self.robots_read = self.site_failures.robots_read
+        self._leased: dict[int, UrlState] = {}
+        self.turns = SiteTurns(
+            self.frontier,
+            self.site_delays,
+            self.site_failures,
+            leased=self._leased,
+            policy=lambda: self.policy,
+            clock=clock,
+            converted_types=collection.files.converters,
+        )
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
-        self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock)
         self.folded = FoldedDocuments(store)
@@ -158,6 +166,7 @@ class Engine:
         """Return the next request; None if no site is ready, or the index is too far behind."""
         if self.waits_for_index:
             return None
+        self.turns.let_in()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
             state = self.frontier.next()
             if state is None:
@@ -166,6 +175,8 @@ class Engine:
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
             if state.id in self._leased or self._ended.drop(state, self.commits.batch.changes):
                 self.frontier.skip(state)
+                continue
+            if self.turns.sets_aside(state):
                 continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
@@ -181,8 +192,7 @@ class Engine:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is RobotsVerdict.UNKNOWN:
-                    fetch = self.site_failures.robots_to_fetch(state)
-                    if fetch is None:
+                    if (fetch := self.site_failures.robots_to_fetch(state)) is None:
                         self.frontier.skip(state)
                         self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
                         continue
@@ -196,14 +206,9 @@ class Engine:
 
     def fetched(self, outcome: Outcome) -> bool:
         """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
-        state = self._leased.get(outcome.id)
-        if state is None:
+        if (state := self._leased.get(outcome.id)) is None:
             return False
-        if self.site_delays.answered(state.site, outcome):
-            self.frontier.repace(state.site)
-        self.site_failures.fetched(state, outcome)
-        if outcome.retry_after_s is not None or outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
-            self.frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self.policy))
+        self.turns.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
         self._take(outcome)
@@ -211,8 +216,7 @@ class Engine:
 
     def not_sent(self, id: int) -> None:
         """Release a FetchPage that was not sent; its site's delay still counts from now."""
-        state = self._leased.pop(id, None)
-        if state is not None:
+        if (state := self._leased.pop(id, None)) is not None:
             self._leases.release([id])
             self.frontier.recorded([id])
             self.frontier.finished(state)
@@ -307,7 +311,7 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Whether nothing is in flight, pending or to be recorded."""
-        return not self.commits.waits and not self._leased and self.frontier.is_done()
+        return not self.commits.waits and not self._leased and not self.turns.are_left and self.frontier.is_done()
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
         """Exclude a URL just returned by the frontier."""
@@ -328,8 +332,7 @@ class Engine:
         if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
             return
         self._looked_at = self.clock.monotonic()
-        version = self.results.version()
-        if version == self._version:
+        if (version := self.results.version()) == self._version:
             return
         self._version = version
         self.discovery.forget_known()

@@ -186,7 +186,9 @@ class OutcomePolicy:
 
 
 def _is_failure(outcome: Outcome) -> bool:
-    return outcome.host_failure or outcome.kind is OutcomeKind.FAILED or outcome.status in _BUSY
+    """Whether the site failed. One that sent a file which cannot be read has answered."""
+    failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
+    return outcome.host_failure or failed or outcome.status in _BUSY
 
 
 def site_failed(outcome: Outcome) -> bool | None:

@@ -50,13 +50,11 @@ class Frontier:
         self._leases = Leases(store, clock=clock, lease_s=lease_s)
         self._sources = WeightedSources(weights)
         self._running = sum(1 << queue_index for source in self._sources.running for queue_index in indexes_of(source))
-        self._site_limit = SiteLimit(max_sites)
-        self._backoff = backoff or Backoff(0.0, 0.0)
+        self._site_limit, self._backoff = SiteLimit(max_sites), backoff or Backoff(0.0, 0.0)
         self._sites: dict[str, SiteQueue] = {}
-        self._address_groups = AddressGroups()
         self._lines: list[deque[SiteQueue]] = [deque() for _ in range(QUEUES)]
         """For each queue index, the sites that are ready and have a URL in it; sites no longer ready are skipped when taken."""
-        self._waiting, self._due_times = WaitingSites(), DueTimes()
+        self._address_groups, self._waiting, self._due_times = AddressGroups(), WaitingSites(), DueTimes()
         self.working = 0
         """Sites with pending or due URLs, ready or not."""
         self.in_flight = 0
@@ -80,8 +78,7 @@ class Frontier:
         self._wake(now)
         for source in self._sources.order():
             for queue_index in indexes_of(source):
-                state = self._next_in(queue_index, now)
-                if state is not None:
+                if (state := self._next_in(queue_index, now)) is not None:
                     self._sources.picked(source)
                     return state
         return None
@@ -100,9 +97,16 @@ class Frontier:
         """End the leases of URLs whose outcome is stored."""
         self._leases.recorded(ids)
 
-    def put_back(self, state: UrlState) -> None:
-        """Take back a URL that was not requested, and return its turn to the site and the source."""
-        self._leases.put_back(self._sites[state.site], state)
+    def return_later(self, state: UrlState) -> None:
+        """Take back a URL that was skipped, as the next of its queue."""
+        self._leases.put_back(self._queue_of(state.site), state)
+        self._settle(self._queue_of(state.site))
+
+    def put_back(self, state: UrlState, *, wait_s: float = 0.0) -> None:
+        """Take back a URL that was not requested, and return its turn to the site, which waits so long, and the source."""
+        site_queue = self._sites[state.site]
+        site_queue.not_before = max(site_queue.not_before, self._clock.monotonic() + wait_s)
+        self._leases.put_back(site_queue, state)
         self._sources.not_picked(state.queue.source)
         self.skip(state)
 
@@ -124,7 +128,7 @@ class Frontier:
         site_queue = self._sites[site]
         site_queue.blocked = False
         self._set_pace(site_queue)
-        return self._request_ended(site_queue, 0.0, answered=answered)
+        return self._request_ended(site_queue, 0.0, failed=None, answered=answered)
 
     def is_blocked(self, site: str) -> bool:
         """Return whether the site is blocked until `unblock` or `locate`."""
@@ -237,8 +241,7 @@ class Frontier:
         if any(self._lines[queue_index] for queue_index in indexes_in(self._running)):
             return 0.0
         moments = [] if self._waiting.first is None else [self._waiting.first - self._clock.monotonic()]
-        due_at = self._due_times.first(self._running)
-        if due_at is not None:
+        if (due_at := self._due_times.first(self._running)) is not None:
             moments.append(due_at - self._clock.now())
         if self.working and self._repace_at < inf:
             moments.append(self._repace_at - self._clock.now())
@@ -378,9 +381,7 @@ class Frontier:
         self._settle(site_queue)
         return state
 
-    def _request_ended(
-        self, site_queue: SiteQueue, ago_s: float, *, failed: bool | None = None, answered: bool | None = None
-    ) -> Failures:
+    def _request_ended(self, site_queue: SiteQueue, ago_s: float, *, failed: bool | None, answered: bool | None) -> Failures:
         now = self._clock.monotonic()
         site_queue.last_request_at = max(site_queue.last_request_at, now - ago_s)
         counted = site_queue.count(failed=failed, answered=answered, now=now, backoff=self._backoff)
@@ -390,8 +391,7 @@ class Frontier:
     def _over(self, site_queue: SiteQueue) -> None:
         site_queue.end()
         self.in_flight -= 1
-        following = self._address_groups.pass_on(site_queue)
-        if following is not None:
+        if (following := self._address_groups.pass_on(site_queue)) is not None:
             self._settle(following)
         self._settle(site_queue)
 

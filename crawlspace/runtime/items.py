@@ -14,6 +14,7 @@ from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, Status
+from crawlspace.runtime.files.body import FileBody
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class Fetched:
     """What was read from the response; the document has from it what the item leaves out."""
     body: bytes = b""
     """Of the response, as are its type and the Last-Modified header."""
+    file: FileBody | None = None
+    """The body of a file that is on disk."""
     content_type: str = ""
     modified: str = ""
 
@@ -122,6 +125,9 @@ def document_of(fetched: Fetched) -> Document:
             if not getattr(document, name):
                 setattr(document, name, getattr(page, name))
         document.headings = document.headings or list(page.headings)
+        document.modified = document.modified or page.modified
+        if page.fields:
+            document.fields = {**page.fields, **document.fields}
     document.content_type = document.content_type or fetched.content_type
     document.modified = document.modified or fetched.modified
     return _storable(document)
@@ -130,6 +136,8 @@ def document_of(fetched: Fetched) -> Document:
 def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
     """Return the checksum that equal documents share: of the text, or of the bytes of the response where there is no text."""
     if not document.text.strip():
+        if fetched.file is not None:
+            return fetched.file.checksum
         return checksum_of_bytes(fetched.body or document.url.encode("utf-8", "replace"))
     of_the_page = fetched.page is not None and document.text is fetched.page.text and document.title is fetched.page.title
     return checksum(document.text, title=document.title if with_title else None, cut_off=cut_off, collapsed=of_the_page)

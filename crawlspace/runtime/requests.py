@@ -28,7 +28,11 @@ OWN = "crawlspace_own"
 """The page that a request of the spider's own belongs to, and its callbacks."""
 LATER = "crawlspace_later"
 """Set where a page is recorded when the last of its own requests has ended."""
-_OF_THE_CRAWL = frozenset({STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER})
+FILE = "crawlspace_file"
+"""The body of what may be a file."""
+CONTENTS = "crawlspace_contents"
+"""What was read from a file."""
+_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER})
 
 
 class LeasedRequest(UrlAsGiven, Request):

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from scrapy.exceptions import IgnoreRequest, StopDownload
 
 from crawlspace.cache import Recent
+from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, file_kind, is_html
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content_type import essence
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, source_of
 from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection
+    from pathlib import Path
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -232,16 +236,22 @@ class AddressRefusals:
         return rules.after_exception(request, exception)
 
 
-STOPPED = "download_stopped"
-"""Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""
+def document_type(
+    space: CrawlSpace, declared: str | None, body: bytes | None, *, on_disk: Path | None = None
+) -> tuple[str, Decision]:
+    """Return the type of a document and whether it is taken: by its header, else by its first bytes; without a body by the header.
 
-
-def document_type(space: CrawlSpace, declared: str | None, body: bytes | None) -> tuple[str, Decision]:
-    """Return the type of a document and whether it is taken: by its header, else by its first bytes; without a body by the header."""
+    Of a file that is `on_disk`, the body is its first bytes.
+    """
     decision = space.at_headers(declared)
     if body is None or not decision.admitted:
         return essence(declared), decision
     mime = sniff(declared, body[:SNIFFED_BYTES])
+    if mime in FILE_TYPES and is_html(body):  # an error page in place of the file, say
+        mime = "text/html"
+    elif mime not in FILE_TYPES and body.startswith(FIRST_BYTES):  # what kind of a zip file it is, its first bytes may not show
+        with BytesIO(body) if on_disk is None else on_disk.open("rb") as file:
+            mime = file_kind(declared, file)
     return mime, space.at_headers(mime, conclusive=True)
 
 

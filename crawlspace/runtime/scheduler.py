@@ -19,6 +19,7 @@ from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
 from crawlspace.printable import printable, quoted
+from crawlspace.runtime.files.reading import FileReading
 from crawlspace.runtime.repeated_requests import MOST, RepeatedRequests
 from crawlspace.runtime.requests import OWN, ROBOTS, STATE, page_request, robots_request
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
@@ -85,10 +86,12 @@ class FrontierScheduler(BaseScheduler):
         self._callbacks = _Callbacks(spider.page_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
         self._session.share(self._crawler, self._redirected)
+        self._files = FileReading(self._session, self._crawler)
 
     def close(self, reason: str) -> None:
         self._cancel_alarm()
         self._own.close()
+        self._files.close()
         self._session.finish_reason = reason
         self._session.close()
 
@@ -215,7 +218,7 @@ class FrontierScheduler(BaseScheduler):
 
     def _record_lost(self) -> None:
         """Record the pages that a component has lost: they are awaited, and Scrapy has nothing of them any more."""
-        waits = self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
+        waits = self._files.are_waiting or self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
         if not waits and not is_busy(self._crawler):
             for state in self._engine.awaited():
                 self._engine.fetched(lost(state, "a middleware has lost its request or response"))

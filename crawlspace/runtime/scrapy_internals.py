@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from scrapy.core.downloader.handlers import http11
 from scrapy.core.downloader.handlers.http11 import (
     HTTP11DownloadHandler,
     _LenientHTTP11ClientFactory,
     _LenientHTTP11ClientProtocol,
     _LenientHTTPClientParser,
+    _ScrapyAgent,
     _TunnelingTCP4ClientEndpoint,
 )
+from twisted.internet.defer import succeed
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.python.failure import Failure
 from twisted.web import _newclient
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 ParseError = _newclient.ParseError
 RequestNotSent = _newclient.RequestNotSent
 """These two errors are exported by no public module; the others of the client are in twisted.web.client."""
+
+
+STOPPED = "download_stopped"
+"""Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""
 
 
 def wake(crawler: Crawler) -> None:
@@ -211,6 +218,81 @@ def tunnel_state(endpoint: Any) -> tuple[Any, bytes, Callable[[], None]]:
     return endpoint._tunnelReadyDeferred, endpoint._connectBuffer, endpoint._protocol.transport.abortConnection
 
 
+class Body(Protocol):
+    """Takes the place of the buffer of a body, with a limit of its own."""
+
+    is_too_large: bool
+    """Nothing of it is to be read, or no more."""
+
+    @property
+    def is_over(self) -> bool: ...
+
+    def write(self, data: bytes) -> object: ...
+
+    def getvalue(self) -> bytes: ...
+
+    def truncate(self, size: int) -> object: ...
+
+    def drop(self) -> None: ...
+
+
+class DownloadAgent(_ScrapyAgent):
+    """What downloads one response, with a method that returns what takes its body: Scrapy has no way to set that."""
+
+    def body_for(
+        self, request: Request, values_of: Callable[[bytes], list[bytes]], *, length: int, page_limit: int
+    ) -> Body | None:
+        """Return what takes the body of a response, by its headers; None: as usual."""
+        return None
+
+    def _cb_bodyready(self, txresponse: Any, request: Request) -> Any:
+        length = txresponse.length if isinstance(txresponse.length, int) else -1
+        limit = request.meta.get("download_maxsize", self._maxsize)
+        headers = txresponse.headers
+        body = self.body_for(request, lambda name: headers.getRawHeaders(name, []), length=length, page_limit=limit)
+        if body is None:
+            return super()._cb_bodyready(txresponse, request)
+        if body.is_too_large:
+            txresponse._transport.stopProducing()
+            txresponse._transport.loseConnection()
+            return {"txresponse": txresponse, "flags": [STOPPED]}
+        self._maxsize = 0  # the body has its limit
+        deliver = txresponse.deliverBody
+        txresponse.deliverBody = lambda reader: deliver(_into(body, reader))
+        return super()._cb_bodyready(txresponse, request)
+
+
+def _into(body: Body, reader: Any) -> Any:
+    """Return the reader of a response that puts what comes into a body."""
+    reader._bodybuf = body
+    receive = reader.dataReceived
+
+    def received(data: bytes) -> None:
+        try:
+            receive(data)
+        except OSError as error:  # the disk is full
+            reader.transport.loseConnection()
+            reader._finished.errback(Failure(error))
+            return
+        if reader._finished.called or not body.is_over:
+            return
+        if body.is_too_large:
+            body.drop()
+            reader.transport.stopProducing()
+            reader.transport.loseConnection()
+            reader._finish_response(flags=[STOPPED])
+        else:
+            reader._finished.cancel()
+
+    reader.dataReceived = received
+    return reader
+
+
+def use_agent(agent: type[DownloadAgent]) -> None:
+    """Set what downloads responses. Scrapy's handler makes it in the middle of a method."""
+    http11._ScrapyAgent = agent  # type: ignore[misc]
+
+
 def pool_of(handler: HTTP11DownloadHandler) -> HTTPConnectionPool:
     """Return the connections of Scrapy's download handler, which has no parameter for them."""
     return handler._pool
@@ -257,3 +339,23 @@ def remember_host_names(most: int) -> None:
     forms_of = HostnameEndpoint._hostAsBytesAndText
     if not hasattr(forms_of, "cache_info"):
         HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(most)(forms_of))  # type: ignore[method-assign]
+
+
+def divert_responses(crawler: Crawler, takes: Callable[[Any, Request], bool]) -> Callable[[Any, Request], Any]:
+    """Have each response shown to `takes` before anything else of Scrapy gets it, and no more of it done where that returns True.
+
+    Returns what continues with a response, unless the crawl is ending. What waits in a callback would count for Scrapy as being parsed,
+    and hold up all others.
+    """
+    scraper = crawler.engine.scraper
+    scrape = scraper.enqueue_scrape
+
+    def enqueue(result: Any, request: Request) -> Any:
+        return succeed(None) if takes(result, request) else scrape(result, request)
+
+    def continued(result: Any, request: Request) -> Any:
+        is_open = scraper.slot is not None and scraper.slot.closing is None
+        return scrape(result, request) if is_open else succeed(None)
+
+    scraper.enqueue_scrape = enqueue  # type: ignore[method-assign]
+    return continued

@@ -83,7 +83,7 @@ def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     """Return the state of a URL that is gone and stays known: it is fetched with an unconditional GET after the shortest interval."""
     interval = policy.refresh_min_s
     due = next_fetch(now, interval, policy)
-    return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0))
+    return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0), before=state)
 
 
 def approved(state: UrlState, *, now: int) -> Transition:
@@ -140,7 +140,7 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
     """The page is as before; one that failed for a while is a document again. New validators replace the old ones."""
-    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, 200)
+    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, _status_of_document(state))
     if outcome.needs_body:  # an unconditional GET follows at once, which ends the round; nothing has failed
         whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
         whole.lease_until = whole.etag = whole.last_modified = None
@@ -212,7 +212,7 @@ def _error(
         new.interval_s = state.interval_s or first_interval(policy)
         new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
     new.errors, new.held, new.held_mark = errors, held, mark
-    return Transition(_without_validators(new))
+    return Transition(_without_validators(new, before=state))
 
 
 def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) -> bool:
@@ -241,7 +241,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
         held=held,
         held_mark=held_mark,
     )
-    return Transition(_without_validators(new), retry=True)
+    return Transition(_without_validators(new, before=state), retry=True)
 
 
 def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlPolicy, now: int, *, changed: bool) -> UrlState:
@@ -263,11 +263,19 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
     )
 
 
-def _without_validators(new: UrlState) -> UrlState:
-    """A URL that has no document must be fetched with an unconditional GET: there is nothing that "unchanged" could refer to."""
-    if new.checksum is None:
+def _without_validators(new: UrlState, *, before: UrlState) -> UrlState:
+    """A URL that has no document must be fetched with an unconditional GET: there is nothing that "unchanged" could refer to.
+
+    So must one whose document is a file without text, because the status of the error takes the place of the one that says so.
+    """
+    if new.checksum is None or before.status == Status.UNREADABLE_FILE:
         new.etag = new.last_modified = None
     return new
+
+
+def _status_of_document(state: UrlState) -> int:
+    """Return the status of a document that is as before. After an error a file without text is fetched unconditionally."""
+    return int(Status.UNREADABLE_FILE) if state.status == Status.UNREADABLE_FILE and state.state is State.DONE else 200
 
 
 def _crawled_before(state: UrlState) -> bool:

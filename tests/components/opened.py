@@ -45,7 +45,7 @@ class OpenCrawl:
         self.engine = self.session.engine
         self.crawler: Any = get_crawler(spider, both)
         self.spider = self.crawler.spider = spider.from_crawler(self.crawler, session=self.session)
-        engine: Any = SimpleNamespace(spider=self.spider)
+        engine: Any = SimpleNamespace(spider=self.spider, scraper=SimpleNamespace(enqueue_scrape=None))
         self.crawler.engine = engine
 
     def close(self) -> None:

@@ -94,8 +94,8 @@ def test_nothing_outside_is_fetched_whatever_leads_there(plain: PlainProject) ->
             "/a": page("A", links=["/private/b", "/picture.jpg"]),
             "/a?b=c": page("A"),
             "/to-private": redirect("/private/c"),
-            "/letter": binary(b"PK\x03\x04" + bytes(100_000), "application/vnd.oasis.opendocument.text"),
-            "/lying": binary(b"%PDF-1.7\n" + bytes(1000), "text/html"),
+            "/letter": binary(b"PK\x03\x04" + bytes(100_000), "application/vnd.oasis.opendocument.graphics"),
+            "/lying": binary(b"\x89PNG\r\n\x1a\n" + bytes(1000), "text/html"),
             "/gone": status(404),
         },
         otherwise=page("Outside"),
@@ -144,7 +144,7 @@ def test_a_document_that_is_not_taken_is_stopped_at_its_header(plain: PlainProje
 
 
 def test_what_was_stopped_at_its_header_is_not_kept_by_scrapys_cache(plain: PlainProject) -> None:
-    site = Site({"/": page("Home", links=["/sheet"]), "/sheet": binary(b"a,b\n", "text/csv")})
+    site = Site({"/": page("Home", links=["/sheet"]), "/sheet": binary(b"BEGIN:VCALENDAR\n", "text/calendar")})
     plain.write({"rules/crawl.rules": "", "settings.py": f"{SETTINGS}HTTPCACHE_ENABLED = True\n"})
     with serve(site) as server:
         plain.crawl(server.url("/")).succeeded()

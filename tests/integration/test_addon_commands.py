@@ -106,7 +106,7 @@ EXPLAINED: list[tuple[list[str], tuple[bool, str, str | None]]] = [
     (["products", "http://products.example/old/a"], (False, "prefix", "crawl.rules:3")),
     (["products", "../old/", "--from", "http://products.example/new/"], (False, "prefix", "crawl.rules:3")),
     (["news", "http://news.example/a.zip"], (False, "extension", None)),
-    (["news", "http://news.example/", "--mime", "application/pdf"], (False, "mime_type", None)),
+    (["news", "http://news.example/", "--mime", "application/json"], (False, "mime_type", None)),
     (["news", "http://[/"], (False, "malformed", None)),
 ]
 

@@ -26,12 +26,14 @@ from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.files.download import FileAgent
 from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import request_id
 from crawlspace.runtime.scrapy_internals import (
     bound_idle_connections,
     pool_of,
     remember_host_names,
+    use_agent,
     use_factory,
     wrap_new_connection,
 )
@@ -81,6 +83,7 @@ class TimingHandler(HTTP11DownloadHandler):
         session = self._session = getattr(crawler.spider, "session", None)
         if session is None:
             return
+        use_agent(FileAgent)
         self._take_new_connection = no_second_sending(pool)
         remember_host_names(HOST_NAMES)
         bound_idle_connections(pool, min(MOST_IDLE, _most_files() // 2))

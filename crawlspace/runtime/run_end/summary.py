@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from crawlspace.admin.refused import REASONS
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import Reason
-from crawlspace.model import OutcomeKind
+from crawlspace.model import OutcomeKind, Status
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.state.refused_links import LETTERS
@@ -47,6 +47,10 @@ def summary(session: Session) -> str:
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
         )
     name = session.collection.name
+    if files := progress.by_status[Status.UNREADABLE_FILE]:
+        lines.append(
+            f"  without text: {counted(files, 'file')}  (scrapy urls {name} --status 782 lists those known by name only)"
+        )
     if counts is not None and (links := _by_reason({reason: counts.refused.get(reason, 0) for reason in REASONS})):
         lines.append(f"  links refused: {links}  (scrapy refused {name} lists them)")
     if pages := _by_reason({reason: count for reason, count in progress.refused.items() if reason not in LETTERS}):
@@ -126,4 +130,4 @@ _OUTCOMES = {
     OutcomeKind.REDIRECTED: "redirected",
     OutcomeKind.EXCLUDED: "not to be indexed",
 }
-_NOT_ERRORS = {740, 760, 761, 780, 2004, 3020}
+_NOT_ERRORS = {740, 760, 761, 780, 782, 2004, 3020}

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import scrapy
 from scrapy.http import Response
 
+from crawlspace.content.documents.contents import FileLimits
+from crawlspace.content.documents.kinds import FILE_TYPES, is_html
+from crawlspace.content.documents.page import page_of
+from crawlspace.content.documents.readers import read_file
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.errors import CrawlspaceError
@@ -105,7 +110,11 @@ class BaseCollectionSpider(scrapy.Spider):
     def _parse_alone(self, response: Response) -> Iterator[Any]:
         declared = declared_type(response.headers)
         mime = sniff(declared, response.body[:SNIFFED_BYTES])
-        page = PageReader().read(response, mime=mime, declared=declared)
+        if mime in FILE_TYPES and not is_html(response.body):
+            contents = read_file(BytesIO(response.body), declared, FileLimits())
+            page = page_of(contents, url=response.url)
+        else:
+            page = PageReader().read(response, mime=mime, declared=declared)
         item = self.document(response, page)
         if item is not None:
             yield item

@@ -9,22 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crawlspace.content.charset import charset_parameter
+from crawlspace.content.documents.contents import FileContents
+from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
+from crawlspace.crawl.files.unreadable import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
-from crawlspace.decision import Reason
+from crawlspace.decision import Decision, Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
+from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
-from crawlspace.runtime.requests import is_conditional
-from crawlspace.runtime.rule_middleware import STOPPED, document_type
+from crawlspace.runtime.requests import CONTENTS, FILE, is_conditional
+from crawlspace.runtime.rule_middleware import document_type
+from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:
     from logging import LoggerAdapter
@@ -128,8 +133,9 @@ class Responses:
             return Fetched(self.redirected(response, state, int(Status.SOFT_REDIRECT)))
         headers = self._headers(response, state)
         declared = headers.content_type
-        stopped = STOPPED in response.flags
-        mime, decision = document_type(self._space, declared, None if stopped else response.body)
+        contents: FileContents | None = response.meta.get(CONTENTS)
+        stopped = STOPPED in response.flags and contents is None
+        mime, decision = self._type_of(response, declared, contents, stopped=stopped)
         if not decision.admitted:
             return Fetched(
                 Outcome(state.id, state.url, OutcomeKind.EXCLUDED, Status.WRONG_TYPE, reason=Reason.MIME_TYPE, detail=mime)
@@ -137,7 +143,9 @@ class Responses:
         if stopped:  # a part of a page never becomes a document
             detail = "the download was stopped"
             return Fetched(Outcome(state.id, state.url, OutcomeKind.GONE, Status.CUT_SHORT, detail=detail))
-        page = self._reader.read(response, mime=mime, declared=declared)
+        page = (
+            self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
+        )
         left_out = _left_out(page)
         if left_out:
             self._session.engine.discovery.refused.update(left_out)
@@ -165,12 +173,39 @@ class Responses:
         )
         if not headers.concern_the_document:  # else each request for it is unconditional
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
+        if index and contents is not None and contents.status is not None:
+            outcome = unreadable(state, outcome, why=self._report_unreadable(contents, state))
+            if outcome.kind is not OutcomeKind.DOCUMENT:
+                return Fetched(outcome)
         actions = decision.actions
         if actions.fields and self._session.collection.metadata_along_links:
             outcome.link_metadata = actions.fields
         if index:
             outcome.added = added_by(actions, state.inherited)
-        return Fetched(outcome, None, page, response.body, mime, headers.last_modified or "")
+        return Fetched(outcome, None, page, response.body, _on_disk(response), mime, headers.last_modified or "")
+
+    def _type_of(
+        self, response: Response, declared: str | None, contents: FileContents | None, *, stopped: bool
+    ) -> tuple[str, Decision]:
+        """Return the type of a response, and whether it is taken."""
+        if contents is None:
+            body = _on_disk(response)
+            start = response.body if body is None else body.start
+            return document_type(self._space, declared, None if stopped else start, on_disk=None if body is None else body.path)
+        return contents.kind, self._space.at_headers(contents.kind, conclusive=True)
+
+    def _page_of(self, contents: FileContents, response: Response) -> Page:
+        disposition = next(iter(header_values(response.headers, "Content-Disposition")), "")
+        url = response.request.url  # type: ignore[union-attr]
+        follow_links = self._session.collection.files.follow_links
+        return page_of(contents, url=url, disposition=disposition, follow_links=follow_links)
+
+    def _report_unreadable(self, contents: FileContents, state: UrlState) -> str:
+        """Log that a file has no text, and return why."""
+        assert contents.status is not None
+        why = printable(f"{contents.status}: {contents.detail or contents.status.sentence}")
+        self._spider.logger.info("%s has no text for the index (782): %s", state.url, why)
+        return why
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""
@@ -204,7 +239,11 @@ class Responses:
                 counted(page.links_left_out, "link"),
                 self._reader.max_links,
             )
-        if page.text_left_out:
+        if page.text_left_out and page.fields:
+            self._spider.logger.warning(
+                "%s: it has more text than is read of a file; the rest is not found by a search", state.url
+            )
+        elif page.text_left_out:
             self._spider.logger.warning(
                 "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
             )
@@ -238,6 +277,11 @@ def _left_out(page: Page) -> dict[Reason, int]:
         Reason.NEEDS_BROWSER: int(page.may_need_browser),
     }
     return {reason: number for reason, number in numbers.items() if number}
+
+
+def _on_disk(response: Response) -> FileBody | None:
+    body: FileBody | None = response.meta.get(FILE)
+    return body if body is not None and body.path is not None and not body.is_too_large else None
 
 
 def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:

@@ -187,3 +187,12 @@ class Pictured(CollectionSpider):
 
     def document(self, response: Response, page: Page) -> Any:
         return {"title": page.title, "text": page.text, "file_urls": response.css("::attr(data-file)").getall()}
+
+
+class Authors(CollectionSpider):
+    """Names the author of a file in its title."""
+
+    name = "authors"
+
+    def document(self, response: Response, page: Page) -> Any:
+        return {"title": f"{page.title} ({page.fields.get('author', 'nobody')})", "text": page.text}

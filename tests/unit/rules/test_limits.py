@@ -74,7 +74,8 @@ TYPES = [
     (("text/html",), "application/octet-stream", False),
     ((), "text/html", False),
     (Limits().mime_types, "application/xhtml+xml", True),
-    (Limits().mime_types, "application/pdf", False),
+    (Limits().mime_types, "application/pdf", True),
+    (Limits().mime_types, "application/zip", False),
     (Limits().mime_types, "image/png", False),
 ]
 

@@ -19,6 +19,7 @@ POLICY = RecrawlPolicy(refresh_min_s=DAY, refresh_max_s=30 * DAY, retry_times=2,
 
 NEW = UrlState(1, 7, "http://a/", "a:80")
 PAGE = structs.replace(NEW, state=State.DONE, status=200, checksum=b"old", interval_s=4 * DAY, indexed=True, etag='"1"')
+SCAN = structs.replace(PAGE, status=782)
 NOINDEX = structs.replace(NEW, state=State.EXCLUDED, status=2004, interval_s=4 * DAY)
 MOVED = structs.replace(NEW, state=State.REDIRECTED, status=301, interval_s=4 * DAY)
 ABSENT = structs.replace(NEW, state=State.GONE, status=404, interval_s=4 * DAY, errors=1)
@@ -63,6 +64,9 @@ TABLE: list[Row] = [
     ("a new document",                           NEW,     document(),                            WELL, (State.DONE, 200),       15.5 * DAY, Op.PUSH,   None),
     ("a changed document",                       PAGE,    document(b"new"),                      WELL, (State.DONE, 200),       2 * DAY,    Op.PUSH,   None),
     ("an equal document",                        PAGE,    document(b"old"),                      WELL, (State.DONE, 200),       6 * DAY,    None,      None),
+    ("a file without readable text",             NEW,     replace(document(), status=782),       WELL, (State.DONE, 782),       15.5 * DAY, Op.PUSH,   None),
+    ("304 of a file without readable text",      SCAN,    UNCHANGED,                             WELL, (State.DONE, 782),       6 * DAY,    None,      None),
+    ("a file that was readable, and is not now", PAGE,    outcome(FAILED, 782),                  WELL, (State.FAILED, 782),     5,          None,      None),
     ("304 to a conditional request",             PAGE,    UNCHANGED,                             WELL, (State.DONE, 200),       6 * DAY,    None,      None),
     ("304 of a page that asks not to be indexed", NOINDEX, UNCHANGED,                            WELL, (State.EXCLUDED, 2004),  6 * DAY,    None,      None),
     ("304 whose headers need the whole page",    PAGE,    replace(UNCHANGED, needs_body=True),   WELL, (State.DONE, 200),       0,          None,      None),
@@ -276,3 +280,9 @@ def test_with_cycles_nothing_is_due_before_the_next_one_has_begun() -> None:
     policy = replace(POLICY, next_cycle=NOW + 500, cycle_s=1000)
     assert advance(PAGE, document(b"new"), policy=policy, now=NOW).state.next_fetch == NOW + 1500
     assert next_fetch(NOW + 600, 3, policy) == NOW + 1600
+
+
+def test_after_an_error_a_file_without_text_is_fetched_unconditionally() -> None:
+    """Its status is that of the error then, and a 304 could not tell that it has no text."""
+    for known, etag in ((PAGE, '"1"'), (SCAN, None)):
+        assert advance(known, LATE, policy=POLICY, now=NOW).state.etag == etag

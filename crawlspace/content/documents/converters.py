@@ -1,0 +1,98 @@
+"""Formats without a reader: a command of the user's prints the text of a file, or a Tika server returns it."""
+
+from __future__ import annotations
+
+import http.client
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from crawlspace.content.charset import decode
+from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
+from crawlspace.content.documents.kinds import usual_type
+from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+
+FILE = "{file}"
+_BYTES_A_CHARACTER = 4
+_CHUNK = 64 * 1024
+_OK, _NO_CONTENT, _SERVER_ERROR = 200, 204, 500
+
+
+def converter_for(mime: str, converters: Mapping[str, str]) -> str:
+    """Return the converter for a type: that of its name before that of a pattern such as `image/*`; empty if there is none."""
+    found = converters.get(mime) or converters.get(usual_type(mime))
+    if found:
+        return found
+    return next((one for pattern, one in converters.items() if pattern.endswith("*") and mime.startswith(pattern[:-1])), "")
+
+
+def is_server(converter: str) -> bool:
+    """Return whether a converter is a Tika server, and no command."""
+    return converter.lower().startswith(("http://", "https://"))
+
+
+def command_words(converter: str) -> list[str]:
+    """Return the words of a command, as a shell would split them. Raises ValueError for an open quote."""
+    return shlex.split(converter)
+
+
+def convert(path: str, contents: FileContents, limits: FileLimits, *, converter: str, timeout_s: float) -> None:
+    """Complete the contents by what a converter returns for a file."""
+    most = limits.max_text * _BYTES_A_CHARACTER
+    if is_server(converter):
+        output = _ask_server(path, contents.kind, converter, most=most, timeout_s=timeout_s)
+    else:
+        output = _run(path, converter, most=most)
+    contents.text_left_out = len(output) > most
+    buffer = TextBuffer(limits)
+    with suppress(TextFull):
+        buffer.add(decode(output[:most], None)[0])
+    buffer.complete(contents)
+
+
+def _run(path: str, converter: str, *, most: int) -> bytes:
+    words = [word.replace(FILE, path) for word in command_words(converter)]
+    try:
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603 - the user's command
+    except OSError as error:
+        raise UnreadableFile(TextStatus.NO_READER, f"{words[0]} cannot be run: {error.strerror}") from error
+    with process:
+        assert process.stdout is not None
+        output = process.stdout.read(most + 1)
+        if len(output) > most:
+            process.kill()
+            return output
+    if process.returncode:
+        crashed = process.returncode < 0
+        how = f"was ended by signal {-process.returncode}" if crashed else f"ended with exit status {process.returncode}"
+        raise UnreadableFile(TextStatus.CRASHED if crashed else TextStatus.DAMAGED, f"{words[0]} {how}")
+    return output
+
+
+def _ask_server(path: str, kind: str, url: str, *, most: int, timeout_s: float) -> bytes:
+    parts = urlsplit(url)
+    make = http.client.HTTPSConnection if parts.scheme.lower() == "https" else http.client.HTTPConnection
+    connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        with Path(path).open("rb") as file:
+            connection.request("PUT", target, body=_chunks(file), headers={"Accept": "text/plain", "Content-Type": kind})
+            answer = connection.getresponse()
+            output = answer.read(most + 1)
+    except (OSError, http.client.HTTPException) as error:
+        raise UnreadableFile(TextStatus.NO_READER, f"{parts.hostname} does not answer: {error}") from error
+    finally:
+        connection.close()
+    if answer.status not in (_OK, _NO_CONTENT):
+        status = TextStatus.CRASHED if answer.status >= _SERVER_ERROR else TextStatus.DAMAGED
+        raise UnreadableFile(status, f"{parts.hostname} answered {answer.status}")
+    return output
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk

@@ -1,0 +1,44 @@
+"""The times in the metadata of files, in ISO 8601."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+_ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
+_PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
+
+
+def iso_time(text: str) -> str:
+    """Return a time of Office and OpenDocument files in UTC, as 2024-05-01T12:00:00Z; a day as it is; empty if it is none."""
+    match = _ISO.match(text.strip())
+    if match is None:
+        return ""
+    if match[4] is None:
+        return match[0].strip() if _time(match.groups()) else ""
+    return _time(match.groups())
+
+
+def pdf_time(text: str) -> str:
+    """Return a time of a PDF (ISO 32000, 7.9.4) in UTC; empty if it is none."""
+    match = _PDF.match(text.strip())
+    return _time(match.groups()) if match is not None else ""
+
+
+def _time(parts: tuple[str | None, ...]) -> str:
+    year, month, day, hour, minute, second, zone = parts
+    try:
+        when = datetime(
+            int(year or 0), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=_zone(zone)
+        )
+        return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _zone(text: str | None) -> timezone:
+    digits = re.sub(r"\D", "", text or "")
+    if not digits:
+        return UTC
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:4] or 0))
+    return timezone(-offset if text and text.startswith("-") else offset)

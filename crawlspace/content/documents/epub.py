@@ -1,0 +1,52 @@
+"""The text of EPUB books: the pages of the spine, read as the HTML that they are (EPUB 3.3)."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
+from crawlspace.content.documents.dates import iso_time
+from crawlspace.content.documents.package import Leaves, Package, ignoring_damage, resolved
+from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+from crawlspace.content.html import extract
+
+_FONTS_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
+"""What obfuscates fonts only; anything else encrypts the pages."""
+
+
+def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
+    """Read a book."""
+    package = Package(file, limits)
+    algorithms = Leaves.of(package, "META-INF/encryption.xml").elements
+    if any(name == "EncryptionMethod" and given.get("Algorithm") not in _FONTS_ONLY for name, given in algorithms):
+        raise UnreadableFile(TextStatus.ENCRYPTED)
+    container = Leaves.of(package, "META-INF/container.xml").elements
+    book = next((given["full-path"] for name, given in container if name == "rootfile" and "full-path" in given), "")
+    if book not in package:
+        raise UnreadableFile(TextStatus.DAMAGED, "it has no package document")
+    leaves = Leaves()
+    package.parse(book, leaves)
+    contents.title, contents.author, contents.language = (leaves.get(name) for name in ("title", "creator", "language"))
+    contents.created = iso_time(leaves.get("date"))
+    contents.modified = iso_time(leaves.get("meta"))
+    files = {given["id"]: given["href"] for name, given in leaves.elements if name == "item" and {"id", "href"} <= given.keys()}
+    pages = [files[given["idref"]] for name, given in leaves.elements if name == "itemref" and given.get("idref") in files]
+    contents.text_left_out = len(pages) > limits.max_pages
+    buffer = TextBuffer(limits)
+    try:
+        for page in pages[: limits.max_pages]:
+            with ignoring_damage():
+                _read_page(package, resolved(book, page), buffer)
+    except TextFull:
+        pass
+    buffer.complete(contents)
+
+
+def _read_page(package: Package, part: str, buffer: TextBuffer) -> None:
+    page = extract(package.read(part), url="http://book.invalid/", xhtml=True)
+    for heading in page.headings:
+        buffer.add_heading(heading)
+    for href in page.hrefs:
+        buffer.add_link(href)
+    buffer.add(page.text)
+    buffer.end_word()

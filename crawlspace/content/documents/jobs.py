@@ -1,0 +1,44 @@
+"""What a process that reads files is asked, and how both sides write it: a length of four bytes, then MessagePack."""
+
+from __future__ import annotations
+
+from msgspec import Struct, msgpack
+
+from crawlspace.content.documents.contents import FileContents, FileLimits
+
+HELLO = b"\1"
+"""Sent by a process that is ready."""
+LENGTH_BYTES = 4
+MAX_ANSWER = 256 * 1024 * 1024
+"""Bytes of an answer; the text alone may have 16 MB."""
+
+
+class FileJob(Struct, frozen=True):
+    """One file to be read, by its path or, if it is small, its bytes."""
+
+    declared: str | None
+    path: str = ""
+    data: bytes = b""
+    converter: str = ""
+    """A command, or the URL of a Tika server; empty: by a reader of ours."""
+    timeout_s: float = 30.0
+    limits: FileLimits = FileLimits()
+
+
+_JOBS = msgpack.Decoder(FileJob)
+_CONTENTS = msgpack.Decoder(FileContents)
+
+
+def framed(message: FileJob | FileContents) -> bytes:
+    """Return a message with its length."""
+    body = msgpack.encode(message)
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+def job_of(body: bytes) -> FileJob:
+    return _JOBS.decode(body)
+
+
+def contents_of(body: bytes) -> FileContents:
+    """Return the contents in an answer. Raises msgspec.DecodeError for what is none, as of a process that ran out of memory."""
+    return _CONTENTS.decode(body)

@@ -1,0 +1,111 @@
+"""Which types are files, and of which type a file really is: by its bytes, because servers and file names often are wrong."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from typing import BinaryIO
+
+from crawlspace.content.documents.compound_file import stream_names
+from crawlspace.content.mime import SNIFFED_BYTES, sniff
+from crawlspace.content_type import essence
+
+PDF = "application/pdf"
+RTF = "application/rtf"
+CSV = "text/csv"
+EPUB = "application/epub+zip"
+XLS = "application/vnd.ms-excel"
+DOC = "application/msword"
+PPT = "application/vnd.ms-powerpoint"
+OOXML = "application/vnd.openxmlformats-officedocument."
+DOCX = OOXML + "wordprocessingml.document"
+PPTX = OOXML + "presentationml.presentation"
+XLSX = OOXML + "spreadsheetml.sheet"
+OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
+ODT, ODS, ODP = (OPEN_DOCUMENT + name for name in ("text", "spreadsheet", "presentation"))
+
+_SPELLINGS = {
+    "application/x-pdf": PDF,
+    "text/rtf": RTF,
+    "application/x-rtf": RTF,
+    "application/csv": CSV,
+    "application/vnd.ms-word.document.macroenabled.12": DOCX,
+    "application/vnd.ms-excel.sheet.macroenabled.12": XLSX,
+    "application/vnd.ms-powerpoint.presentation.macroenabled.12": PPTX,
+    "application/vnd.ms-powerpoint.slideshow.macroenabled.12": PPTX,
+    OOXML + "wordprocessingml.template": DOCX,
+    OOXML + "spreadsheetml.template": XLSX,
+    OOXML + "presentationml.template": PPTX,
+    OOXML + "presentationml.slideshow": PPTX,
+    ODT + "-template": ODT,
+    ODS + "-template": ODS,
+    ODP + "-template": ODP,
+}
+"""Other names of the types that are read."""
+READ = frozenset({PDF, RTF, CSV, EPUB, XLS, DOCX, PPTX, XLSX, ODT, ODS, ODP})
+"""The types with a reader."""
+FILE_TYPES = READ | _SPELLINGS.keys()
+FILE_EXTENSIONS = frozenset(
+    "pdf rtf csv epub xls xlsx xlsm xltx docx docm dotx pptx pptm potx ppsx ppsm odt ott ods ots odp otp".split()
+)
+"""By which a URL that was never fetched is taken for that of a file."""
+FIRST_BYTES = (b"%PDF-", b"PK\3\4", b"\xd0\xcf\x11\xe0", b"{\\rtf")
+"""Of files, whatever their type is said to be."""
+_LATE_PDF = 1024
+"""A PDF may begin with this many bytes of something else (ISO 32000, annex H, 3.4.1)."""
+_HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_PARTS = (("word/", DOCX), ("xl/", XLSX), ("ppt/", PPTX))
+
+
+def usual_type(mime: str) -> str:
+    """Return the usual name of a type that has several."""
+    return _SPELLINGS.get(mime, mime)
+
+
+def is_html(start: bytes) -> bool:
+    """Return whether the first bytes are those of an HTML page, as servers send one in place of a file."""
+    return _HTML.match(start[:SNIFFED_BYTES]) is not None
+
+
+def file_kind(declared: str | None, file: BinaryIO) -> str:
+    """Return the type of a file: by its bytes where they show one, else as declared. The position in the file changes."""
+    file.seek(0)
+    start = file.read(SNIFFED_BYTES)
+    if b"%PDF-" in start[:_LATE_PDF]:
+        return PDF
+    if start.startswith(b"{\\rtf"):
+        return RTF
+    said = usual_type(essence(declared))
+    if start.startswith(b"PK"):
+        return _zip_kind(file) or said
+    if start.startswith(b"\xd0\xcf\x11\xe0"):
+        return _compound_kind(file, said)
+    if is_html(start):
+        return "text/html"
+    return said if said in READ else usual_type(sniff(declared, start))
+
+
+def _zip_kind(file: BinaryIO) -> str:
+    """Return the type of a zip file by its members; empty if it is broken or a plain archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
+                named = archive.read("mimetype").strip().decode("ascii", "replace")
+                return usual_type(essence(named))
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError, EOFError):
+        return ""
+    folders = {name[: name.find("/") + 1].lower() for name in names}
+    return next((kind for folder, kind in _PARTS if folder in folders), "application/zip")
+
+
+def _compound_kind(file: BinaryIO, said: str) -> str:
+    """Return the type of a file in Microsoft's older container, in which encrypted OOXML files come as well."""
+    names = stream_names(file)
+    if "EncryptedPackage" in names:
+        return said if said in (DOCX, PPTX, XLSX) else DOCX
+    if names & {"Workbook", "Book"}:
+        return XLS
+    if "WordDocument" in names:
+        return DOC
+    return PPT if "PowerPoint Document" in names else said

@@ -1,0 +1,102 @@
+"""A process that reads files, one after the other, and that its crawl may kill at any time: `python -m crawlspace.content.documents.process`.
+
+It talks on the socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
+and an alarm in case the crawl is gone. What a file's converter starts inherits the limits.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import signal
+import socket
+import sys
+import tempfile
+from math import ceil
+from pathlib import Path
+from typing import BinaryIO
+
+from crawlspace.content.documents.contents import FileContents, UnreadableFile
+from crawlspace.content.documents.converters import convert
+from crawlspace.content.documents.jobs import HELLO, LENGTH_BYTES, FileJob, framed, job_of
+from crawlspace.content.documents.kinds import file_kind
+from crawlspace.content.documents.readers import finish, read_file
+
+GRACE_S = 5
+"""The crawl kills a process that takes too long; this much later it ends by itself."""
+
+
+def main(descriptor: int, memory_bytes: int) -> None:
+    """Read files until the other side closes the socket."""
+    limit_memory(memory_bytes)
+    with socket.socket(fileno=descriptor) as channel:
+        channel.sendall(HELLO)
+        while length := _receive(channel, LENGTH_BYTES):
+            job = job_of(_receive(channel, int.from_bytes(length, "big")))
+            limit_time(job.timeout_s)
+            channel.sendall(framed(answer(job)))
+            signal.alarm(0)
+
+
+def answer(job: FileJob) -> FileContents:
+    """Return the contents of the file of a job."""
+    if job.converter:
+        return _converted(job)
+    with _opened(job) as file:
+        return read_file(file, job.declared, job.limits)
+
+
+def limit_memory(memory_bytes: int) -> None:
+    """Allow this process so much more memory than it has, and no core dump."""
+    used = 0
+    if sys.platform == "linux":
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + memory_bytes, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def limit_time(timeout_s: float) -> None:
+    """End this process some seconds after a time, whatever it does."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = ceil(used.ru_utime + used.ru_stime + timeout_s) + GRACE_S
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
+    signal.alarm(ceil(timeout_s) + GRACE_S)
+
+
+def _opened(job: FileJob) -> BinaryIO:
+    return Path(job.path).open("rb") if job.path else io.BytesIO(job.data)
+
+
+def _converted(job: FileJob) -> FileContents:
+    with _opened(job) as file:
+        contents = FileContents(file_kind(job.declared, file))
+    path = job.path
+    if not path:
+        handle, path = tempfile.mkstemp(prefix="crawlspace-")
+        os.write(handle, job.data)
+        os.close(handle)
+    try:
+        convert(path, contents, job.limits, converter=job.converter, timeout_s=job.timeout_s)
+    except UnreadableFile as error:
+        contents.status, contents.detail = error.status, error.detail
+    finally:
+        if not job.path:
+            Path(path).unlink(missing_ok=True)
+    finish(contents)
+    return contents
+
+
+def _receive(channel: socket.socket, number: int) -> bytes:
+    """Return so many bytes; none when the other side has closed the socket."""
+    received = bytearray()
+    while len(received) < number:
+        part = channel.recv(min(number - len(received), 1024 * 1024))
+        if not part:
+            return b""
+        received += part
+    return bytes(received)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,127 @@
+"""The body of a file while it comes: in memory up to a size, then on disk, so that a large file costs no memory."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from crawlspace import private_files
+from crawlspace.content.documents.kinds import FIRST_BYTES, is_html
+from crawlspace.content.fingerprint import BytesChecksum
+from crawlspace.content.mime import SNIFFED_BYTES
+
+IN_MEMORY = 1024 * 1024
+"""Bytes beyond which a file is on disk."""
+_SUFFIX = ".part"
+
+
+class FileBody:
+    """Takes the place of the buffer in which Scrapy keeps a body. A page stays in memory, whatever its headers say."""
+
+    def __init__(self, folder: Path, *, is_declared: bool, limit: int, page_limit: int, in_memory: int = IN_MEMORY) -> None:
+        """`is_declared`: the headers say that it is a file; else its first bytes decide. `page_limit` is that of a page; 0: none."""
+        self._folder = folder
+        self._is_declared = is_declared
+        self._limit, self._page_limit = limit, page_limit
+        self._in_memory = in_memory
+        self._buffer = BytesIO()
+        self._file: IO[bytes] | None = None
+        self._checksum = BytesChecksum()
+        self._is_page = False
+        self.path: Path | None = None
+        """Where it is on disk; None: it is in memory."""
+        self.size = 0
+        self.start = b""
+        """Its first bytes, once it is on disk."""
+        self.is_too_large = False
+        """The download was stopped, because it is over the limit of files."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is more than the limit allows; a file is marked as too large then."""
+        if self._is_page:
+            return 0 < self._page_limit < self.size
+        if self.size > self._limit:
+            self.is_too_large = True
+        return self.is_too_large
+
+    @property
+    def checksum(self) -> bytes:
+        """The checksum of a file on disk."""
+        return self._checksum.checksum()
+
+    def write(self, data: bytes) -> None:
+        """Add what has come. Raises OSError for a disk that is full."""
+        self.size += len(data)
+        if self._file is not None:
+            self._append(data)
+            return
+        self._buffer.write(data)
+        if self.size > self._in_memory and not self._is_page:
+            self._to_disk()
+
+    def getvalue(self) -> bytes:
+        """Return the body; nothing if it is on disk, which then has all of it."""
+        if self._file is None:
+            return self._buffer.getvalue()
+        self._file.close()
+        return b""
+
+    def truncate(self, size: int) -> None:
+        """Drop the body, as when its download is given up."""
+        self._buffer.truncate(size)
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove the file from disk."""
+        if self._file is not None:
+            self._file.close()
+            self._remove()
+
+    def _to_disk(self) -> None:
+        start = self._buffer.getvalue()
+        self._is_page = is_html(start) or not (self._is_declared or start.startswith(FIRST_BYTES))
+        if self._is_page:
+            return
+        private_files.make_folder(self._folder)
+        handle, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=_SUFFIX, dir=self._folder)
+        self.path = Path(name)
+        self._file = os.fdopen(handle, "wb")
+        self._remove = weakref.finalize(self, _remove, name)
+        self.start = start[:SNIFFED_BYTES]
+        self._append(start)
+        self._buffer = BytesIO()
+
+    def _append(self, data: bytes) -> None:
+        assert self._file is not None
+        self._file.write(data)
+        self._checksum.update(data)
+
+
+def remove_left(folder: Path) -> None:
+    """Remove the files of processes that were killed."""
+    with suppress(OSError):
+        for path in folder.glob(f"*{_SUFFIX}"):
+            process = path.name.partition("-")[0]
+            if process.isdecimal() and not _is_running(int(process)):
+                path.unlink(missing_ok=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove(name: str) -> None:
+    with suppress(OSError):
+        Path(name).unlink(missing_ok=True)
