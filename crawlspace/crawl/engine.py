@@ -349,13 +349,14 @@ class Engine:
 
     def fetch_again(self, effects: Effects) -> None:
         """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
-        changes, revised = fetch_again(
-            effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
-        )
-        self._discovered([(one.state.site, one.state.queue) for one in changes], revised)
-        for change in changes:
-            if change.state.next_fetch is not None:
-                self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
+        while effects.lowered:
+            changes, effects = fetch_again(
+                effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+            )
+            self._discovered([(one.state.site, one.state.queue) for one in changes], effects)
+            for change in changes:
+                if change.state.next_fetch is not None:
+                    self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered

@@ -88,6 +88,8 @@ class MemoryDepths:
         queue, carried = list(nearer), set[int]()
         while queue:
             row = self._urls[queue.pop()]
+            if not leads_on(row.state, row.status):
+                continue
             depth = reach_of(row.depth, row.state)
             for key in self._links.get(row.id, ()):
                 for id in self._keys.get(key, ()):

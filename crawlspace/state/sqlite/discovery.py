@@ -11,6 +11,7 @@ import apsw
 
 from crawlspace.model import NewUrl, State
 from crawlspace.state.changes import Effects
+from crawlspace.state.depths import leads_on
 from crawlspace.state.sqlite.counters import Tally, add, take
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
 from crawlspace.state.sqlite.rows import integers, unpack_keys
@@ -128,22 +129,27 @@ class Discovery:
             return
         states: dict[int, int] = {}
         depths: dict[int, int] = {}
-        for id, depth, state in self._db.execute(
-            "SELECT id, depth, state FROM url WHERE id IN (SELECT value FROM carray(?))", (integers(self.nearer),)
+        leading: set[int] = set()
+        for id, depth, state, status in self._db.execute(
+            "SELECT id, depth, state, status FROM url WHERE id IN (SELECT value FROM carray(?))", (integers(self.nearer),)
         ):
             depths[id], states[id] = depth, state
+            if leads_on(state, status):
+                leading.add(id)
         queue = [(depth, id) for id, depth in depths.items()]
         heapify(queue)
         lowered: dict[int, int] = {}
         while queue:
             depth, id = heappop(queue)
-            if depth > depths[id]:
+            if depth > depths[id] or id not in leading:
                 continue
             reach = depth if states[id] == State.REDIRECTED else depth + 1
-            for target, stored, state in self._farther(id, reach):
+            for target, stored, state, status in self._farther(id, reach):
                 if reach < depths.setdefault(target, stored):
                     self.nearer.setdefault(target, stored)
                     depths[target], states[target] = reach, state
+                    if leads_on(state, status):
+                        leading.add(target)
                     lowered[target] = id
                     heappush(queue, (reach, target))
                 elif reach == depths[target] and target in lowered:
@@ -219,14 +225,14 @@ class Discovery:
         for site, count in by_site.items():
             pending[site] = pending.get(site, 0) + count
 
-    def _farther(self, id: int, reach: int) -> list[tuple[int, int, int]]:
-        """Yield id, depth and state of the URLs that a URL links to and whose depth is larger than `reach`."""
+    def _farther(self, id: int, reach: int) -> list[tuple[int, int, int, int | None]]:
+        """Yield id, depth, state and status of the URLs that a URL links to and whose depth is larger than `reach`."""
         row = self._db.execute("SELECT targets FROM links WHERE id = ?", (id,)).fetchone()
         if row is None:
             return []
         return list(
             self._db.execute(
-                "SELECT url.id, depth, state FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+                "SELECT url.id, depth, state, status FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
                 " ON url.key = wanted.value WHERE depth > ?",
                 (integers(unpack_keys(row[0])), reach),
             )

@@ -77,7 +77,7 @@ function record.carry()
     local id = table.remove(waiting)
     local row = rows[id]
     local depth = row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1)
-    for _, key in ipairs(url_keys.of_links(record.links_of(id))) do
+    for _, key in ipairs(url_keys.of_links(record.counting_links(id, row))) do
       for _, other in ipairs(url_keys.rows_with(key)) do
         local target = rows[other]
         if depth < target[DEPTH] then
