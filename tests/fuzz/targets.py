@@ -6,6 +6,7 @@ more than one text, the first line of the input is the first of them.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import NamedTuple
 from crawlspace.clock import FakeClock
 from crawlspace.config.files import read_rules, read_start_urls
 from crawlspace.content.charset import charset_parameter
+from crawlspace.content.documents.contents import FileLimits
+from crawlspace.content.documents.page import page_of
+from crawlspace.content.documents.readers import read_file
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
@@ -50,6 +54,10 @@ URLS = tuple(
     )
 )
 """What rules are asked about."""
+
+
+SMALL = FileLimits(max_text=100_000, max_inflated_bytes=1 << 20, max_members=1_000, max_pages=100)
+"""What may be read of a file of so few bytes."""
 
 
 class Target(NamedTuple):
@@ -104,6 +112,13 @@ def html(data: bytes) -> None:
     checksum(page.text, title=page.title)
     for href in page.followed:
         _joined(page.base, href)
+
+
+def files(data: bytes) -> None:
+    """Read a file, of whatever type it is; the first line is its Content-Type."""
+    declared, body = _first_line(data)
+    contents = read_file(io.BytesIO(body), declared.decode("latin-1"), SMALL)
+    page_of(contents, url=PAGE, disposition=contents.title)
 
 
 def text(data: bytes) -> None:
@@ -200,6 +215,14 @@ TARGETS = {
             "</script>", "<style>", "</style>", "<!--", "-->", "<![CDATA[", "]]>", "<template>", "</template>", "<noscript>", "</noscript>",
             "<svg>", "</svg>", "<math>", "<h1>", "</h1>", "<iframe src=", "<plaintext>", "<textarea>", "<p>", "<b>", "&amp;", "&#x41;",
             "&notit;", '"', "'", "<", ">", "<!DOCTYPE html>", "<html lang=en>",
+        ),
+    ),
+    "files": Target(
+        files,
+        (
+            "application/pdf\n", "text/csv\n", "application/rtf\n", "\n", "PK\x03\x04", "word/document.xml", "<w:t>", "</w:t>", "%PDF-1.4\n",
+            "1 0 obj", "endobj", "stream\n", "endstream", "/Kids [", "/Parent 2 0 R", "{\\rtf1 ", "\\u8364?", "\\'e9", "{\\footnote ", "\\par", "}",
+            "{\\*\\fldinst HYPERLINK ", '"', ";", "<!DOCTYPE x [<!ENTITY a ", "&a;",
         ),
     ),
     "text": Target(text, ("text/plain\n", "text/xml\n", "application/rss+xml; charset=utf-16\n", "<a>", "</a>", "<![CDATA[", "]]>", "<!--", "&amp;")),

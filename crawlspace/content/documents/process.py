@@ -23,6 +23,8 @@ from crawlspace.content.documents.jobs import HELLO, LENGTH_BYTES, FileJob, fram
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 
+NICENESS = 5
+"""Where processors are scarce, pages go first."""
 GRACE_S = 5
 """The crawl kills a process that takes too long; this much later it ends by itself."""
 
@@ -30,6 +32,7 @@ GRACE_S = 5
 def main(descriptor: int, memory_bytes: int) -> None:
     """Read files until the other side closes the socket."""
     limit_memory(memory_bytes)
+    os.nice(NICENESS)
     with socket.socket(fileno=descriptor) as channel:
         channel.sendall(HELLO)
         while length := _receive(channel, LENGTH_BYTES):
