@@ -263,6 +263,14 @@ CRAWLSPACE_CHECKSUM_CUT_OFF = 0
 # Whether pages with the same text and different titles are different documents.
 CRAWLSPACE_CHECKSUM_TITLE = True
 
+# --- archive ------------------------------------------------------------------------------------------------------
+# Whether what is fetched is kept as WARC files.
+CRAWLSPACE_ARCHIVE = True
+# Folder that holds a folder with the files of each collection; empty = archive in the collection's data folder.
+CRAWLSPACE_ARCHIVE_DIR = ""
+# Bytes of a collection's archive; at the end of a run, superseded records are dropped above it, then the oldest pages. None = no limit.
+CRAWLSPACE_ARCHIVE_MAX_BYTES = None
+
 # --- index --------------------------------------------------------------------------------------------------------
 # Number of unacknowledged index orders at which the crawl waits for the index.
 CRAWLSPACE_MAX_BACKLOG = 10_000

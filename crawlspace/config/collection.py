@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
+from crawlspace.config.archive import ArchiveSettings, read_archive
 from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
 from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
@@ -92,6 +93,7 @@ class Collection:
     """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
+    archive: ArchiveSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
@@ -238,6 +240,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),
+        archive=read_archive(settings, data_folder),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),

@@ -14,6 +14,7 @@ from math import inf
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
@@ -67,6 +68,7 @@ class Engine:
         clock: Clock,
         global_space: GlobalSpace | None = None,
         worker: WorkerView | None = None,
+        archiving: Archiving | None = None,
     ) -> None:
         """`worker`: how this process uses the store, where several workers share the crawl."""
         self.collection = collection
@@ -129,7 +131,7 @@ class Engine:
         """Looks up which sites share an address; set from outside if these share their delay."""
         self._leased: dict[int, UrlState] = {}
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
-        self.commits = Commits(self.results, clock)
+        self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
         self._version = self.results.version()
         self._looked_at = -inf
@@ -224,18 +226,21 @@ class Engine:
     def awaited(self) -> list[UrlState]:
         return list(self._leased.values())
 
-    def commit(self) -> Effects | None:
-        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try."""
-        if not self.begin_commit():
-            return None
-        try:
-            effects = self.commits.write()
-            if effects is None:
-                effects = self.commits.write_singly(self.singly())
-        except CrawlspaceError:
-            self.outcome_policy.give_back(self.commits.give_up())
-            raise
-        self.end_commit(effects)
+    def commit(self, *, waits: bool = True) -> Effects | None:
+        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try.
+
+        Unless it `waits`, those of which the archive has no record yet are set apart, for the next call.
+        """
+        effects = None
+        while (self.commits.is_writing or self.begin_commit()) and (waits or self.commits.is_archived):
+            try:
+                effects = self.commits.write()
+                if effects is None:
+                    effects = self.commits.write_singly(self.singly())
+            except CrawlspaceError:
+                self.outcome_policy.give_back(self.commits.give_up())
+                raise
+            self.end_commit(effects)
         return effects
 
     def begin_commit(self) -> bool:
@@ -378,8 +383,6 @@ class Engine:
         wanted = transition.order is not None or after.canonical != state.canonical
         after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
         document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
-        if outcome.kind is OutcomeKind.UNCHANGED:
-            self.commits.batch.unchanged.append(state.id)
         change = Change(
             after,
             document=document,
@@ -389,7 +392,7 @@ class Engine:
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
             refused_links=sample if after.refused else (),
         )
-        self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
+        self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
         if self.folded:
             self.commits.batch.changes += self.outcome_policy.replaced(self.folded.of(state), change, outcome, policy=self.policy)
         if new:

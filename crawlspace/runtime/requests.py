@@ -28,7 +28,9 @@ OWN = "crawlspace_own"
 """The page that a request of the spider's own belongs to, and its callbacks."""
 LATER = "crawlspace_later"
 """Set where a page is recorded when the last of its own requests has ended."""
-_OF_THE_CRAWL = frozenset({STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER})
+EXCHANGE = "crawlspace_exchange"
+"""What was sent and received, for the archive."""
+_OF_THE_CRAWL = frozenset({STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER, EXCHANGE})
 
 
 class LeasedRequest(UrlAsGiven, Request):

@@ -23,7 +23,7 @@ from crawlspace.printable import printable
 from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
-from crawlspace.runtime.requests import is_conditional
+from crawlspace.runtime.requests import EXCHANGE, is_conditional
 from crawlspace.runtime.rule_middleware import STOPPED, document_type
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Responses:
             fetched = Fetched(self.redirected(response, state, status))
         else:
             fetched = Fetched(self.error(response, state, status))
+        fetched.outcome.exchange = response.request.meta.pop(EXCHANGE, None)  # type: ignore[union-attr]
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")
