@@ -59,6 +59,8 @@ class ArchiveReader:
         self._folder = folder
         self.files = files
         self._open: dict[str, int] = {}
+        self._here: set[str] = set()
+        """Files that `has` has found."""
 
     def close(self) -> None:
         for fd in self._open.values():
@@ -70,6 +72,17 @@ class ArchiveReader:
         number, offset = file_and_offset(place)
         name = self.files.get(number)
         return None if name is None else Location(name, offset)
+
+    def has(self, place: int) -> bool:
+        """Return whether the file of a place is here."""
+        location = self.location(place)
+        return location is not None and (location.file in self._here or self._is_here(location.file))
+
+    def _is_here(self, file: str) -> bool:
+        is_here = find(self._folder, file) is not None
+        if is_here:
+            self._here.add(file)
+        return is_here
 
     def document(self, place: int, url: str) -> Document | None:
         """Return the document that was stored for a URL."""

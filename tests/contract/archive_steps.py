@@ -28,7 +28,8 @@ class ArchiveSteps(RuleBasedStateMachine):
 
     @rule(given=st.dictionaries(st.integers(0, 15), given_documents, max_size=5))
     def push_again(self, given: dict[int, Document]) -> None:
-        documents: dict[int, Document | None] = {4711: None, **self.known_ids(given)}
+        by_id = self.known_ids(given)
+        documents: dict[int, Document | None] = {4711: None, **by_id}
         self.both(lambda store: store.push_again(documents))
 
     @rule(name=st.sampled_from("fgh"))
