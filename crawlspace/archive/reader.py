@@ -78,6 +78,10 @@ class ArchiveReader:
         location = self.location(place)
         return location is not None and (location.file in self._here or self._is_here(location.file))
 
+    def is_at(self, place: int, url: str) -> bool:
+        """Return whether a record of a URL is at a place."""
+        return self._at(place, url) is not None
+
     def _is_here(self, file: str) -> bool:
         is_here = find(self._folder, file) is not None
         if is_here:

@@ -7,30 +7,23 @@ nowhere. Each process writes files of its own, and never goes on with one that i
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from crawlspace import private_files
 from crawlspace.archive import records
-from crawlspace.archive.files import ENDING, OPEN, lock, plain_name
+from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile, unwritable
 from crawlspace.archive.records import Location, Original
 from crawlspace.clock import Clock
 from crawlspace.errors import ArchiveError
 from crawlspace.exchange import Exchange
 from crawlspace.model import Document
 
-ROTATED_BYTES = 1 << 30
 _WOKEN_AT = 8
 """So many fetches are gathered before the thread begins: each time it does, the crawl waits a little for Python's lock."""
-_SOFTWARE = "crawlspace"
 
 
 @dataclass(slots=True, eq=False)
@@ -69,20 +62,14 @@ class ArchiveWriter:
         rotated_bytes: int = ROTATED_BYTES,
     ) -> None:
         """Raises ArchiveError if nothing can be written to the folder."""
-        self.folder = folder
-        self._collection = collection
-        self._clock = clock
+        self._series = FileSeries(folder, collection=collection, clock=clock)
         self._originals = originals
         self._rotated_bytes = rotated_bytes
-        self._file: _File | None = None
-        self._serial = 0
-        began = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d%H%M%S")
-        self._stem = f"{plain_name(collection)}-{began}-{plain_name(socket.gethostname())}-{os.getpid()}"
+        self._file: NewFile | None = None
         self._waiting: deque[Ticket] = deque()
         self._changed = threading.Condition()
         self._is_wanted = self._ends = False
         self._fault: BaseException | None = None
-        self._try_folder()
         self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
         self._thread.start()
 
@@ -100,7 +87,7 @@ class ArchiveWriter:
             with self._changed:
                 self._changed.wait_for(lambda: self._fault is not None or all(ticket.is_written for ticket in tickets))
         if self._fault is not None:
-            raise unwritable(self.folder, self._fault) from self._fault
+            raise unwritable(self._series.folder, self._fault) from self._fault
         if self._file is not None and not self._file.is_in_place:
             raise ArchiveError(
                 f"{self._file.path} was moved or removed while it was written; put it back and start again: what was fetched since the"
@@ -119,22 +106,13 @@ class ArchiveWriter:
             except OSError as error:
                 self._fault = self._fault or error
         if self._fault is not None:
-            raise unwritable(self.folder, self._fault) from self._fault
+            raise unwritable(self._series.folder, self._fault) from self._fault
 
     def hurry(self) -> None:
         """Have what was added be written now. Returns at once."""
         with self._changed:
             self._is_wanted = True
             self._changed.notify_all()
-
-    def _try_folder(self) -> None:
-        try:
-            private_files.make_folder(self.folder)
-            tried = self.folder / f"{self._stem}.tried"
-            os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            tried.unlink()
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
 
     def _run(self) -> None:
         while True:
@@ -186,73 +164,11 @@ class ArchiveWriter:
                 return records.revisit(exchange, original, digest=digest), False
         return records.page(exchange, ticket.document, digest=digest, previous=previous), True
 
-    def _writable(self) -> _File:
+    def _writable(self) -> NewFile:
         """Return the file to write to: the present one, or a new one where that is full."""
         if self._file is not None and self._file.end >= self._rotated_bytes:
             self._file.close()
             self._file = None
         if self._file is None:
-            self._file = self._new_file()
+            self._file = self._series.begin()
         return self._file
-
-    def _new_file(self) -> _File:
-        while True:
-            self._serial += 1
-            name = f"{self._stem}-{self._serial:05d}{ENDING}"
-            with suppress(FileExistsError):
-                file = _File(self.folder, name)
-                break
-        file.write(records.info(file=name, software=_SOFTWARE, collection=self._collection, now=self._clock.now()))
-        return file
-
-
-class _File:
-    """A file that this process alone writes to. Raises OSError."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self.name = name
-        self.path = folder / (name + OPEN)
-        self.end = 0
-        if (folder / name).exists():
-            raise FileExistsError(name)
-        self._fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        lock(self._fd)
-        self._inode = os.fstat(self._fd).st_ino
-
-    @property
-    def is_in_place(self) -> bool:
-        with suppress(OSError):
-            return self.path.stat().st_ino == self._inode
-        return False
-
-    def write(self, content: bytes) -> None:
-        """Add whole records; a part of them is taken back where the disk is full."""
-        left = memoryview(content)
-        try:
-            while left:
-                left = left[os.write(self._fd, left) :]
-        except OSError:
-            with suppress(OSError):
-                os.ftruncate(self._fd, self.end)
-            raise
-        self.end += len(content)
-
-    def close(self) -> None:
-        try:
-            os.fsync(self._fd)
-            self.path.rename(self.path.with_name(self.name))
-        finally:
-            os.close(self._fd)
-
-
-def unwritable(folder: Path, error: BaseException) -> ArchiveError:
-    """Return the error for an archive that cannot be written."""
-    if not isinstance(error, OSError):
-        return ArchiveError(
-            f"the archive in {folder} could not be written, through a fault of ours ({type(error).__name__}: {error}): please report it;"
-            " CRAWLSPACE_ARCHIVE = False crawls without it"
-        )
-    return ArchiveError(
-        f"the archive cannot be written to {folder} ({error.strerror or error}): free space there, correct its permissions, or set"
-        " CRAWLSPACE_ARCHIVE_DIR to another folder (CRAWLSPACE_ARCHIVE = False crawls without an archive); nothing that was recorded is lost"
-    )

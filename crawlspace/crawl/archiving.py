@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 from crawlspace.archive.files import close_abandoned
+from crawlspace.archive.new_files import ROTATED_BYTES, unwritable
 from crawlspace.archive.places import place_of
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.archive.writer import ROTATED_BYTES, ArchiveWriter, Ticket, unwritable
+from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.model import Outcome, OutcomeKind, UrlState
 from crawlspace.state.changes import Change

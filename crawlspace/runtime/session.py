@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from functools import partial
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.scrapy_internals import run_soon
+from crawlspace.runtime.stores.archive_limit import end_archive
 from crawlspace.runtime.stores.crawl_store import (
     abandon,
     check_server,
@@ -57,8 +59,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST_UNCOMMITTED = 512
-"""Outcomes at which the crawl waits for its archive."""
 _FAR = 1_000
 """The depth of a URL whose distance from a start URL is not known."""
 
@@ -133,9 +133,7 @@ class Session:
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
             undo.callback(index.close)
             check_server(collection, opened, index)
-            archiving = open_archive(collection, opened, SystemClock())
-            if archiving is not None:
-                undo.callback(archiving.close)
+            archiving = open_archive(collection, opened, SystemClock(), undo)
             startup, resent = _opened(collection, opened, index, archiving, spider=spider)
             session = cls(collection, startup, opened=opened, index=index, archiving=archiving, settings=settings)
             session.resent = resent
@@ -261,7 +259,7 @@ class Session:
                 self.shared.commit()
                 return
             self._check_place()
-            self.engine.commit(waits=waits or self.engine.uncommitted >= MOST_UNCOMMITTED)
+            self.engine.commit(waits=waits)
             self._keep_addresses()
         except StoreError as error:
             self.fail(error, crawler)
@@ -365,7 +363,11 @@ class Session:
             self.error = self.error or error
         finally:
             self._index.close()
-            for close in (self._store.close, *([] if self._archiving is None else [self._archiving.close])):
+            is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
+            for close in (
+                partial(end_archive, self._archiving, self.collection, self._store, is_last=is_last),
+                self._store.close,
+            ):
                 try:
                     close()
                 except StoreError as error:

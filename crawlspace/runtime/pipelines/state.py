@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MOST_UNCOMMITTED = 4 * BATCH
+"""Outcomes at which the crawl waits for its archive."""
 ARCHIVED_IN_S = 0.02
 """How long the archive takes for the records of a few outcomes."""
 LONGEST_WAIT_S = 0.3
@@ -86,7 +88,7 @@ class BaseRecordState:
             self._session.fail(error, self._crawler)
             return
         if engine.uncommitted >= BATCH:
-            self._session.commit(self._crawler, waits=False)
+            self._session.commit(self._crawler, waits=engine.uncommitted >= MOST_UNCOMMITTED)
         if self._timer is None and engine.commits.waits:
             self._timer = call_later(LONGEST_WAIT_S, self._in_time)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
@@ -113,11 +113,13 @@ def _join(shared: SharedStore, rules: str, place: str) -> None:
         Event().wait(PAUSE_S)
 
 
-def open_archive(collection: Collection, opened: CrawlStore, clock: Clock) -> Archiving | None:
-    """Open the archive of a crawl; None where nothing is to be archived. Raises ArchiveError."""
+def open_archive(collection: Collection, opened: CrawlStore, clock: Clock, undo: ExitStack) -> Archiving | None:
+    """Open the archive of a crawl, which `undo` closes; None where nothing is to be archived. Raises ArchiveError."""
     if not collection.archive.is_on:
         return None
-    return Archiving(collection.archive.folder, opened.store, collection=collection.name, clock=clock)
+    archiving = Archiving(collection.archive.folder, opened.store, collection=collection.name, clock=clock)
+    undo.callback(archiving.close)
+    return archiving
 
 
 def abandon(opened: CrawlStore) -> None:
