@@ -10,8 +10,8 @@ import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
@@ -85,7 +85,7 @@ class Compaction:
 
     def drop_pages(self, most: int) -> Iterator[Path]:
         """Drop the oldest pages, and keep their documents, until the archive has no more bytes than that."""
-        yield from self._rewrite(archive_files(self._series.folder), most=most)
+        yield from self._rewrite(_oldest_first(archive_files(self._series.folder)), most=most)
 
     def _rewrite(self, files: Sequence[Path], *, most: int | None) -> Iterator[Path]:
         places = LivePlaces(self._store)
@@ -102,11 +102,13 @@ class Compaction:
                 self._file = None
 
     def _rewrite_one(self, path: Path, number: int, places: LivePlaces, *, documents_only: bool) -> None:
-        live = places.of(number)
-        groups = [group for group in _groups(path) if group.offset in live]
-        size = path.stat().st_size
+        live, size = places.of(number), path.stat().st_size
+        found = _Records.of(path)
+        if found.end != size:
+            return  # it is damaged: what a person may be able to repair is not removed
+        groups = [group for group in found.fetches if group.offset in live]
         kept = sum(group.document_bytes if documents_only else group.end - group.offset for group in groups)
-        if not documents_only and size - kept <= _first_record(path):
+        if not documents_only and size - kept <= found.head:
             return
         moves: list[Move] = []
         with path.open("rb") as file:
@@ -156,31 +158,38 @@ def records_of(path: Path) -> Iterator[tuple[int, Record]]:
             offset = record.end
 
 
-def _groups(path: Path) -> Iterator[_Fetch]:
-    """Yield the fetches of which there is a document or a response."""
-    group: _Fetch | None = None
-    of = ""
-    for offset, record in records_of(path):
-        id = record.fields.get("WARC-Record-ID", "")
-        if group is not None and of in (id, record.fields.get("WARC-Concurrent-To")):
-            group = _Fetch(group.offset, record.end, group.document_bytes, group.has_response or record.kind == "response")
-            continue
-        if group is not None:
-            yield group
-        group = None
-        if record.kind == "metadata":
-            group, of = (
-                _Fetch(offset, record.end, record.end - offset, has_response=False),
-                record.fields.get("WARC-Refers-To", ""),
-            )
-        elif record.kind == "response":
-            group, of = _Fetch(offset, record.end, 0, has_response=True), id
-    if group is not None:
-        yield group
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """What is in a file: the fetches of which there is a document or a response, the bytes of its first record, and its last whole byte."""
+
+    fetches: list[_Fetch]
+    head: int
+    end: int
+
+    @classmethod
+    def of(cls, path: Path) -> _Records:
+        fetches: list[_Fetch] = []
+        of, head, end = "", 0, 0
+        for offset, record in records_of(path):
+            end = record.end
+            head = head or end
+            id = record.fields.get("WARC-Record-ID", "")
+            if of and of in (id, record.fields.get("WARC-Concurrent-To")):  # it belongs to the fetch before
+                last = fetches[-1]
+                fetches[-1] = _Fetch(last.offset, end, last.document_bytes, last.has_response or record.kind == "response")
+            elif record.kind == "metadata":
+                of = record.fields.get("WARC-Refers-To", "")
+                fetches.append(_Fetch(offset, end, end - offset, has_response=False))
+            elif record.kind == "response":
+                of = id
+                fetches.append(_Fetch(offset, end, 0, has_response=True))
+            else:
+                of = ""
+        return cls(fetches, head, end)
 
 
-def _first_record(path: Path) -> int:
-    """Return the bytes of the record that each file begins with."""
-    with suppress(StopIteration):
-        return next(records_of(path))[1].end
-    return 0
+def _oldest_first(files: Sequence[Path]) -> list[Path]:
+    """Return files by the date of the first fetch in them: a file that a compaction has written has a later name."""
+    return sorted(
+        files, key=lambda path: next((record.fields.get("WARC-Date", "") for _, record in islice(records_of(path), 1, 2)), "")
+    )
