@@ -44,6 +44,8 @@ class StoredDocuments(Protocol):
 class Reindexed(msgspec.Struct):
     """What was done so far: up to the URL with the id `after`."""
 
+    batch: int = 0
+    """The last batch of orders that the index had when this was begun, see `index/marks.py`."""
     after: int = 0
     sent: int = 0
     fetched: int = 0
@@ -53,18 +55,27 @@ class Reindexed(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
+class IndexState:
+    """The last batch of orders that an index has (0: none), and its number of documents of the collection."""
+
+    batch: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
 class Reindexing:
     """`deliver` sends what waits until no more orders wait than it is told; `progress` takes the number of URLs done, and of all."""
 
     store: ReindexStore
     archive: StoredDocuments
+    index: IndexState
     now: int
     deliver: Callable[[int], None]
     progress: Callable[[int, int], None]
 
     def run(self) -> Reindexed:
-        """Order and send all documents; go on where an earlier call was stopped."""
-        done = _read(self.store.get_meta(REINDEXING))
+        """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""
+        done = self._begun()
         total, seen = sum(self.store.counts().by_state.values()), 0
         while page := self.store.scan(done.after, BATCH):
             self._order([known for known in page if known.indexed], done)
@@ -76,6 +87,13 @@ class Reindexing:
         self.deliver(0)
         self.store.set_meta(REINDEXING, "")
         return done
+
+    def _begun(self) -> Reindexed:
+        done = _read(self.store.get_meta(REINDEXING))
+        if done is None:
+            return Reindexed(self.index.batch)
+        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - self.store.counts().outbox
+        return done if is_same else Reindexed(self.index.batch)
 
     def _order(self, indexed: Collection[KnownUrl], done: Reindexed) -> None:
         documents = {known.id: self._document(known) for known in indexed}
@@ -94,8 +112,10 @@ class Reindexing:
         return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))
 
 
-def _read(text: str | None) -> Reindexed:
+def _read(text: str | None) -> Reindexed | None:
     try:
-        return msgspec.json.decode(text, type=Reindexed) if text else Reindexed()
+        if text:
+            return msgspec.json.decode(text, type=Reindexed)
     except msgspec.MsgspecError:
-        return Reindexed()
+        pass
+    return None

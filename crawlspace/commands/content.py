@@ -59,6 +59,8 @@ class Command(CollectionCommand):
                     return _list(list(versions), state.url)
                 found = next(islice(versions, opts.version - 1, None), None)
         if found is None:
+            if opts.version == 1:
+                raise StoreError(f"{url.text} has no record in the archive on this machine")
             raise StoreError(
                 f"{url.text} has no such record in the archive: `scrapy content {place.name} {url.text} --versions` lists those there are"
             )

@@ -9,7 +9,7 @@ from contextlib import closing
 from threading import Event
 
 from crawlspace import private_files
-from crawlspace.admin.reindex import Reindexed, Reindexing
+from crawlspace.admin.reindex import IndexState, Reindexed, Reindexing
 from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX
 from crawlspace.clock import SystemClock
 from crawlspace.crawl.engine import SINK
@@ -56,6 +56,7 @@ class Command(CollectionCommand):
                 done = Reindexing(
                     opened.store,
                     archive,
+                    _index_state(place),
                     int(clock.now()),
                     deliver=_delivering(place, opened),
                     progress=lambda seen, total: display("sending", seen, total),
@@ -80,6 +81,12 @@ def _make_index(place: Place, opened: OpenStore) -> None:
     except OSError as error:
         raise StoreError(f"{place.index_file.parent} cannot be made: {error.strerror}") from error
     private_files.make_file(place.index_file)
+
+
+def _index_state(place: Place) -> IndexState:
+    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+        mark = index.mark()
+        return IndexState(0 if mark is None else mark.batch, index.count(of=place.name))
 
 
 def _delivering(place: Place, opened: OpenStore) -> Callable[[int], None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.admin import reindex
-from crawlspace.admin.reindex import REINDEXING, Reindexing
+from crawlspace.admin.reindex import REINDEXING, IndexState, Reindexing
 from crawlspace.model import Document, Held, State
 from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, Known, full
@@ -33,7 +33,10 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Known:
     return known
 
 
-def run(known: Known, *, stop_at: int = 100) -> tuple[int, int, int]:
+SAME = IndexState(1, 10)
+
+
+def run(known: Known, *, stop_at: int = 100, index: IndexState = SAME) -> tuple[int, int, int]:
     """Reindex, and stop before a number of URLs is delivered; return what was sent, is fetched, and is left."""
     seen = 0
 
@@ -47,7 +50,7 @@ def run(known: Known, *, stop_at: int = 100) -> tuple[int, int, int]:
             raise Stopped
         known.store.acknowledge("index", known.store.orders("index", 100, now=NOW))
 
-    done = Reindexing(known.store, Archived(), NOW, deliver=deliver, progress=progress).run()
+    done = Reindexing(known.store, Archived(), index, NOW, deliver=deliver, progress=progress).run()
     return done.sent, done.fetched, done.left
 
 
@@ -62,6 +65,27 @@ def test_one_that_was_stopped_goes_on(known: Known) -> None:
     assert known.orders() == [("push", f"a.example/{n}") for n in (3, 4, 5)]
     assert run(known) == (10, 0, 0)
     assert run(known) == (10, 0, 0), "the next one begins anew"
+
+
+# the index after the stop -> URLs that are ordered before the next stop
+OTHER_INDEX = [
+    ("the same, a batch later", IndexState(2, 10), (6, 7, 8)),
+    ("it was lost", IndexState(0, 0), (0, 1, 2)),
+    ("it is another one without documents", IndexState(1, 2), (0, 1, 2)),
+    ("it is an older copy", IndexState(0, 10), (0, 1, 2)),
+]
+
+
+@pytest.mark.parametrize(("title", "index", "ordered"), OTHER_INDEX, ids=[row[0] for row in OTHER_INDEX])
+def test_one_that_was_stopped_begins_anew_with_another_index(
+    known: Known, title: str, index: IndexState, ordered: tuple[int, ...]
+) -> None:
+    with pytest.raises(Stopped):
+        run(known, stop_at=6)
+    known.store.acknowledge("index", known.store.orders("index", 100, now=NOW))
+    with pytest.raises(Stopped):
+        run(known, stop_at=1, index=index)
+    assert known.orders() == [("push", f"a.example/{n}") for n in ordered]
 
 
 # fields of a page without a record -> sent, fetched, left; due afterwards
