@@ -43,6 +43,7 @@ NAMES = (
     "shared_crash",
     "shared_memory",
     "refresh",
+    "archive",
     "outage",
     "reconcile",
     "fold",

@@ -12,6 +12,7 @@
           StoreAway                   the server cannot be reached (transient)
           StoreDamaged                the file is not a database or fails its check
           StoreVersionError           written by another version of crawlspace
+          ArchiveError                the archive of the pages cannot be written
         ExportError                   an export of the crawl cannot be written
         IndexUnavailable              a sink does not answer (transient)
         Stopped                       Ctrl-C before a command was done (exit status 130; admin.url_changes)
@@ -156,6 +157,10 @@ class StoreDamaged(StoreError):
 
 
 class StoreVersionError(StoreError):
+    pass
+
+
+class ArchiveError(StoreError):
     pass
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from crawlspace.decision import Reason
+from crawlspace.exchange import Exchange
 
 
 class Source(IntEnum):
@@ -272,6 +273,8 @@ class UrlState(Struct, gc=False):
     """Id of the page that gave it its depth, by a link or a redirect; 0: a start URL, or from elsewhere."""
     orphaned: int | None = None
     """Number of the run since which no way leads to it from a start URL; None: one does."""
+    archived: int | None = None
+    """The place of its records in the archive (`archive.places`): of its document while it has one, else of its last response."""
 
     @property
     def queue(self) -> Queue:
@@ -361,6 +364,8 @@ class Outcome:
     conditional: bool = False
     needs_body: bool = False
     """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
+    exchange: Exchange | None = None
+    """What was sent, for the archive; None where there is none, or the response is not complete."""
     sent_ago_s: float = 0.0
     """Seconds since the request was sent, if known."""
     latency_s: float | None = None

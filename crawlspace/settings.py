@@ -309,6 +309,14 @@ CRAWLSPACE_FOLLOW_FILE_LINKS = False
 # What prints the text of other types: {"application/msword": "antiword -m UTF-8.txt {file}", "image/*": "http://tika.example.com/tika"}.
 CRAWLSPACE_CONVERTERS = {}
 
+# --- archive ------------------------------------------------------------------------------------------------------
+# Whether what is fetched is kept as WARC files.
+CRAWLSPACE_ARCHIVE = True
+# Folder that holds a folder with the files of each collection; empty = archive in the collection's data folder.
+CRAWLSPACE_ARCHIVE_DIR = ""
+# Bytes of a collection's archive; at the end of a run, superseded records are dropped above it, then the oldest pages. None = no limit.
+CRAWLSPACE_ARCHIVE_MAX_BYTES = None
+
 # --- index --------------------------------------------------------------------------------------------------------
 # Number of unacknowledged index orders at which the crawl waits for the index.
 CRAWLSPACE_MAX_BACKLOG = 10_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -108,12 +108,14 @@ def known_urls(
     host: str | None = None,
     held: bool = False,
     orphaned: bool = False,
+    has_record: Callable[[int], bool] | None = None,
     sites: Sequence[SiteReport] = (),
 ) -> Iterator[UrlReport]:
     """Yield the reports of the selected URLs, in order of discovery, without holding them in memory.
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index
-    whose deletion is held, `orphaned` those to which no way leads from a start URL. `sites` are the unreachable ones.
+    whose deletion is held, `orphaned` those to which no way leads from a start URL. With `has_record`, which tells whether the archive
+    has something at a place, only URLs with a document that has no record. `sites` are the unreachable ones.
     """
     unreachable = {one.row.site: one for one in sites}
     of_pending = {one.row.status for one in sites}
@@ -127,6 +129,8 @@ def known_urls(
     )
     for state in states:
         if orphaned and state.orphaned is None:
+            continue
+        if has_record is not None and (state.checksum is None or (state.archived is not None and has_record(state.archived))):
             continue
         if label in (None, label_of(state)) and site in (None, state.site):
             one = known(state, store, unreachable)

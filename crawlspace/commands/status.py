@@ -184,7 +184,7 @@ def _of_the_index(place: Place, store: Store) -> str:
     if not place.index_file.exists():
         if place.store.is_shared or not documents or store.backlog(SINK):
             return ""  # it is on another machine, or nothing was sent to it
-        return f"there is no index at {place.index_file}: the next crawl creates it again"
+        return f"there is no index at {place.index_file}: `scrapy reindex {place.name}` makes it anew"
     try:
         with closing(EmbeddedIndex(place.index_file, read_only=True, owner=place.name)) as index:
             resending = Resending(store, index, owner=place.name, now=int(time.time()))

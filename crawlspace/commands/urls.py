@@ -13,6 +13,7 @@ from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
+from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.lost_from_index import lost_documents
 
 REFERRERS_SHOWN = 10
@@ -52,6 +53,9 @@ class Command(CollectionCommand):
         )
         parser.add_argument("--orphaned", action="store_true", help="only URLs to which no way leads any more from a start URL")
         parser.add_argument(
+            "--not-archived", action="store_true", help="only URLs whose document has no record in the archive on this machine"
+        )
+        parser.add_argument(
             "--with-referrers",
             action="store_true",
             help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
@@ -69,12 +73,14 @@ class Command(CollectionCommand):
                 return 0
             write = _FORMATS[opts.format]()
             store = opened.store
+            archive = archive_reader(place, opened)
             filters = {
                 "label": opts.state,
                 "statuses": opts.status,
                 "host": opts.host,
                 "held": opts.held,
                 "orphaned": opts.orphaned,
+                "has_record": archive.has if opts.not_archived else None,
             }
             with lost_documents(place, opened) as lost:
                 found: Iterator[UrlReport] = (

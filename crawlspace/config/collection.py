@@ -16,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from crawlspace import settings as defaults
+from crawlspace.config.archive import ArchiveSettings, read_archive
 from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
 from crawlspace.config.content import ContentSettings, read_content
 from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
@@ -95,6 +96,7 @@ class Collection:
     credential_hosts: CredentialHosts
     content: ContentSettings
     files: FileSettings
+    archive: ArchiveSettings
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
@@ -246,6 +248,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),
         files=read_file_settings(settings),
+        archive=read_archive(settings, data_folder),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
         policy=_policy(settings),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from crawlspace.archive.writer import Ticket
 from crawlspace.clock import Clock
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.changes import Change, Effects
@@ -33,15 +35,18 @@ class CommitBatch:
     new: list[NewUrl] = field(default_factory=list)
     unchanged: list[int] = field(default_factory=list)
     """Ids of pages whose links don't change."""
+    archived: list[tuple[Change, Ticket]] = field(default_factory=list)
+    """Changes with the records that are to be written before them."""
     health: Mapping[str, Health] = field(default_factory=dict)
 
 
 class Commits:
     """`batch` is being collected. One batch at a time is being written."""
 
-    def __init__(self, store: RecordStore, clock: Clock) -> None:
+    def __init__(self, store: RecordStore, clock: Clock, archiving: Archiving | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._archiving = archiving
         self.batch = CommitBatch()
         self._writing: CommitBatch | None = None
 
@@ -50,9 +55,23 @@ class Commits:
         return self._writing is not None
 
     @property
+    def is_archived(self) -> bool:
+        """The archive has all records of what is being written."""
+        return all(ticket.is_written for _, ticket in self._being_written.archived)
+
+    @property
     def waits(self) -> bool:
         """Something is not written yet."""
         return bool(self.batch.changes) or self._writing is not None
+
+    def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
+        """Take the change that an outcome makes to a URL."""
+        self.batch.changes.append(change)
+        if outcome.kind is OutcomeKind.UNCHANGED:
+            self.batch.unchanged.append(before.id)
+        ticket = None if self._archiving is None else self._archiving.add(change, outcome, before)
+        if ticket is not None:
+            self.batch.archived.append((change, ticket))
 
     def begin(self, health: Callable[[], Mapping[str, Health]]) -> bool:
         """Start writing the collected batch. False if it is empty, or another one is being written."""
@@ -60,13 +79,17 @@ class Commits:
             return False
         self._writing, self.batch = self.batch, CommitBatch()
         self._writing.health = health()
+        if self._archiving is not None:
+            self._archiving.hurry()
         return True
 
     def write(self) -> Effects | None:
-        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError.
+        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
 
-        Touches nothing but the store, so it can run in another thread."""
+        Touches nothing but store and archive, so it can run in another thread."""
         batch = self._being_written
+        if self._archiving is not None:
+            self._archiving.place(batch.archived)
         try:
             if batch.unchanged:
                 lost = self._store.lost_links(batch.unchanged)
@@ -131,6 +154,7 @@ class Commits:
         batch.changes += self.batch.changes
         batch.new += self.batch.new
         batch.unchanged += self.batch.unchanged
+        batch.archived += self.batch.archived
         health, batch.health = batch.health, {}
         self._writing, self.batch = None, batch
         return health

@@ -13,6 +13,7 @@ from math import inf
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.batch import Commits, Singly
 from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
@@ -26,14 +27,14 @@ from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.site_delays import SiteDelays
+from crawlspace.crawl.site_delays import SiteDelays, robots_of
 from crawlspace.crawl.site_failures import SiteFailures
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
+from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
@@ -66,6 +67,7 @@ class Engine:
         clock: Clock,
         global_space: GlobalSpace | None = None,
         worker: WorkerView | None = None,
+        archiving: Archiving | None = None,
     ) -> None:
         """`worker`: how this process uses the store, where several workers share the crawl."""
         self.collection = collection
@@ -94,13 +96,7 @@ class Engine:
         self.policy = policy = self._time.policy()
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
-        self.robots = Robots(
-            self.results,
-            clock=clock,
-            user_agent=collection.robots_agent,
-            ttl_s=collection.robots_ttl_s,
-            longest_delay_s=collection.robots_delay_max_s,
-        )
+        self.robots = robots_of(collection, self.results, clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
         self.frontier = Frontier(
             self._leases,
@@ -137,7 +133,7 @@ class Engine:
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
-        self.commits = Commits(self.results, clock)
+        self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
         self._version = self.results.version()
         self._looked_at = -inf
@@ -228,18 +224,21 @@ class Engine:
     def awaited(self) -> list[UrlState]:
         return list(self._leased.values())
 
-    def commit(self) -> Effects | None:
-        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try."""
-        if not self.begin_commit():
-            return None
-        try:
-            effects = self.commits.write()
-            if effects is None:
-                effects = self.commits.write_singly(self.singly())
-        except CrawlspaceError:
-            self.outcome_policy.give_back(self.commits.give_up())
-            raise
-        self.end_commit(effects)
+    def commit(self, *, waits: bool = True) -> Effects | None:
+        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try.
+
+        Unless it `waits`, those of which the archive has no record yet are set apart, for the next call.
+        """
+        effects = None
+        while (self.commits.is_writing or self.begin_commit()) and (waits or self.commits.is_archived):
+            try:
+                effects = self.commits.write()
+                if effects is None:
+                    effects = self.commits.write_singly(self.singly())
+            except CrawlspaceError:
+                self.outcome_policy.give_back(self.commits.give_up())
+                raise
+            self.end_commit(effects)
         return effects
 
     def begin_commit(self) -> bool:
@@ -383,8 +382,6 @@ class Engine:
         wanted = transition.order is not None or after.canonical != state.canonical
         after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
         document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
-        if outcome.kind is OutcomeKind.UNCHANGED:
-            self.commits.batch.unchanged.append(state.id)
         change = Change(
             after,
             document=document,
@@ -394,7 +391,7 @@ class Engine:
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
             refused_links=sample if after.refused else (),
         )
-        self.commits.batch.changes.append(self._ended.follow(change, policy=self.policy, now=self._now()))
+        self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
         if self.folded:
             self.commits.batch.changes += self.outcome_policy.replaced(self.folded.of(state), change, outcome, policy=self.policy)
         if new:

@@ -134,6 +134,14 @@ class Resending:
         self._agree()
         self._store.set_meta(RESENDING, _SENDING if why is Agreement.INDEX_BEHIND else _EXTRAS)
 
+    def sent_again(self) -> None:
+        """Take note that a person has sent all known documents again: where the index was older, it agrees with the store from now on."""
+        why = self.compared()
+        if why is Agreement.INDEX_BEHIND:
+            self._resent = Resent(why)
+            self._note(_DOCUMENTS, why, "")
+            self.finish(lambda _: None)
+
     def lacks_documents(self) -> bool:
         """Return whether the index has fewer documents than the store, while they are being sent again."""
         is_resending = bool(self._store.get_meta(RESENDING))

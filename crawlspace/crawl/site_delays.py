@@ -10,11 +10,23 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.autothrottle import AutoThrottle
 from crawlspace.frontier.delay_schedule import Slot
+from crawlspace.frontier.robots.cache import Robots, RobotsStore
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Outcome
 from crawlspace.urls import DEFAULT_PORTS
 
 _ALWAYS = Slot(None, suspended=False, until=inf)
+
+
+def robots_of(collection: Collection, store: RobotsStore, clock: Clock) -> Robots:
+    """Return what reads robots.txt for a collection."""
+    return Robots(
+        store,
+        clock=clock,
+        user_agent=collection.robots_agent,
+        ttl_s=collection.robots_ttl_s,
+        longest_delay_s=collection.robots_delay_max_s,
+    )
 
 
 class RequestedDelays(Protocol):

@@ -10,6 +10,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.depths.end_of_run import begin_run
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.ports import WorkerView
@@ -110,7 +111,14 @@ def rules_of(collection: Collection, space: CrawlSpace) -> str:
 
 
 def open_engine(
-    collection: Collection, *, store: Store, sink: Sink, clock: Clock, worker: WorkerView | None = None, spider: str = ""
+    collection: Collection,
+    *,
+    store: Store,
+    sink: Sink,
+    clock: Clock,
+    worker: WorkerView | None = None,
+    archiving: Archiving | None = None,
+    spider: str = "",
 ) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered. `spider` is the hash of the spider's code.
 
@@ -132,7 +140,16 @@ def open_engine(
     )
     _apply_content(store, collection)
     _apply_inheritance(store, collection)
-    engine = Engine(collection, space, store=store, sink=sink, clock=clock, global_space=global_space, worker=worker)
+    engine = Engine(
+        collection,
+        space,
+        store=store,
+        sink=sink,
+        clock=clock,
+        global_space=global_space,
+        worker=worker,
+        archiving=archiving,
+    )
     folded, lost = engine.folded.read(collection.url_folding, now=int(clock.now()))
     engine.enter(lost)
     engine.progress.deletes += folded.deletes

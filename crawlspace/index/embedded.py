@@ -288,7 +288,7 @@ class EmbeddedIndex:
             found = f"{version} of development" if is_development else version
             raise StoreVersionError(
                 f"the index {self.path} was written by another version of crawlspace (version {found}, this one reads {VERSION}): use that"
-                " version, or move the file away, and the next crawl of its collections creates it again"
+                " version, or move the file away, and `scrapy reindex` of its collections makes it anew"
             )
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
@@ -335,7 +335,7 @@ class EmbeddedIndex:
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
                 return StoreDamaged(
-                    f"the index {self.path} is damaged ({error}): move it away, and the next crawl of its collections creates it again, or restore a backup"
+                    f"the index {self.path} is damaged ({error}): move it away, and `scrapy reindex` of its collections makes it anew, or restore a backup"
                 )
             case apsw.ReadOnlyError():
                 return IndexUnavailable(

@@ -28,7 +28,8 @@ from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
-from crawlspace.runtime.stores.places import StorePlace, store_place
+from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.places import OpenStore, StorePlace, store_place
 
 if TYPE_CHECKING:
     import argparse
@@ -150,7 +151,7 @@ def refuse_missing_index(place: Place) -> None:
     if not place.store.is_shared:
         if place.state_file.exists():
             raise StoreError(
-                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy crawl {place.name}` makes it anew"
+                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy reindex {place.name}` makes it anew"
             )
         return
     with place.store.reading() as opened:
@@ -160,6 +161,13 @@ def refuse_missing_index(place: Place) -> None:
     raise StoreError(
         f"there is no index at {place.index_file}: that of {place.name} is {f'at {there}' if there else 'on another machine'}; look there"
     )
+
+
+def refuse_index_elsewhere(place: Place, opened: OpenStore) -> None:
+    """Raise StoreError if the index of a collection is on another machine."""
+    there = opened.index_place()
+    if there not in ("", index_place(place.index_file)):
+        raise StoreError(f"the index of {place.name} is at {there}: run it there")
 
 
 def exactly_one(args: Sequence[str], *, example: str) -> str:

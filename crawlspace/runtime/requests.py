@@ -32,7 +32,9 @@ FILE = "crawlspace_file"
 """The body of what may be a file."""
 CONTENTS = "crawlspace_contents"
 """What was read from a file."""
-_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER})
+EXCHANGE = "crawlspace_exchange"
+"""What was sent and received, for the archive."""
+_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER, EXCHANGE})
 
 
 class LeasedRequest(UrlAsGiven, Request):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
 from crawlspace import private_files
-from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
+from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, soonest_due, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.index_repair import Resending, Resent
@@ -32,7 +33,16 @@ from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
 from crawlspace.runtime.scrapy_internals import run_soon
-from crawlspace.runtime.stores.crawl_store import abandon, check_server, index_is_here, open_store, sends_from_here
+from crawlspace.runtime.stores.archive_limit import end_archive
+from crawlspace.runtime.stores.crawl_store import (
+    abandon,
+    check_server,
+    index_is_here,
+    make_folder,
+    open_archive,
+    open_store,
+    sends_from_here,
+)
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 
@@ -62,6 +72,7 @@ class Session:
         *,
         opened: CrawlStore,
         index: EmbeddedIndex,
+        archiving: Archiving | None,
         settings: Mapping[str, object],
     ) -> None:
         self.collection = collection
@@ -88,6 +99,7 @@ class Session:
         self.shared: Sharing | None = None
         """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
         self._index = index
+        self._archiving = archiving
         self.without_effect: Sequence[str] = ()
         """What the user has set and nothing reads, in sentences."""
         self.resent: Resent | None = None
@@ -114,25 +126,21 @@ class Session:
         collection = load_collection(name, settings)
         make_folder(collection)
         opened = open_store(collection, settings)
-        try:
+        with ExitStack() as undo:
+            undo.callback(abandon, opened)
             private_files.make_file(collection.index_file)
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
-        except BaseException:
-            abandon(opened)
-            raise
-        try:
+            undo.callback(index.close)
             check_server(collection, opened, index)
-            startup, resent = _opened(collection, opened, index, spider=spider)
-            session = cls(collection, startup, opened=opened, index=index, settings=settings)
+            archiving = open_archive(collection, opened, SystemClock(), undo)
+            startup, resent = _opened(collection, opened, index, archiving, spider=spider)
+            session = cls(collection, startup, opened=opened, index=index, archiving=archiving, settings=settings)
             session.resent = resent
             if session._lost is not None:
                 session._lost.start()
             if opened.joined is not None:
                 opened.joined.shared.worker.ready()
-        except BaseException:
-            index.close()
-            abandon(opened)
-            raise
+            undo.pop_all()
         return session
 
     def log_warnings(self) -> None:
@@ -241,8 +249,8 @@ class Session:
         """Have something done first when the session is closed, however the crawl ended."""
         self._at_close.append(call)
 
-    def commit(self, crawler: Crawler) -> None:
-        """Commit what has been taken; when the store can't, stop the crawl and keep the reason."""
+    def commit(self, crawler: Crawler, *, waits: bool = True) -> None:
+        """Commit what has been taken (see `Engine.commit`); when the store can't, stop the crawl and keep the reason."""
         if self.error is not None or self._closed:
             return
         try:
@@ -250,7 +258,7 @@ class Session:
                 self.shared.commit()
                 return
             self._check_place()
-            self.engine.commit()
+            self.engine.commit(waits=waits)
             self._keep_addresses()
         except StoreError as error:
             self.fail(error, crawler)
@@ -344,17 +352,18 @@ class Session:
                 self.engine.close()
             if not isinstance(self.error, StoreAway):  # the server was waited for long enough
                 self.final_counts = self._store.counts()
-                limit = self.collection.policy.max_temporary_errors
-                self.final_sites = unreachable_sites(self._store, max_temporary_errors=limit)
+                errors = self.collection.policy.max_temporary_errors
+                self.final_sites = unreachable_sites(self._store, max_temporary_errors=errors)
                 if self.final_counts.held or held_sites(self.final_sites):
                     self.final_held = held_by_reason(self._store, self.final_sites)
                 if self.finish_reason != "finished" or not self.engine.progress.fetched:
-                    dues = ((due, site.site) for site in self._store.sites() for _, due in site.due)
-                    self.next_due = min(dues, default=None)
+                    self.next_due = soonest_due(self._store)
         except StoreError as error:
             self.error = self.error or error
         finally:
             self._index.close()
+            is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
+            self._keep_error(lambda: end_archive(self._archiving, self.collection, self._store, is_last=is_last))
             self._keep_error(self._store.close)
 
     def _keep_error(self, call: Callable[[], None]) -> None:
@@ -370,25 +379,16 @@ async def _end(crawler: Crawler, reason: str) -> None:
         await crawler.engine.close_spider_async(reason=reason)
 
 
-def make_folder(collection: Collection) -> None:
-    """Make the collection's data folder, which only this user may read. Raises ConfigError."""
-    for folder in (collection.data_folder, collection.index_file.parent):
-        try:
-            private_files.make_folder(folder)
-        except OSError as error:
-            raise ConfigError(
-                f"{folder} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
-            ) from error
-
-
-def _opened(collection: Collection, opened: CrawlStore, index: EmbeddedIndex, *, spider: str) -> tuple[Startup, Resent | None]:
+def _opened(
+    collection: Collection, opened: CrawlStore, index: EmbeddedIndex, archiving: Archiving | None, *, spider: str
+) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
     check_sink(index)  # before anything is sent again
     clock, store = SystemClock(), opened.store
     resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
     resent = resending.begin() if sends_from_here(collection, opened) else None
     view = None if opened.joined is None else opened.joined.shared.view
-    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view, spider=spider)
+    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view, archiving=archiving, spider=spider)
     limit = startup.engine.space.limits.max_link_depth
     depth = _FAR if limit is None else limit  # until a link to it is found
 

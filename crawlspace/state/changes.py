@@ -14,7 +14,7 @@ class Change:
     """The effect of one outcome, which is written as a whole.
 
     `state` replaces the stored row of that id, `held` and `held_mark` included, except for what the store computes (`indexed`,
-    `duplicate_of`, `inherited`, and the depth, of which the smaller one is kept) and what never changes (key, url, site, redirects, rank,
+    `duplicate_of`, `inherited`, `archived`, and the depth, of which the smaller one is kept) and what never changes (key, url, site, redirects, rank,
     host_as_written, discovered_at). `state.checksum` says whether the document belongs in the index, and in which group: None removes
     it; a new checksum comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and canonical
     stay.
@@ -40,6 +40,8 @@ class Change:
 
     refused_links: Sequence[RefusedLink] = ()
     """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
+    archived: int | None = None
+    """The place of new records of the URL in the archive; None: the stored one stays."""
 
     @property
     def link_metadata(self) -> str | None:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Protocol
 
 from crawlspace.decision import Reason
-from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
@@ -261,6 +261,26 @@ class OrderStore(Protocol):
         """Return the number of unacknowledged orders, without parked ones."""
 
 
+class ArchiveStore(Protocol):
+    """For the archive: which files it has, and where in them the records of URLs are."""
+
+    def archive_files(self) -> dict[int, str]:
+        """Return the names of all files that ever were, by number."""
+
+    def add_archive_file(self, name: str) -> int:
+        """Return the number of a file, which is a new one for a new name."""
+
+    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
+        """Set the places of URLs: id, the place up to now, the new one. A URL that has another place by now keeps it."""
+
+    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+        """Order the push of documents that are in the index, by the id of their URL, to every sink; return the ids that cannot be pushed.
+
+        What is pushed is the given document, with the present duplicates; without one, that of the store, which mostly has its text no
+        more. Ids that are not stored, or not indexed, are ignored.
+        """
+
+
 class MetaStore(Protocol):
     """For values of the whole collection, by name (hash of the rules, generation, cycle …)."""
 
@@ -281,6 +301,7 @@ class Store(
     UrlStore,
     SiteStore,
     OrderStore,
+    ArchiveStore,
     MetaStore,
     Protocol,
 ):

@@ -59,6 +59,8 @@ class KnownUrl(NamedTuple):
     shift: int = 0
     refused: str | None = None
     """As in UrlState."""
+    archived: int | None = None
+    """As in UrlState."""
     left_to_others: bool = False
     """It has no document here, and the index has one of it, left there for another collection."""
 
@@ -81,6 +83,7 @@ def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
         source=state.source,
         shift=state.shift,
         refused=state.refused,
+        archived=state.archived,
         left_to_others=left_to_others,
     )
 

@@ -64,7 +64,9 @@ class Known:
         change = Change(state)
         for name, value in fields.items():
             setattr(
-                change if name in ("links", "discovered", "document", "forget", "keep_in_index", "refused_links") else state,
+                change
+                if name in ("links", "discovered", "document", "forget", "keep_in_index", "refused_links", "archived")
+                else state,
                 name,
                 value,
             )

@@ -50,9 +50,10 @@ seldom = st.integers(0, 4).map(lambda n: n == 0)
 healths = st.dictionaries(
     st.sampled_from([*SITES, "new.example:80"]), st.builds(Health, st.integers(0, 9), st.integers(1, 7)), max_size=2
 )
-documents = st.none() | st.builds(
+given_documents = st.builds(
     Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)
 )
+documents = st.none() | given_documents
 
 depths = st.dictionaries(
     st.integers(0, 15),
@@ -63,6 +64,9 @@ depths = st.dictionaries(
 depth_marks = st.dictionaries(
     places.map(key), st.none() | st.builds(DepthMark, st.integers(0, 8), st.integers(-1, 3)), max_size=3
 )
+
+archived = st.sampled_from([None, 1, (7 << 32) + 300, (1 << 52) + 5])
+"""Places in the archive, the largest ones among them."""
 
 refused_links = st.lists(
     st.builds(
@@ -113,5 +117,6 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "asked": draw(st.booleans()),
         "fields_mark": draw(st.integers(0, 2)),
         "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
+        "archived": draw(archived),
         "orphaned": draw(st.sampled_from([None, None, None, 1, 2])),
     }

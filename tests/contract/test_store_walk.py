@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import invariant, rule
 from msgspec import structs
 
 from crawlspace.model import Document, IndexOrder, NewUrl, Queue, State, UrlState
@@ -24,6 +24,7 @@ from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.archive_steps import ArchiveSteps
 from tests.contract.conftest import NOW, SINKS, key, new
 from tests.contract.drawn import (
     PLACES,
@@ -57,7 +58,7 @@ WALK = settings(
 )
 
 
-class StoreWalk(RuleBasedStateMachine):
+class StoreWalk(ArchiveSteps):
     """A store and the model of it. `reopened` opens the store, `lies` says what lies in it of documents and of what is handed."""
 
     def __init__(self) -> None:
@@ -126,7 +127,7 @@ class StoreWalk(RuleBasedStateMachine):
             state = known[place % len(known)]
             edited = structs.replace(state, **(edit if stale else {**edit, "depth": state.depth}))
             sampled = [link._replace(page=state.id) for link in refused if keys is not None and edited.refused and not forget]
-            changes.append(Change(edited, document, keys, discovered, forget, keep, sampled))
+            changes.append(Change(edited, document, keys, discovered, forget, keep, sampled, edited.archived))
         self.both(lambda store: store.record(changes, now=now, health=health))
 
     @rule(revised=st.dictionaries(st.integers(0, 15), st.tuples(edits(), documents, seldom) | st.none(), max_size=4), now=times)

@@ -19,7 +19,7 @@ from crawlspace.state.store import Store
 from tests.conftest import Project
 from tests.servers import another_client, emptied, redis_server
 
-FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 2\n"
+FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 2\nCRAWLSPACE_ARCHIVE = False\n"
 
 
 def collection(start: str, *, rules: str = "", settings: str = FAST) -> dict[str, str]:

@@ -33,7 +33,7 @@ HOME, SHOP = "http://www.example.com", "http://shop.example.com"
 RULES = "allow  domain *.example.com\nforbid domain *\n"
 FILES = {"demo/start_urls.txt": f"{HOME}/\n", "demo/crawl.rules": RULES, "demo/settings.py": "CRAWLSPACE_MAX_DELETIONS = 2\n"}
 IN_A_FILE = pytest.mark.parametrize("demo", ["file"], indirect=True)
-COMMANDS = ("plan", "deletions", "recrawl", "forget", "clear-errors")
+COMMANDS = ("plan", "deletions", "recrawl", "forget", "clear-errors", "reindex", "archive", "content")
 
 # URL, state, status, has a document, held
 URLS: list[tuple[str, State, int, bool, Held | None]] = [

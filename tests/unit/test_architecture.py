@@ -22,6 +22,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "content_type",
             "decision",
             "errors",
+            "exchange",
             "globs",
             "model",
             "parsing",
@@ -32,7 +33,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "urls",
         }
     ),
-    frozenset({"rules", "state", "frontier", "content", "index"}),
+    frozenset({"rules", "state", "frontier", "content", "index", "archive"}),
     frozenset({"config"}),
     frozenset({"crawl"}),
     frozenset({"admin"}),

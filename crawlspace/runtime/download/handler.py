@@ -22,13 +22,14 @@ from twisted.python.failure import Failure
 from twisted.web.client import URI
 
 from crawlspace.cache import Recent
+from crawlspace.runtime.download.archived import exchange_of
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
 from crawlspace.runtime.files.download import FileAgent
 from crawlspace.runtime.logformat import make_libraries_printable
-from crawlspace.runtime.requests import request_id
+from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
 from crawlspace.runtime.scrapy_internals import (
     bound_idle_connections,
     pool_of,
@@ -81,6 +82,7 @@ class TimingHandler(HTTP11DownloadHandler):
         pool = pool_of(self)
         use_factory(pool, LimitedFactory)
         session = self._session = getattr(crawler.spider, "session", None)
+        self._archives = session is not None and session.collection.archive.is_on
         if session is None:
             return
         use_agent(FileAgent)
@@ -95,7 +97,10 @@ class TimingHandler(HTTP11DownloadHandler):
         """Download what is asked for; on a new connection, where a kept one was closed before."""
         if self._session is not None and self._session.second_turns.begins(request_id(request)):
             self._take_new_connection()  # the connection is taken before anything is awaited
-        return await super().download_request(request)
+        response = await super().download_request(request)
+        if self._archives and STATE in request.meta and not response.flags:  # a flag: it is not complete
+            request.meta[EXCHANGE] = exchange_of(request, response)
+        return response
 
 
 def watch_connections(

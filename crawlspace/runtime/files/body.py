@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import weakref
 from contextlib import suppress
@@ -14,6 +15,7 @@ from crawlspace import private_files
 from crawlspace.content.documents.kinds import FIRST_BYTES, is_html
 from crawlspace.content.fingerprint import BytesChecksum
 from crawlspace.content.mime import SNIFFED_BYTES
+from crawlspace.exchange import BodyFile
 
 IN_MEMORY = 1024 * 1024
 """Bytes beyond which a file is on disk."""
@@ -76,6 +78,16 @@ class FileBody:
         """Drop the body, as when its download is given up."""
         self._buffer.truncate(size)
         self.drop()
+
+    def kept(self) -> BodyFile:
+        """Return a body on disk as a file of its own, which stays when this one is dropped. Raises OSError."""
+        assert self.path is not None
+        kept = self.path.with_name(f"{self.path.name.removesuffix(_SUFFIX)}-kept{_SUFFIX}")
+        try:
+            os.link(self.path, kept)
+        except OSError:  # a file system without links
+            shutil.copyfile(self.path, kept)
+        return BodyFile(kept, self.size)
 
     def drop(self) -> None:
         """Remove the file from disk."""

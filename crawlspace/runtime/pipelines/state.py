@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MOST_UNCOMMITTED = 4 * BATCH
+"""Outcomes at which the crawl waits for its archive."""
+ARCHIVED_IN_S = 0.02
+"""How long the archive takes for the records of a few outcomes."""
 LONGEST_WAIT_S = 0.3
 """How long an outcome may wait for the others of its transaction."""
 
@@ -84,11 +88,14 @@ class BaseRecordState:
             self._session.fail(error, self._crawler)
             return
         if engine.uncommitted >= BATCH:
-            self._session.commit(self._crawler)
-        elif self._timer is None:
+            self._session.commit(self._crawler, waits=engine.uncommitted >= MOST_UNCOMMITTED)
+        if self._timer is None and engine.commits.waits:
             self._timer = call_later(LONGEST_WAIT_S, self._in_time)
 
     def _in_time(self) -> None:
         self._timer = None
-        self._session.commit(self._crawler)
+        self._session.commit(self._crawler, waits=False)
+        session = self._session
+        if session.shared is None and session.error is None and session.engine.commits.is_writing:
+            self._timer = call_later(ARCHIVED_IN_S, self._in_time)
         wake(self._crawler)  # what was recorded may be what was waited for, or the end

@@ -27,7 +27,7 @@ from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
-from crawlspace.runtime.requests import CONTENTS, FILE, is_conditional
+from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, is_conditional
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 
@@ -101,6 +101,7 @@ class Responses:
             fetched = Fetched(self.redirected(response, state, status))
         else:
             fetched = Fetched(self.error(response, state, status))
+        fetched.outcome.exchange = response.request.meta.pop(EXCHANGE, None)  # type: ignore[union-attr]
         fetched.outcome.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             fetched.outcome.latency_s = response.meta.get("download_latency")

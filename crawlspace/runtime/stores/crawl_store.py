@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import socket
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
+from crawlspace import private_files
+from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
-from crawlspace.errors import StoreError
+from crawlspace.errors import ConfigError, StoreError
 from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.store import SqliteStore
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from crawlspace.clock import Clock
     from crawlspace.config.collection import Collection
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
@@ -50,6 +53,17 @@ class CrawlStore:
 
     store: SqliteStore | RedisStore
     joined: Joined | None = None
+
+
+def make_folder(collection: Collection) -> None:
+    """Make the collection's data folder, which only this user may read. Raises ConfigError."""
+    for folder in (collection.data_folder, collection.index_file.parent):
+        try:
+            private_files.make_folder(folder)
+        except OSError as error:
+            raise ConfigError(
+                f"{folder} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
+            ) from error
 
 
 def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlStore:
@@ -97,6 +111,15 @@ def _join(shared: SharedStore, rules: str, place: str) -> None:
                 f"waiting for {busy}, which brings what is known in line with the rules, sends the index what waits, or does not answer\n"
             )
         Event().wait(PAUSE_S)
+
+
+def open_archive(collection: Collection, opened: CrawlStore, clock: Clock, undo: ExitStack) -> Archiving | None:
+    """Open the archive of a crawl, which `undo` closes; None where nothing is to be archived. Raises ArchiveError."""
+    if not collection.archive.is_on:
+        return None
+    archiving = Archiving(collection.archive.folder, opened.store, collection=collection.name, clock=clock)
+    undo.callback(archiving.close)
+    return archiving
 
 
 def abandon(opened: CrawlStore) -> None:

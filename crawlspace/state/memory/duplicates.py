@@ -86,8 +86,7 @@ class MemoryDuplicates:
         stored = self._documents.get(id)
         if stored is None or row.checksum is None or row.checksum not in self._texts:
             return None
-        noted = [self._rows[other].url for other in self.standing_of(row).noted]
-        return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=noted)
+        return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=self._noted(row))
 
     def before(self, rows: Iterable[UrlState]) -> Before:
         before = Before()
@@ -154,6 +153,16 @@ class MemoryDuplicates:
         self.drop_texts(pushes)
         effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
 
+    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+        """Give push orders for URLs that are in the index; return those of which neither the store nor the caller has the document."""
+        able = {id: given for id, given in documents.items() if given is not None or self.document(id) is not None}
+        self._outbox.give(Settlement(list(able), []), {id: self._rows[id].url for id in able})
+        for id, given in able.items():
+            row = self._rows[id]
+            if given is not None:
+                self._outbox.keep(row.url, replace(_copy_of(given), url=row.url, duplicates=self._noted(row)))
+        return [id for id in documents if id not in able]
+
     def drop_texts(self, ids: Iterable[int]) -> None:
         """Remove the texts that are not needed any more: those of pages that are alone in their group and have been sent."""
         for id in ids:
@@ -162,6 +171,9 @@ class MemoryDuplicates:
                 continue
             if sum(other.checksum == row.checksum for other in self._rows.values()) == 1:
                 self._texts.pop(row.checksum, None)
+
+    def _noted(self, row: UrlState) -> list[str]:
+        return [self._rows[other].url for other in self.standing_of(row).noted]
 
     def _before(self, id: int) -> Standing:
         """Return the standing that the group of a URL had when the groups were last computed."""

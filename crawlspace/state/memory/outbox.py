@@ -40,7 +40,7 @@ class MemoryOutbox:
         for waiting in self._sinks.values():
             order = waiting.get(url)
             if order is not None and order.op is Op.PUSH:
-                order.kept = document
+                order.kept = order.kept or document
 
     def next(self, sink: str, limit: int, document_of: Callable[[int], Document | None]) -> list[IndexOrder]:
         waiting = [order for order in self._of(sink).values() if order.reason is None]

@@ -94,9 +94,10 @@ class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
 
 
 class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
-    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), metadata, or a mark of a depth by key."""
+    """A named value: the last number given out (`tally`: `id` of URLs, `sequence` of orders), metadata, a mark of a depth by key, or
+    the name of a file of the archive by number."""
 
-    table: Literal["meta", "tally", "depth_mark"]
+    table: Literal["archive_file", "meta", "tally", "depth_mark"]
     name: str
     value: int | str
 

@@ -194,6 +194,8 @@ class RedisSide:
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
 
     def _values(self) -> Iterator[ValueRecord]:
+        for file, name in sorted((str(file), name) for file, name in self._store.archive_files().items()):
+            yield ValueRecord("archive_file", file, name)
         marks = self._store.depth_marks()
         for key, mark in sorted((str(key), f"{mark.page} {mark.depth}") for key, mark in marks.items()):
             yield ValueRecord("depth_mark", key, mark)

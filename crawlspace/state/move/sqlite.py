@@ -50,6 +50,7 @@ _KEPT = (
 )
 """What a UrlRecord has beside the state of the URL, in its order."""
 _VALUES = "SELECT 'meta', name, value FROM meta UNION ALL SELECT 'tally', name, value FROM tally WHERE name IN ('id', 'sequence')"
+_FILES = "SELECT 'archive_file', CAST(number AS TEXT), name FROM archive_file"
 _MARKS = "SELECT 'depth_mark', CAST(key AS TEXT), mark FROM depth_mark"
 _OPS = (Op.DELETE, Op.PUSH)
 _COLUMNS = tuple(name for name in UrlState.__struct_fields__ if name not in ("site", "lease_until", "duplicate_of"))
@@ -120,7 +121,9 @@ class SqliteSide:
                 document = None if whole is None else replace(unpack_whole(whole, url=url), url="")
                 yield OrderRecord(sink, _OPS[op], number, id, url, (reason or "") if parked else None, document)
             yield from (
-                ValueRecord(*row) for row in db.execute(f"{_VALUES} UNION ALL {_MARKS} ORDER BY 1, 2") if row[1] not in NOT_KEPT
+                ValueRecord(*row)
+                for row in db.execute(f"{_FILES} UNION ALL {_MARKS} UNION ALL {_VALUES} ORDER BY 1, 2")
+                if row[1] not in NOT_KEPT
             )
 
     def _urls(self, db: apsw.Connection) -> Iterator[UrlRecord]:

@@ -57,6 +57,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     interval_s: int | None = None
     errors: int = 0
     rules: int = 0
+    archived: int | None = None
     checksum: msgspec.Raw = NOTHING
     canonical: msgspec.Raw = NOTHING
     refused: str | None = None
@@ -209,8 +210,8 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
         _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at, depth_from,
-        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, checksum, canonical, refused, orphaned,
-        etag, last_modified, held, held_mark, asked, fields_mark,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, archived, checksum, canonical, refused,
+        orphaned, etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
@@ -224,7 +225,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         None if canonical is NOTHING else number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
         held, held_mark, asked, inherited,
-        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned,
+        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived,
     )  # fmt: skip
 
 
@@ -245,22 +246,13 @@ def _known_of(reply: UrlReply) -> KnownUrl:
     except UNREADABLE as error:
         raise damaged(f"URL {reply.id}: {error}") from error
     return KnownUrl(
-        reply.id,
-        _key_of(row.key)[0],
-        row.url,
-        reply.site,
-        row.state,
-        row.status,
-        row.depth,
-        row.host_as_written,
+        reply.id, _key_of(row.key)[0], row.url, reply.site, row.state, row.status, row.depth, row.host_as_written,
         has_document=row.checksum != NOTHING,
         indexed=reply.winner == reply.id,
         held=row.held,
         never_due=row.state != State.PENDING and row.next_fetch is None,
-        source=row.source,
-        shift=row.shift,
-        refused=row.refused,
-    )
+        source=row.source, shift=row.shift, refused=row.refused, archived=row.archived,
+    )  # fmt: skip
 
 
 def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
@@ -285,7 +277,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
 def change_of(change: Change) -> dict[str, object]:
     """Return a change as `lua/record.lua` takes it; empty values are left out."""
     state, document = change.state, change.document
-    encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state)}
+    encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state, change.archived)}
     if change.forget:
         encoded["forget"] = True
     if change.keep_in_index:
@@ -319,7 +311,7 @@ def document_of(reply: Sequence[bytes]) -> Document | None:
         return document
 
 
-def _fields_of(state: UrlState) -> list[object]:
+def _fields_of(state: UrlState, archived: int | None) -> list[object]:
     return [
         FORMAT,
         None,
@@ -342,6 +334,7 @@ def _fields_of(state: UrlState) -> list[object]:
         state.interval_s,
         state.errors,
         state.rules,
+        archived,
         None if state.checksum is None else raw(state.checksum),
         None if state.canonical is None else number(state.canonical),
         state.refused,

@@ -9,6 +9,7 @@ from enum import StrEnum
 class Key(StrEnum):
     """A key of the collection."""
 
+    ARCHIVE_FILE = "archive_file"
     ASIDE = "aside"
     BROKEN = "broken"
     BY = "by"

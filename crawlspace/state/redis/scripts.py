@@ -37,6 +37,7 @@ _PARTS = (
     "take",
     "claims",
     "orders",
+    "archive",
     "move",
     "main",
 )

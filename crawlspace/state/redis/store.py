@@ -17,6 +17,7 @@ from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis import sites as redis_sites
+from crawlspace.state.redis.archive import RedisArchive
 from crawlspace.state.redis.depths import RedisDepths
 from crawlspace.state.redis.encoding import (
     batch_of,
@@ -52,7 +53,7 @@ _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore(RedisDepths, RedisRefusedLinks):
+class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:

@@ -152,10 +152,11 @@ def _document(
 ) -> Document:
     if whole is not None:
         return unpack_whole(whole, url=url)
-    return unpack_document(body, url=url, text=text, duplicates=_duplicates(db, id, group) if shared else [])
+    return unpack_document(body, url=url, text=text, duplicates=duplicates_of(db, id, group) if shared else [])
 
 
-def _duplicates(db: apsw.Connection, id: int, group: bytes) -> list[str]:
+def duplicates_of(db: apsw.Connection, id: int, group: bytes) -> list[str]:
+    """Return the URLs that are noted on the document of a URL, which stands for a group."""
     rows = db.execute(
         "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?"
         f" ORDER BY aside, named DESC, rank, id LIMIT {NOTED}",

@@ -89,6 +89,8 @@ class _Row:
     """It leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
     """It had left its document there, and this collection decides about it again."""
+    archived: int | None = None
+    """Its new place in the archive."""
     last: UrlState | None = None
     forgotten: bool = False
 
@@ -198,6 +200,7 @@ class _Batch:
                     new.fields_mark,
                     new.refused,
                     new.orphaned,
+                    row.archived,
                     row.group,
                     row.aside,
                     row.left,
@@ -208,7 +211,7 @@ class _Batch:
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " refused = ?, orphaned = ?, grp = ?, aside = ?, left_behind = ? WHERE id = ?",
+            " refused = ?, orphaned = ?, archived = ifnull(?, archived), grp = ?, aside = ?, left_behind = ? WHERE id = ?",
             updates,
         )
         if self._bystanders:
@@ -294,6 +297,7 @@ class _Batch:
             pending[new.site] = pending.get(new.site, 0) + 1
         if change.links is not None:
             self.links[row.id] = change.links
+        row.archived = change.archived or row.archived
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
     def _forget(self, row: _Row) -> None:

@@ -98,6 +98,8 @@ CREATE TABLE url (
     -- the page that gave it its depth, 0: none; and since which run no way leads to it from a start URL
     depth_from      INTEGER NOT NULL DEFAULT 0,
     orphaned        INTEGER,
+    -- the place of its records in the archive
+    archived        INTEGER,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -180,6 +182,9 @@ CREATE TABLE robots (
     fetched_at INTEGER NOT NULL,
     PRIMARY KEY (site, scheme)
 ) STRICT;
+-- The files of the archive; a number is never given to another file.
+CREATE TABLE archive_file (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 -- Numbers kept along with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,

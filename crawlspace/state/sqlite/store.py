@@ -26,6 +26,7 @@ from crawlspace.state.sqlite import counters, depths, outbox, reading, refused_l
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
+from crawlspace.state.sqlite.archive import SqliteArchive
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
@@ -36,7 +37,7 @@ from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
 
 
-class SqliteStore:
+class SqliteStore(SqliteArchive):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
     def __init__(

@@ -111,11 +111,19 @@ def fill(store: Store) -> None:
     known = Known(store)
     known.discover(*PLACES, structs.replace(TWIN, key=url_key(TWIN.url)))
     known.record(known.page("a.example/", "one"), known.page("a.example/x", "one"), known.page("b.example/left", "two"))
+    store.add_archive_file("walk-1.warc.gz")
+    store.add_archive_file("walk-2.warc.gz")
     known.acknowledge_all()
     known.record(
         known.page("a.example/y", "three", canonical=key("a.example/")),
         known.page(
-            "b.example/x", "four", links=[key("a.example/"), key("b.example/y")], etag='"e"', fetched_at=NOW, interval_s=60
+            "b.example/x",
+            "four",
+            links=[key("a.example/"), key("b.example/y")],
+            etag='"e"',
+            fetched_at=NOW,
+            interval_s=60,
+            archived=(2 << 32) + 300,
         ),
         known.page("b.example/y", "one", canonical=key("b.example/z")),
         known.change("b.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True),
@@ -138,6 +146,7 @@ def fill(store: Store) -> None:
         now=NOW,
         health={"a.example:80": Health(3, 5, 2)},
     )
+    store.push_again({known.get("a.example/z").id: Document("http://a.example/z", text="archived")})
     store.park("index", store.orders("index", 100, now=NOW)[-1], "too large")
     store.park("log", store.orders("log", 1, now=NOW)[0], "no")
     store.wait_site("b.example:80", NOW + 9, wait_s=30)
@@ -167,6 +176,7 @@ def seen(store: Store) -> dict[str, object]:
         "documents": store.documents([f"{host}.example:80" for host in "abc"]),
         "health": [store.health(f"{host}.example:80") for host in "abc"],
         "robots": [store.robots("other.example:443", "https"), store.robots("a.example:80", "http")],
+        "archive_files": store.archive_files(),
         "rest": [store.get_meta("rules_hash"), store.get_meta("moving")],
     }
 

@@ -236,18 +236,23 @@ function groups.keep_texts(old_checksums)
 end
 
 -- What is pushed for a URL, as it is now: the document, its text and the URLs of its duplicates; nothing where it has none.
-function groups.document_of(id)
-  local row = get(id)
-  local document = row and row[CHECKSUM] and call("HGET", keys.document, id)
-  local text = document and call("HGET", keys.text, row[CHECKSUM])
-  if not text then return nil end
+-- The URLs that are noted on the document of a URL.
+function groups.noted_of(id, row)
   local noted = groups.standing(groups.aside_then(id) or row[CHECKSUM]).noted
   prefetch(noted)
   local urls = {}
   for _, other in ipairs(noted) do
     if rows[other] then urls[#urls + 1] = rows[other][URL] end
   end
-  return {row[URL], document, text, unpack(urls)}
+  return urls
+end
+
+function groups.document_of(id)
+  local row = get(id)
+  local document = row and row[CHECKSUM] and call("HGET", keys.document, id)
+  local text = document and call("HGET", keys.text, row[CHECKSUM])
+  if not text then return nil end
+  return {row[URL], document, text, unpack(groups.noted_of(id, row))}
 end
 
 groups.left = {}  -- by id: what this call has set

@@ -33,7 +33,7 @@ function outbox.keep_orders(url, document)
   for _, sink in ipairs(SINKS) do
     local number = call("HGET", outbox.key(sink, "url"), url)
     if number and string.sub(call("HGET", outbox.key(sink, "order"), number) or "", 1, 1) == "0" then
-      call("HSET", outbox.key(sink, "kept"), number, pack(document))
+      call("HSETNX", outbox.key(sink, "kept"), number, pack(document))
     end
   end
 end

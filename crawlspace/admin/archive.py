@@ -1,0 +1,85 @@
+"""What a person asks of an archive: how much of it there is, whether it is sound, and to make it smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
+from crawlspace.archive.files import archive_files, close_abandoned
+from crawlspace.archive.new_files import FileSeries, unwritable
+from crawlspace.archive.verification import faults_of
+from crawlspace.clock import Clock
+from crawlspace.state.views import KnownUrl
+
+_PAGE = 5_000
+
+
+class KnownStore(Protocol):
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+
+
+class ArchivedPlaces(Protocol):
+    """The archive, by place."""
+
+    def has(self, place: int) -> bool: ...
+    def is_at(self, place: int, url: str) -> bool: ...
+
+
+@dataclass(slots=True)
+class Coverage:
+    """Documents in the index, and those of them that have a record."""
+
+    documents: int = 0
+    archived: int = 0
+
+
+def coverage(store: KnownStore, archive: ArchivedPlaces) -> Coverage:
+    """Count the documents in the index, by whether the file with their record is here."""
+    found = Coverage()
+    for known in _known(store):
+        if known.indexed:
+            found.documents += 1
+            found.archived += known.archived is not None and archive.has(known.archived)
+    return found
+
+
+def faults(store: KnownStore, archive: ArchivedPlaces, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield what is wrong with an archive: in its files, and places of URLs where they have no record."""
+    for path in archive_files(folder):
+        progress(f"checking {path.name}")
+        yield from faults_of(path)
+    for known in _known(store):
+        if known.archived is not None and not archive.is_at(known.archived, known.url):
+            yield f"{known.url} has no record at its place"
+
+
+def compact(
+    store: PlaceStore,
+    folder: Path,
+    *,
+    collection: str,
+    clock: Clock,
+    max_bytes: int | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Compacted:
+    """Drop superseded records; with `max_bytes`, then the oldest pages above it. While nobody crawls. Raises ArchiveError."""
+    try:
+        close_abandoned(folder)
+        compaction = Compaction(store, FileSeries(folder, collection=collection, clock=clock))
+        for path in compaction.drop_superseded():
+            progress(f"compacting {path.name}")
+        for path in compaction.drop_pages(max_bytes) if max_bytes is not None else ():
+            progress(f"dropping pages of {path.name}")
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    return compaction.done
+
+
+def _known(store: KnownStore) -> Iterator[KnownUrl]:
+    after = 0
+    while page := store.scan(after, _PAGE):
+        yield from page
+        after = page[-1].id

@@ -1,0 +1,121 @@
+"""Send the documents of a collection to its index again, from the archive and without the network.
+
+A batch of URLs at a time: their documents are read, ordered, and sent before too many wait; how far it has come is stored, so that a
+call that was killed is continued by the next one. A document that cannot be read is fetched by the next crawl, and stays in the index
+until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from crawlspace.crawl.index_repair import unsent
+from crawlspace.model import Document, UrlState
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.views import Counts, KnownUrl
+
+REINDEXING = "reindexing"
+"""Meta: how far a reindex has come; empty when none was begun."""
+BATCH = 500
+MOST_WAITING = 2_000
+"""Orders that may wait for the index meanwhile."""
+
+
+class ReindexStore(Protocol):
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def counts(self) -> Counts: ...
+    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class StoredDocuments(Protocol):
+    """An archive."""
+
+    def document(self, place: int, url: str) -> Document | None: ...
+
+
+class Reindexed(msgspec.Struct):
+    """What was done so far: up to the URL with the id `after`."""
+
+    batch: int = 0
+    """The last batch of orders that the index had when this was begun, see `index/marks.py`."""
+    after: int = 0
+    sent: int = 0
+    fetched: int = 0
+    """Documents without a record, which the next crawl fetches and sends."""
+    left: int = 0
+    """Documents without a record that are not fetched either, because their deletion is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexState:
+    """The last batch of orders that an index has (0: none), and its number of documents of the collection."""
+
+    batch: int
+    documents: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reindexing:
+    """`deliver` sends what waits until no more orders wait than it is told; `progress` takes the number of URLs done, and of all."""
+
+    store: ReindexStore
+    archive: StoredDocuments
+    index: IndexState
+    now: int
+    deliver: Callable[[int], None]
+    progress: Callable[[int, int], None]
+
+    def run(self) -> Reindexed:
+        """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""
+        done = self._begun()
+        total, seen = sum(self.store.counts().by_state.values()), 0
+        while page := self.store.scan(done.after, BATCH):
+            self._order([known for known in page if known.indexed], done)
+            done.after = page[-1].id
+            self.store.set_meta(REINDEXING, msgspec.json.encode(done).decode())
+            seen += len(page)
+            self.progress(seen, total)
+            self.deliver(MOST_WAITING)
+        self.deliver(0)
+        self.store.set_meta(REINDEXING, "")
+        return done
+
+    def _begun(self) -> Reindexed:
+        done = _read(self.store.get_meta(REINDEXING))
+        if done is None:
+            return Reindexed(self.index.batch)
+        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - self.store.counts().outbox
+        return done if is_same else Reindexed(self.index.batch)
+
+    def _order(self, indexed: Collection[KnownUrl], done: Reindexed) -> None:
+        documents = {known.id: self._document(known) for known in indexed}
+        unable = set(self.store.push_again(documents))
+        never_due = {known.id for known in indexed if known.never_due}
+        self.store.revise(unable - never_due, self._fetched, now=self.now)
+        done.sent += len(indexed) - len(unable)
+        done.fetched += len(unable - never_due)
+        done.left += len(unable & never_due)
+
+    def _document(self, known: KnownUrl) -> Document | None:
+        return None if known.archived is None else self.archive.document(known.archived, known.url)
+
+    def _fetched(self, state: UrlState) -> Change | None:
+        """Have a document be fetched and sent; one that is being fetched now is sent by that."""
+        return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))
+
+
+def _read(text: str | None) -> Reindexed | None:
+    try:
+        if text:
+            return msgspec.json.decode(text, type=Reindexed)
+    except msgspec.MsgspecError:
+        pass
+    return None

@@ -1,0 +1,199 @@
+"""Reads records at their places in an archive."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from crawlspace.archive.files import find
+from crawlspace.archive.places import file_and_offset
+from crawlspace.archive.records import PREVIOUS, Location, Original
+from crawlspace.model import Document
+
+_AT_ONCE = 1 << 15
+_MOST_OPEN = 50
+_decode = msgspec.json.Decoder(Document).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: its fields, its block, and where the next one begins."""
+
+    fields: Mapping[str, str]
+    block: bytes
+    end: int
+
+    @property
+    def kind(self) -> str:
+        return self.fields.get("WARC-Type", "")
+
+    @property
+    def url(self) -> str:
+        return self.fields.get("WARC-Target-URI", "")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response as it was sent; `head` has its status line and headers."""
+
+    url: str
+    date: str
+    status: int
+    headers: list[tuple[str, str]]
+    head: bytes
+    body: bytes
+    previous: Location | None
+    """The version of the page before this one."""
+
+
+class ArchiveReader:
+    """Reads an archive in `folder`; `files` has the names of files by number. A record that is not there, or damaged, is None."""
+
+    def __init__(self, folder: Path, files: dict[int, str]) -> None:
+        self._folder = folder
+        self.files = files
+        self._open: dict[str, int] = {}
+        self._here: set[str] = set()
+        """Files that `has` has found."""
+
+    def close(self) -> None:
+        for fd in self._open.values():
+            os.close(fd)
+        self._open.clear()
+
+    def location(self, place: int) -> Location | None:
+        """Return where a place is; None if its file is not known."""
+        number, offset = file_and_offset(place)
+        name = self.files.get(number)
+        return None if name is None else Location(name, offset)
+
+    def has(self, place: int) -> bool:
+        """Return whether the file of a place is here."""
+        location = self.location(place)
+        return location is not None and (location.file in self._here or self._is_here(location.file))
+
+    def is_at(self, place: int, url: str) -> bool:
+        """Return whether a record of a URL is at a place."""
+        return self._at(place, url) is not None
+
+    def _is_here(self, file: str) -> bool:
+        is_here = find(self._folder, file) is not None
+        if is_here:
+            self._here.add(file)
+        return is_here
+
+    def document(self, place: int, url: str) -> Document | None:
+        """Return the document that was stored for a URL."""
+        record = self._at(place, url)
+        if record is None or record.kind != "metadata":
+            return None
+        try:
+            return _decode(record.block)
+        except msgspec.MsgspecError:
+            return None
+
+    def original(self, place: int, url: str) -> Original | None:
+        """Return what is needed of the response of a URL to write a revisit record."""
+        record = next(self._responses(self.location(place), url), None)
+        if record is None:
+            return None
+        fields = record.fields
+        return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""))
+
+    def response(self, place: int, url: str) -> StoredResponse | None:
+        """Return the response that was stored for a URL."""
+        return self.response_at(self.location(place), url)
+
+    def response_at(self, location: Location | None, url: str) -> StoredResponse | None:
+        return next((_response(record) for record in self._responses(location, url)), None)
+
+    def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
+        """Yield the responses of a URL that are still there, the newest first."""
+        location = self.location(place)
+        while (found := self.response_at(location, url)) is not None:
+            yield found
+            location = found.previous
+
+    def _responses(self, location: Location | None, url: str) -> Iterator[Record]:
+        """Yield the response at a location, behind its document if it has one."""
+        if location is None:
+            return
+        record = self._read(location, url)
+        if record is not None and record.kind == "metadata":
+            of = record.fields.get("WARC-Refers-To")
+            record = self._read(Location(location.file, record.end), url)
+            if record is not None and record.fields.get("WARC-Record-ID") != of:
+                return  # it was dropped, and this one belongs to another fetch
+        if record is not None and record.kind == "response":
+            yield record
+
+    def _at(self, place: int, url: str) -> Record | None:
+        location = self.location(place)
+        return None if location is None else self._read(location, url)
+
+    def _read(self, location: Location, url: str) -> Record | None:
+        fd = self._descriptor(location.file)
+        record = None if fd is None else read_record(fd, location.offset)
+        return record if record is not None and record.url == url else None
+
+    def _descriptor(self, name: str) -> int | None:
+        fd = self._open.get(name)
+        if fd is None:
+            path = find(self._folder, name)
+            if path is None:
+                return None
+            if len(self._open) >= _MOST_OPEN:
+                self.close()
+            with suppress(OSError):
+                fd = self._open[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return fd
+
+
+def read_record(fd: int, offset: int) -> Record | None:
+    """Read the record that begins at an offset; None where there is none, or a damaged one."""
+    member, parts, end = zlib.decompressobj(zlib.MAX_WBITS | 16), [], offset
+    try:
+        while not member.eof:
+            data = os.pread(fd, _AT_ONCE, end)
+            if not data:
+                return None
+            parts.append(member.decompress(data))
+            end += len(data)
+    except (OSError, zlib.error):
+        return None
+    return parsed(b"".join(parts), end - len(member.unused_data))
+
+
+def parsed(whole: bytes, end: int) -> Record | None:
+    """Return a record from its text."""
+    head, mark, block = whole.partition(b"\r\n\r\n")
+    first, *lines = head.decode("utf-8", "replace").split("\r\n")
+    if not mark or not first.startswith("WARC/"):
+        return None
+    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+    length = fields.get("Content-Length", "")
+    if not length.isdigit() or len(block) < int(length):
+        return None
+    return Record(fields, block[: int(length)], end)
+
+
+def _response(record: Record) -> StoredResponse:
+    head, _, body = record.block.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    status = first.split(" ", 2)[1:2]
+    file, _, offset = record.fields.get(PREVIOUS, "").partition(" ")
+    return StoredResponse(
+        record.url,
+        record.fields.get("WARC-Date", ""),
+        int(status[0]) if status and status[0].isdigit() else 0,
+        [(name, value) for name, mark, value in (line.partition(": ") for line in lines) if mark],
+        head,
+        body,
+        Location(file, int(offset)) if offset.isdigit() else None,
+    )

@@ -1,0 +1,184 @@
+"""Records of WARC 1.1 (ISO 28500:2017), each one member of a gzip file.
+
+Written here and not by warcio's WARCWriter, because of Python's lock: the crawl waits for it each time that it was given away for a
+moment, as by compressing and hashing, and as long as the record is put together. Here that is twice a page, and short. What is kept of one fetch are up to three records: `metadata` with the document, if there is one, then `response` or `revisit`,
+then `request`. The place of a URL is that of the first of them, so that it leads to the document without the page being decompressed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b32encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha1
+from http import HTTPStatus
+from struct import pack
+from typing import NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import msgspec
+
+from crawlspace.exchange import BodyFile, Exchange, HeaderLines
+from crawlspace.model import Document
+
+LEFT_OUT = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
+"""Headers that are not archived."""
+LEVEL = 1
+"""Of compression. Level 6 makes pages 10 % smaller, and takes two and a half times as long."""
+_STORED_BYTES = 1_000
+"""Records up to this size are not compressed."""
+_HASHED_AT_ONCE = 2_000
+"""Below the size from which on hashlib gives Python's lock away."""
+_GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+PREVIOUS = "Crawlspace-Previous"
+"""A field of ours (WARC 1.1 allows them): file name and offset of the version of the page before this one."""
+_IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+_DROPPED = frozenset({b"transfer-encoding"})
+"""Of a response whose body is stored without it."""
+_encode = msgspec.json.Encoder().encode
+
+
+class Location(NamedTuple):
+    """Where a record begins."""
+
+    file: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """What a revisit record says of the response that it stands for."""
+
+    id: str
+    date: str
+    digest: str
+
+
+def digest_of(body: bytes | BodyFile) -> str:
+    """Return the digest of a payload as WARC has it."""
+    hashed = sha1(usedforsecurity=False)
+    if isinstance(body, BodyFile):
+        for part in body.parts():
+            hashed.update(part)
+    else:
+        for first in range(0, len(body), _HASHED_AT_ONCE):
+            hashed.update(body[first : first + _HASHED_AT_ONCE])
+    return f"sha1:{b32encode(hashed.digest()).decode()}"
+
+
+def info(*, file: str, software: str, collection: str, now: float) -> bytes:
+    """Return the first record of a file."""
+    fields = f"software: {software}\r\nformat: WARC file version 1.1\r\nisPartOf: {collection}\r\n"
+    named = (("WARC-Filename", file), ("Content-Type", "application/warc-fields"))
+    return _record("warcinfo", _new_id(), date_of(now), named, fields.encode())
+
+
+def page(exchange: Exchange, document: Document | None, *, digest: str, previous: Location | None) -> Iterator[bytes]:
+    """Yield the records of a fetch with its document; a large body in parts."""
+    id, date = _new_id(), date_of(exchange.sent_at)
+    url = ("WARC-Target-URI", exchange.url)
+    named = [url, ("WARC-Payload-Digest", digest), ("Content-Type", "application/http; msgtype=response")]
+    if exchange.address:
+        named.append(("WARC-IP-Address", exchange.address))
+    if previous is not None:
+        named.append((PREVIOUS, f"{previous.file} {previous.offset}"))
+    yield metadata(document, url=exchange.url, of=id, date=date)
+    if isinstance(exchange.body, BodyFile):
+        yield from _large_record("response", id, date, named, _response_head(exchange), exchange.body)
+    else:
+        yield _record("response", id, date, named, _response_head(exchange) + exchange.body)
+    yield _request(exchange, id, date)
+
+
+def metadata(document: Document | None, *, url: str, of: str, date: str) -> bytes:
+    """Return the record of a document of the response with the id `of`; nothing without one."""
+    if document is None:
+        return b""
+    named = (("WARC-Target-URI", url), ("WARC-Refers-To", of), ("Content-Type", "application/json"))
+    return _record("metadata", _new_id(), date, named, _encode(document))
+
+
+def revisit(exchange: Exchange, original: Original | None, *, digest: str | None) -> bytes:
+    """Return the records of a fetch that brought what the original has; without a digest the server sent no body (304)."""
+    id, date = _new_id(), date_of(exchange.sent_at)
+    named = [
+        ("WARC-Target-URI", exchange.url),
+        ("WARC-Profile", _NOT_MODIFIED if digest is None else _IDENTICAL),
+        ("Content-Type", "application/http; msgtype=response"),
+    ]
+    if original is not None:
+        named += [
+            ("WARC-Payload-Digest", original.digest),
+            ("WARC-Refers-To", original.id),
+            ("WARC-Refers-To-Target-URI", exchange.url),
+            ("WARC-Refers-To-Date", original.date),
+        ]
+    if exchange.address:
+        named.append(("WARC-IP-Address", exchange.address))
+    return _record("revisit", id, date, named, _response_head(exchange)) + _request(exchange, id, date)
+
+
+def date_of(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _request(exchange: Exchange, response: str, date: str) -> bytes:
+    parts = urlsplit(exchange.url)
+    path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    head = f"{exchange.method} {path} HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode()
+    named = (
+        ("WARC-Target-URI", exchange.url),
+        ("WARC-Concurrent-To", response),
+        ("Content-Type", "application/http; msgtype=request"),
+    )
+    lines = _header_lines(exchange.request_headers, without=LEFT_OUT | {b"host"})
+    return _record("request", _new_id(), date, named, b"".join((head, lines, b"\r\n")))
+
+
+def _response_head(exchange: Exchange) -> bytes:
+    phrase = _PHRASES.get(exchange.status, "")
+    lines = _header_lines(exchange.response_headers, without=LEFT_OUT | _DROPPED)
+    return b"".join((f"{exchange.protocol} {exchange.status} {phrase}\r\n".encode(), lines, b"\r\n"))
+
+
+def _header_lines(headers: HeaderLines, *, without: frozenset[bytes]) -> bytes:
+    return b"".join(b"%s: %s\r\n" % (name, value) for name, values in headers if name.lower() not in without for value in values)
+
+
+def _record(kind: str, id: str, date: str, named: Iterable[tuple[str, str]], block: bytes) -> bytes:
+    whole = b"".join((_head(kind, id, date, named, len(block)), block, b"\r\n\r\n"))
+    return zlib.compress(whole, LEVEL, zlib.MAX_WBITS | 16) if len(whole) > _STORED_BYTES else _stored(whole)
+
+
+def _large_record(
+    kind: str, id: str, date: str, named: Iterable[tuple[str, str]], start: bytes, body: BodyFile
+) -> Iterator[bytes]:
+    deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    yield deflate.compress(_head(kind, id, date, named, len(start) + body.size) + start)
+    for part in body.parts():
+        yield deflate.compress(part)
+    yield deflate.compress(b"\r\n\r\n") + deflate.flush()
+
+
+def _head(kind: str, id: str, date: str, named: Iterable[tuple[str, str]], length: int) -> bytes:
+    fields = "".join(f"{name}: {value}\r\n" for name, value in named)
+    return (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Record-ID: {id}\r\nWARC-Date: {date}\r\n{fields}Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def _stored(whole: bytes) -> bytes:
+    """Return a gzip member that holds data as it is (RFC 1951, 3.2.4, and RFC 1952)."""
+    size = len(whole)
+    return b"".join((_GZIP_HEAD, pack("<BHH", 1, size, size ^ 0xFFFF), whole, pack("<LL", zlib.crc32(whole), size)))
+
+
+def _new_id() -> str:
+    return f"<urn:uuid:{uuid4()}>"
+
+
+_PHRASES = {int(status): status.phrase for status in HTTPStatus}

@@ -1,0 +1,181 @@
+"""Writes records on a background thread, because compressing a page takes as long as reading it.
+
+Whoever adds a fetch gets a ticket for it, and waits for many tickets at once before the places of their records are stored. A record that
+is written has been given to the operating system: it outlives the process, and not a power failure, after which a place may lead
+nowhere. Each process writes files of its own, and never goes on with one that it did not begin.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from crawlspace.archive import records
+from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile, unwritable
+from crawlspace.archive.records import Location, Original
+from crawlspace.clock import Clock
+from crawlspace.errors import ArchiveError
+from crawlspace.exchange import BodyFile, Exchange
+from crawlspace.model import Document
+
+_WOKEN_AT = 8
+"""So many fetches are gathered before the thread begins: each time it does, the crawl waits a little for Python's lock."""
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A fetch to be archived; `location` is where its records are, once it is written. None: those of `previous` stand for it."""
+
+    exchange: Exchange
+    document: Document | None = None
+    previous: int | None = None
+    """The place of the version before this one."""
+    is_new: bool = True
+    """Its records are kept even where the body is that of the version before, because the document is another one."""
+    moves: bool = True
+    """The URL has its place there from now on."""
+    location: Location | None = None
+    is_written: bool = False
+
+
+class Originals(Protocol):
+    """Finds the version before."""
+
+    def location(self, place: int) -> Location | None: ...
+    def original(self, place: int, url: str) -> Original | None: ...
+
+
+class ArchiveWriter:
+    """Writes the files of one process into `folder`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        collection: str,
+        clock: Clock,
+        originals: Originals,
+        rotated_bytes: int = ROTATED_BYTES,
+    ) -> None:
+        """Raises ArchiveError if nothing can be written to the folder."""
+        self._series = FileSeries(folder, collection=collection, clock=clock)
+        self._originals = originals
+        self._rotated_bytes = rotated_bytes
+        self._file: NewFile | None = None
+        self._waiting: deque[Ticket] = deque()
+        self._changed = threading.Condition()
+        self._is_wanted = self._ends = False
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="archive", daemon=True)
+        self._thread.start()
+
+    def add(self, ticket: Ticket) -> Ticket:
+        """Have a fetch be written. On the thread of the crawl; returns at once."""
+        self._waiting.append(ticket)
+        if len(self._waiting) >= _WOKEN_AT:
+            self.hurry()
+        return ticket
+
+    def wait(self, tickets: Sequence[Ticket]) -> None:
+        """Return when all of them are written. Raises ArchiveError, and then none of those left will be."""
+        if any(not ticket.is_written for ticket in tickets):
+            self.hurry()
+            with self._changed:
+                self._changed.wait_for(lambda: self._fault is not None or all(ticket.is_written for ticket in tickets))
+        if self._fault is not None:
+            raise unwritable(self._series.folder, self._fault) from self._fault
+        if self._file is not None and not self._file.is_in_place:
+            raise ArchiveError(
+                f"{self._file.path} was moved or removed while it was written; put it back and start again: what was fetched since the"
+                " last transaction is fetched again"
+            )
+
+    def close(self) -> None:
+        """Write what waits and close the file. Raises ArchiveError."""
+        self._ends = True
+        self.hurry()
+        self._thread.join()
+        if self._file is not None:
+            file, self._file = self._file, None
+            try:
+                file.close()
+            except OSError as error:
+                self._fault = self._fault or error
+        if self._fault is not None:
+            raise unwritable(self._series.folder, self._fault) from self._fault
+
+    def hurry(self) -> None:
+        """Have what was added be written now. Returns at once."""
+        with self._changed:
+            self._is_wanted = True
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_wanted)
+                self._is_wanted = False
+            ends = self._ends
+            try:
+                while self._waiting:
+                    self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), 4 * _WOKEN_AT))])
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                self._fault = error
+            with self._changed:
+                self._changed.notify_all()
+            if ends or self._fault is not None:
+                return
+
+    def _write(self, tickets: list[Ticket]) -> None:
+        """Write fetches with one call of the operating system a file, but for those with a large body."""
+        file = self._writable()
+        unwritten: list[bytes] = []
+        size = 0
+        for ticket in tickets:
+            parts, is_page = self._records_of(ticket)
+            if is_page:
+                ticket.location = Location(file.name, file.end + size)
+            is_large = isinstance(ticket.exchange.body, BodyFile)
+            if is_large:
+                file.write(unwritten)
+                file.write(parts)
+                unwritten, size = [], 0
+            else:
+                unwritten.append(b"".join(parts))
+                size += len(unwritten[-1])
+            if file.end + size >= self._rotated_bytes:
+                file.write(unwritten)
+                unwritten, size = [], 0
+                file = self._writable()
+        file.write(unwritten)
+        with self._changed:
+            for ticket in tickets:
+                ticket.is_written = True
+            self._changed.notify_all()
+
+    def _records_of(self, ticket: Ticket) -> tuple[Iterable[bytes], bool]:
+        """Return the records of a fetch, and whether they are those of a page and no revisit."""
+        exchange, originals = ticket.exchange, self._originals
+        previous = None if ticket.previous is None else originals.location(ticket.previous)
+        if exchange.status == 304:
+            original = None if ticket.previous is None else originals.original(ticket.previous, exchange.url)
+            return [records.revisit(exchange, original, digest=None)], False
+        digest = records.digest_of(exchange.body)
+        if ticket.previous is not None and not ticket.is_new:
+            original = originals.original(ticket.previous, exchange.url)
+            if original is not None and original.digest == digest:
+                return [records.revisit(exchange, original, digest=digest)], False
+        return records.page(exchange, ticket.document, digest=digest, previous=previous), True
+
+    def _writable(self) -> NewFile:
+        """Return the file to write to: the present one, or a new one where that is full."""
+        if self._file is not None and self._file.end >= self._rotated_bytes:
+            self._file.close()
+            self._file = None
+        if self._file is None:
+            self._file = self._series.begin()
+        return self._file

@@ -1,0 +1,91 @@
+"""`scrapy content`: print a page as it was fetched."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from itertools import islice
+
+from crawlspace.admin.url_changes import find_url, read_url
+from crawlspace.archive.reader import StoredResponse
+from crawlspace.config.collection import read_url_folding
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.runtime.archived_responses import body_of
+from crawlspace.runtime.command import CollectionCommand, EscapingOutput
+from crawlspace.runtime.download.failures import UndecodableBody
+from crawlspace.runtime.stores.archive import archive_reader
+
+
+class Command(CollectionCommand):
+    """Print a page from the archive."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> <url>"
+
+    def short_desc(self) -> str:
+        return "Print a page as it was fetched"
+
+    def long_desc(self) -> str:
+        return (
+            "Print the body of a page as it was fetched, from the archive: without its content encoding, or as it was sent with --raw. On a "
+            "terminal, control characters are shown as escapes. --versions lists the versions that are still there, the newest first. "
+            "Exit status: 0 printed; 1 the URL is not known or has no record, or the store has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--headers", action="store_true", help="print status and headers first")
+        parser.add_argument("--raw", action="store_true", help="print the body as it was sent")
+        parser.add_argument("--versions", action="store_true", help="list the versions that are there")
+        parser.add_argument(
+            "--version", type=int, default=1, metavar="N", help="the version with this number in the list; 1 is the newest"
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) != 2:
+            raise UsageError("name a collection and a URL, as in: scrapy content demo http://www.example.com/")
+        if opts.version < 1:
+            raise UsageError(f"--version is {opts.version}; write 1 for the newest, 2 for the one before")
+        place, url = self.place(args[0]), read_url(args[1])
+        with place.store.reading() as opened:
+            state = None if opened is None else find_url(opened.store, url, read_url_folding(place.settings))
+            if opened is None or state is None:
+                raise StoreError(f"{url.text} is not known: `scrapy explain {place.name} {url.text}` tells what the rules say")
+            with closing(archive_reader(place, opened)) as archive:
+                versions = () if state.archived is None else archive.versions(state.archived, state.url)
+                if opts.versions:
+                    return _list(list(versions), state.url)
+                found = next(islice(versions, opts.version - 1, None), None)
+        if found is None:
+            if opts.version == 1:
+                raise StoreError(f"{url.text} has no record in the archive on this machine")
+            raise StoreError(
+                f"{url.text} has no such record in the archive: `scrapy content {place.name} {url.text} --versions` lists those there are"
+            )
+        _print(found, with_headers=opts.headers, raw=opts.raw)
+        return 0
+
+
+def _list(versions: Sequence[StoredResponse], url: str) -> int:
+    if not versions:
+        raise StoreError(f"{url} has no record in the archive")
+    for number, version in enumerate(versions, 1):
+        print(f"{number:>3}  {version.date}  {version.status}  {len(version.body):>12,} bytes")
+    return 0
+
+
+def _print(found: StoredResponse, *, with_headers: bool, raw: bool) -> None:
+    try:
+        body = found.body if raw else body_of(found)
+    except UndecodableBody as error:
+        raise StoreError(f"the body of {found.url} cannot be decoded ({error}): --raw prints it as it was sent") from error
+    head = found.head + b"\r\n\r\n" if with_headers else b""
+    stream = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
+    if stream.isatty():
+        print((head.replace(b"\r\n", b"\n") + body).decode("utf-8", "replace"))
+        return
+    stream.flush()
+    stream.buffer.write(head + body)
+    stream.buffer.flush()

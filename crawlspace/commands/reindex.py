@@ -1,0 +1,116 @@
+"""`scrapy reindex`: send all documents to the index again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from threading import Event
+
+from crawlspace import private_files
+from crawlspace.admin.reindex import IndexState, Reindexed, Reindexing
+from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX
+from crawlspace.clock import SystemClock
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.index_repair import Resending
+from crawlspace.errors import StoreError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.plural import counted
+from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, refuse_index_elsewhere
+from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.stores.archive import archive_reader
+from crawlspace.runtime.stores.places import OpenStore
+
+_PAUSE_S = 0.1
+
+
+class Command(CollectionCommand):
+    """Send all documents to the index again."""
+
+    def syntax(self) -> str:
+        return "<collection>"
+
+    def short_desc(self) -> str:
+        return "Send all documents to the index again, without fetching"
+
+    def long_desc(self) -> str:
+        return (
+            "Send all documents of a collection to its index again, as the archive has them; also to an index that was lost, or is new. "
+            "Nothing is fetched. A document that the archive does not have stays in the index, and the next crawl fetches and sends it. "
+            "When it is stopped or killed, the next call continues. Works while the collection is crawled. "
+            "Exit status: 0 all were sent; 1 a document has no record, the collection was never crawled, or store or index have a fault; "
+            "2 wrong use; 130 stopped by Ctrl-C."
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy reindex demo"))
+        clock = SystemClock()
+        with place.store.changing() as opened:
+            if opened is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 1
+            refuse_index_elsewhere(place, opened)
+            _make_index(place, opened)
+            with closing(archive_reader(place, opened)) as archive, closing(ProgressDisplay(sys.stderr, clock)) as display:
+                done = Reindexing(
+                    opened.store,
+                    archive,
+                    _index_state(place),
+                    int(clock.now()),
+                    deliver=_delivering(place, opened),
+                    progress=lambda seen, total: display("sending", seen, total),
+                ).run()
+            if not opened.crawlers():
+                with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+                    Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again()
+        print(_sentence(place.name, done))
+        return 1 if done.fetched or done.left else 0
+
+
+def _make_index(place: Place, opened: OpenStore) -> None:
+    """Make the index file if it is missing. Raises StoreError while the collection is crawled: the crawl writes to the lost one."""
+    if place.index_file.exists():
+        return
+    if opened.crawlers():
+        raise StoreError(
+            f"there is no index at {place.index_file} any more, and {place.name} is being crawled: stop the crawl first"
+        )
+    try:
+        private_files.make_folder(place.index_file.parent)
+    except OSError as error:
+        raise StoreError(f"{place.index_file.parent} cannot be made: {error.strerror}") from error
+    private_files.make_file(place.index_file)
+
+
+def _index_state(place: Place) -> IndexState:
+    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+        mark = index.mark()
+        return IndexState(0 if mark is None else mark.batch, index.count(of=place.name))
+
+
+def _delivering(place: Place, opened: OpenStore) -> Callable[[int], None]:
+    """Return a function that has orders be sent until no more than a number of them wait. Raises StoreError."""
+    clock = SystemClock()
+
+    def deliver(most: int) -> None:
+        while (waiting := opened.store.backlog(SINK)) > most:
+            said = opened.deliver(place.index_file, clock)
+            if said == CRAWL_UPDATES_INDEX:
+                if not most:
+                    return
+                Event().wait(_PAUSE_S)
+            elif opened.store.backlog(SINK) >= waiting:
+                raise StoreError(f"{said}; `scrapy reindex {place.name}` goes on where it was")
+
+    return deliver
+
+
+def _sentence(name: str, done: Reindexed) -> str:
+    sentence = f"{name}: {counted(done.sent, 'document was', 'documents were')} sent again"
+    if done.fetched:
+        sentence += f"; {counted(done.fetched, 'has', 'have')} no record in the archive: the next crawl fetches and sends"
+        sentence += f" {'it' if done.fetched == 1 else 'them'} (`scrapy urls {name} --not-archived`)"
+    if done.left:
+        sentence += f"; {counted(done.left, 'has', 'have')} no record and a held deletion, and is in the index as before"
+    return sentence

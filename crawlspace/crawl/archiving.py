@@ -1,0 +1,87 @@
+"""The archive as a crawl uses it: each response becomes records, and the transaction that records its outcome names their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from crawlspace.archive.files import close_abandoned
+from crawlspace.archive.new_files import ROTATED_BYTES, unwritable
+from crawlspace.archive.places import place_of
+from crawlspace.archive.reader import ArchiveReader
+from crawlspace.archive.writer import ArchiveWriter, Ticket
+from crawlspace.clock import Clock
+from crawlspace.model import Outcome, OutcomeKind, UrlState
+from crawlspace.state.changes import Change
+
+
+class ArchiveFiles(Protocol):
+    def archive_files(self) -> dict[int, str]: ...
+    def add_archive_file(self, name: str) -> int: ...
+
+
+class Archiving:
+    """Writes the archive of one crawl to a folder. Raises ArchiveError, here and where it is said."""
+
+    def __init__(
+        self, folder: Path, store: ArchiveFiles, *, collection: str, clock: Clock, rotated_bytes: int = ROTATED_BYTES
+    ) -> None:
+        """Files that a crawl has left behind when it was killed are closed."""
+        self._store = store
+        files = store.archive_files()
+        self._numbers = {name: number for number, name in files.items()}
+        self._reader = ArchiveReader(folder, files)
+        self._writer = ArchiveWriter(
+            folder, collection=collection, clock=clock, originals=self._reader, rotated_bytes=rotated_bytes
+        )
+        try:
+            close_abandoned(folder)
+        except OSError as error:
+            raise unwritable(folder, error) from error
+
+    def add(self, change: Change, outcome: Outcome, before: UrlState) -> Ticket | None:
+        """Have the response of an outcome be written; return the ticket to wait for. None: there is nothing to archive."""
+        if outcome.exchange is None:
+            return None
+        moves = is_moved(change.state, outcome)
+        ticket = Ticket(
+            outcome.exchange,
+            outcome.document if moves else None,
+            before.archived,
+            is_new=change.document is not None,
+            moves=moves,
+        )
+        return self._writer.add(ticket)
+
+    def hurry(self) -> None:
+        """Have what was added be written now. Returns at once."""
+        self._writer.hurry()
+
+    def place(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
+        """Wait until all of them are written, and name the places of new records in the changes. Raises ArchiveError."""
+        self._writer.wait([ticket for _, ticket in tickets])
+        for change, ticket in tickets:
+            if ticket.location is not None and ticket.moves:
+                change.archived = place_of(self._number(ticket.location.file), ticket.location.offset)
+
+    def close(self) -> None:
+        """Close the file. Raises ArchiveError."""
+        try:
+            self._writer.close()
+        finally:
+            self._reader.close()
+
+    def _number(self, file: str) -> int:
+        number = self._numbers.get(file)
+        if number is None:
+            number = self._numbers[file] = self._store.add_archive_file(file)
+            self._reader.files[number] = file
+        return number
+
+
+def is_moved(after: UrlState, outcome: Outcome) -> bool:
+    """Return whether the place of a URL moves to this response: a document that is in the index stays at hand until it leaves."""
+    if outcome.kind is OutcomeKind.UNCHANGED:
+        return False
+    return after.checksum is None or (outcome.kind is OutcomeKind.DOCUMENT and after.held is None)

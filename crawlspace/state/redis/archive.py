@@ -1,0 +1,44 @@
+"""The archive in Redis: its files, the places of records, and documents that are pushed again; `lua/archive.lua` writes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from crawlspace.model import Document
+from crawlspace.state.redis.encoding import raw, understood, written
+from crawlspace.state.redis.keys import Key
+
+
+class RedisArchive(ABC):
+    """The part of the store that concerns the archive."""
+
+    @abstractmethod
+    def _command(self, command: str, key: str, *args: Any) -> Any: ...
+
+    @abstractmethod
+    def _write(self, operation: str, **args: object) -> Any: ...
+
+    def archive_files(self) -> dict[int, str]:
+        names = self._command("HGETALL", Key.ARCHIVE_FILE)
+        with understood("the files of the archive"):
+            return {int(number): name.decode() for number, name in names.items()}
+
+    def add_archive_file(self, name: str) -> int:
+        return int(self._write("add_archive_file", name=name))
+
+    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
+        self._write("move_archived", moves=[(id, was, is_now or False) for id, was, is_now in moves])
+
+    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+        given = [(id, _parts(document)) for id, document in documents.items()]
+        return sorted(self._write("push_again", documents=given))
+
+
+def _parts(document: Document | None) -> list[object] | bool:
+    """Return a document, and its text apart; False for none."""
+    if document is None:
+        return False
+    return [raw(written(replace(document, text="", duplicates=[]))), document.text]

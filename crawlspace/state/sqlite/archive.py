@@ -1,0 +1,71 @@
+"""The archive in SQLite: its files, the places of records, and documents that are pushed again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import apsw
+
+from crawlspace.model import Document
+from crawlspace.state.duplicates import Settlement
+from crawlspace.state.sqlite import counters, outbox
+from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.file import SqliteFile
+from crawlspace.state.sqlite.rows import integers, pack_whole
+
+
+class SqliteArchive(ABC):
+    """The part of the store that concerns the archive."""
+
+    _file: SqliteFile
+    _sinks: Sequence[str]
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[apsw.Connection]: ...
+
+    def archive_files(self) -> dict[int, str]:
+        with self._file.reading() as db:
+            return dict(db.execute("SELECT number, name FROM archive_file"))
+
+    def add_archive_file(self, name: str) -> int:
+        with self._writing() as db:
+            db.execute("INSERT OR IGNORE INTO archive_file (name) VALUES (?)", (name,))
+            return int(db.execute("SELECT number FROM archive_file WHERE name = ?", (name,)).get)
+
+    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
+        with self._writing() as db:
+            db.executemany("UPDATE url SET archived = ?3 WHERE id = ?1 AND archived = ?2", moves)
+
+    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+        with self._writing() as db:
+            tally = Tally()
+            unable = _push_again(db, documents, sinks=self._sinks, tally=tally)
+            counters.add(db, tally)
+        return unable
+
+
+def _push_again(
+    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], tally: Tally
+) -> list[int]:
+    rows = db.execute(
+        "SELECT url.id, url.key, url.url, url.grp, document.id IS NOT NULL AND content.id IS NOT NULL FROM carray(?) AS wanted"
+        " CROSS JOIN url ON url.id = wanted.value LEFT JOIN document ON document.id = url.id"
+        " LEFT JOIN content ON content.checksum = url.checksum WHERE url.indexed",
+        (integers(documents),),
+    )
+    able: list[int] = []
+    unable: list[int] = []
+    brought = []
+    for id, key, url, group, is_stored in list(rows):
+        given = documents[id]
+        (able if is_stored or given is not None else unable).append(id)
+        if given is not None:
+            brought.append((pack_whole(replace(given, duplicates=outbox.duplicates_of(db, id, group))), key, url))
+    outbox.give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally)
+    db.executemany(
+        "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0", brought
+    )
+    return sorted(unable)

@@ -1,0 +1,266 @@
+"""What is written to an archive, read again by its reader and by warcio; and files whose writer was killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+from warcio.checker import Checker
+
+from crawlspace.archive.files import archive_files, close_abandoned, open_files
+from crawlspace.archive.places import file_and_offset, place_of
+from crawlspace.errors import ArchiveError
+from crawlspace.exchange import BodyFile
+from tests.unit.archive.conftest import Archive, fetched
+
+LARGE = os.urandom(100_000)
+
+
+def by_warcio(folder: Path) -> list[tuple[str, str, str, bytes]]:
+    """Type, URL, date and payload of the records of all closed files; the digests must hold."""
+    return [record for path in archive_files(folder) for record in _records(path)]
+
+
+def _records(path: Path) -> Iterator[tuple[str, str, str, bytes]]:
+    with path.open("rb") as file:
+        for record in ArchiveIterator(file, check_digests="raise"):
+            fields = record.rec_headers
+            yield (
+                record.rec_type,
+                fields.get_header("WARC-Target-URI") or "",
+                fields.get_header("WARC-Date"),
+                record.content_stream().read(),
+            )
+
+
+def test_a_fetch_is_read_as_it_was_written(archive: Archive) -> None:
+    (place,) = archive.write(fetched("/a?b=c", title="A"))
+    response = archive.reader.response(place, "http://a.example/a?b=c")
+    document = archive.reader.document(place, "http://a.example/a?b=c")
+    assert response is not None
+    assert document is not None
+    assert (document.title, response.status, response.body, response.date) == (
+        "A",
+        200,
+        b"<title>A</title>",
+        "2025-06-15T15:06:40Z",
+    )
+    assert response.headers == [("Content-Type", "text/html"), ("X-Two", "1"), ("X-Two", "2")]
+    assert [record[:2] for record in by_warcio(archive.folder)] == [
+        ("warcinfo", ""),
+        ("metadata", "http://a.example/a?b=c"),
+        ("response", "http://a.example/a?b=c"),
+        ("request", "http://a.example/a?b=c"),
+    ]
+    assert not any(b"secret" in content for *_, content in by_warcio(archive.folder))
+
+
+def test_a_body_on_disk_is_read_as_it_was_written_and_removed(archive: Archive, tmp_path: Path) -> None:
+    path = tmp_path / "body"
+    path.write_bytes(LARGE)
+    before, place, after = archive.write(fetched("/1", title="1"), fetched("/large", BodyFile(path, len(LARGE))), fetched("/2"))
+    assert not path.exists()
+    bodies = [
+        archive.reader.response(one, f"http://a.example{url}") for one, url in ((before, "/1"), (place, "/large"), (after, "/2"))
+    ]
+    assert [response is not None and response.body for response in bodies] == [b"<title>A</title>", LARGE, b"<title>A</title>"]
+    assert len(by_warcio(archive.folder)) == 1 + 3 + 2 + 2
+
+
+def test_a_file_is_fit_for_warcio_check(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    archive.write(fetched("/", LARGE, title="A"), fetched("/b", b"", status=999), fetched("/304", b"", status=304))
+    command = type("Options", (), {"inputs": [str(path) for path in archive_files(archive.folder)], "verbose": True})()
+    checker = Checker(command)
+    checker.process_all()
+    assert checker.exit_value == 0
+    assert "digest pass" in capsys.readouterr().out
+
+
+# title, fetch before, fetch now -> whether there is a new version
+AGAIN = [
+    ("the same bytes", fetched("/", title="A"), fetched("/", title="A"), False),
+    ("other bytes", fetched("/", title="A"), fetched("/", b"other", title="A"), True),
+    ("the same bytes, and another document", fetched("/", title="A"), fetched("/", title="B", is_new=True), True),
+    ("not modified", fetched("/", title="A"), fetched("/", b"", status=304), False),
+    ("the version before is lost", None, fetched("/", title="A"), True),
+]
+
+
+@pytest.mark.parametrize(("title", "before", "now", "is_new"), AGAIN, ids=[row[0] for row in AGAIN])
+def test_what_came_again_is_a_revisit(archive: Archive, title: str, before: object, now: object, is_new: bool) -> None:
+    first = fetched("/", title="A") if before is not None else None
+    again = now
+    again.is_new = title.endswith("another document")  # type: ignore[attr-defined]
+    again.previous = archive.write(first)[0] if first is not None else place_of(7, 300)  # type: ignore[attr-defined]
+    places = archive.write(again)  # type: ignore[arg-type]
+    kinds = [kind for kind, *_ in by_warcio(archive.folder)]
+    assert ("revisit" in kinds, len(places)) == (not is_new, int(is_new))
+
+
+def test_versions_are_listed_newest_first(archive: Archive) -> None:
+    place = None
+    for number in range(3):
+        (place,) = archive.write(fetched("/", b"version %d" % number, title=str(number), previous=place))
+    assert place is not None
+    assert [found.body for found in archive.reader.versions(place, "http://a.example/")] == [
+        b"version 2",
+        b"version 1",
+        b"version 0",
+    ]
+
+
+def test_files_are_rotated_between_fetches(archive: Archive) -> None:
+    places = archive.write(*(fetched(f"/{n}", LARGE, title=str(n)) for n in range(40)), rotated_bytes=1_000_000)
+    files = archive_files(archive.folder)
+    assert len(files) > 3
+    assert all(re.fullmatch(r"demo-\d{14}-[\w.-]+-\d{5}\.warc\.gz", path.name) for path in files)
+    assert [archive.reader.document(place, f"http://a.example/{n}").title for n, place in enumerate(places)] == [  # type: ignore[union-attr]
+        str(n) for n in range(40)
+    ]
+    assert len(by_warcio(archive.folder)) == 3 * 40 + len(files)
+
+
+# what is asked for: place and URL -> found
+ASKED = [
+    ("another URL has its records there", lambda place: (place, "http://a.example/b")),
+    ("no record begins there", lambda place: (place + 1, "http://a.example/")),
+    ("behind the end", lambda place: (place + 1_000_000, "http://a.example/")),
+    ("a file that is not known", lambda place: (place_of(99, file_and_offset(place)[1]), "http://a.example/")),
+]
+
+
+@pytest.mark.parametrize(("title", "ask"), ASKED, ids=[row[0] for row in ASKED])
+def test_what_is_not_there_is_not_found(archive: Archive, title: str, ask: object) -> None:
+    (place,) = archive.write(fetched("/", title="A"))
+    where, url = ask(place)  # type: ignore[operator]
+    assert archive.reader.document(where, url) is None
+    assert archive.reader.response(where, url) is None
+    assert list(archive.reader.versions(where, url)) == []
+
+
+def test_a_file_that_was_removed_or_cut_is_missed_and_no_error(archive: Archive) -> None:
+    first, second = archive.write(fetched("/1", LARGE, title="1"), fetched("/2", LARGE, title="2"))
+    (path,) = archive_files(archive.folder)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - LARGE[0] - 50_000)
+    assert archive.reader.response(first, "http://a.example/1") is not None
+    assert archive.reader.response(second, "http://a.example/2") is None
+    archive.reader.close()
+    path.unlink()
+    assert archive.reader.response(first, "http://a.example/1") is None
+
+
+# --- files whose writer was killed ---------------------------------------------------------------------------------
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from tests.unit.archive.conftest import Archive, fetched
+archive = Archive(Path(sys.argv[1]))
+writer = archive.writer()
+tickets = [writer.add(fetched(f"/{n}", title=str(n))) for n in range(20)]
+writer.wait(tickets)
+print(*(ticket.location.offset for ticket in tickets), flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def killed(folder: Path) -> list[int]:
+    """Have a process archive 20 pages and be killed; return the offsets of their records."""
+    done = subprocess.run([sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE, text=True, check=False)
+    return list(map(int, done.stdout.split()))
+
+
+def test_what_was_waited_for_outlives_a_kill(archive: Archive) -> None:
+    offsets = killed(archive.folder)
+    assert (archive_files(archive.folder), len(open_files(archive.folder))) == ([], 1)
+    (name,) = (path.name.removesuffix(".open") for path in open_files(archive.folder))
+    archive.reader.files[1] = name
+    for closes in (False, True):
+        if closes:
+            assert [path.name for path in close_abandoned(archive.folder)] == [name]
+        found = [archive.reader.document(place_of(1, offset), f"http://a.example/{n}") for n, offset in enumerate(offsets)]
+        assert [document and document.title for document in found] == [str(n) for n in range(20)]
+    assert len(by_warcio(archive.folder)) == 61
+
+
+# bytes that are cut off, or added -> whole records that are left
+CUT = [(0, 61), (1, 60), (500, 59), (10_000_000, 0), (-30, 61)]
+
+
+@pytest.mark.parametrize(("cut", "left"), CUT)
+def test_a_file_that_was_cut_ends_behind_its_last_whole_record(archive: Archive, cut: int, left: int) -> None:
+    killed(archive.folder)
+    (path,) = open_files(archive.folder)
+    with path.open("r+b") as file:
+        file.truncate(max(path.stat().st_size - max(cut, 0), 0))
+        file.seek(0, os.SEEK_END)
+        file.write(os.urandom(max(-cut, 0)))
+    close_abandoned(archive.folder)
+    assert open_files(archive.folder) == []
+    assert len(by_warcio(archive.folder)) == left
+
+
+def test_a_file_that_is_being_written_is_left_alone(archive: Archive) -> None:
+    writer = archive.writer()
+    writer.wait([writer.add(fetched("/", title="A"))])
+    code = f"from pathlib import Path\nfrom crawlspace.archive.files import close_abandoned\nprint(close_abandoned(Path({str(archive.folder)!r})))"
+    assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout == "[]\n"
+    writer.close()
+    assert len(by_warcio(archive.folder)) == 4
+
+
+# --- what cannot be written ----------------------------------------------------------------------------------------
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from tests.unit.archive.conftest import Archive, fetched
+from tests.unit.archive.test_archive import LARGE
+from crawlspace.errors import ArchiveError
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+archive = Archive(Path(sys.argv[1]))
+writer = archive.writer()
+for n in range(9):
+    try:
+        writer.wait([writer.add(fetched(f"/{n}", LARGE, title=str(n)))])
+    except ArchiveError as error:
+        print(n, error)
+"""
+
+
+def test_a_disk_that_is_full_is_an_error_from_then_on(archive: Archive) -> None:
+    done = subprocess.run([sys.executable, "-c", FULL, str(archive.folder)], stdout=subprocess.PIPE, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert [int(line.split()[0]) for line in lines] == list(range(2, 9))
+    assert f"2 the archive cannot be written to {archive.folder} (File too large): free space there" in lines[0]
+    assert len({line.split(maxsplit=1)[1] for line in lines}) == 1
+    close_abandoned(archive.folder)
+    assert [url for kind, url, *_ in by_warcio(archive.folder) if kind == "response"] == [
+        "http://a.example/0",
+        "http://a.example/1",
+    ]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArchiveError, match=r"the archive cannot be written to .*file/archive \(Not a directory\)"):
+        Archive(tmp_path / "file" / "archive").writer()
+
+
+def test_a_file_that_was_moved_away_is_an_error(archive: Archive) -> None:
+    writer = archive.writer()
+    ticket = writer.add(fetched("/"))
+    writer.wait([ticket])
+    (path,) = open_files(archive.folder)
+    path.rename(path.with_name("elsewhere"))
+    with pytest.raises(ArchiveError, match="was moved or removed while it was written"):
+        writer.wait([ticket])
+    with pytest.raises(ArchiveError):
+        writer.close()
