@@ -13,6 +13,9 @@ FUZZ_TARGETS ?=
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
 
+# Else each of the hundreds of processes that the tests start would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help env env-dev demo test lint bench fuzz lock clean python broken

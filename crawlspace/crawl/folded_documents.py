@@ -54,7 +54,7 @@ class FoldedDocuments:
         for state in self._store.urls(held=True):
             into = self._into(state)
             if into is not None:
-                batch[state.id] = folded_into(state, into)
+                batch[state.id] = folded_into(state, into, key=into.key)
                 if len(batch) == _BATCH:
                     found += self._still_waiting(batch, effects, now=now)
                     batch = {}

@@ -98,6 +98,8 @@ class BulkDecisions:
         if folding is None:
             return None
         origin = self._origin_of(url, host_as_written)
+        if origin is not None and origin.folds_queries_only and url.find("?", origin.length) < 0:
+            return None
         return folding.folded(parse(url, host_as_written=host_as_written) if origin is None else origin.url_of(url))
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
@@ -206,7 +208,7 @@ class BulkDecisions:
             url = parse(f"{text}/", host_as_written=host_as_written)
             if url.text != f"{text}/" or not url.host:
                 return None
-            unreachable = self._by_address(url.host, url.port)
+            unreachable, folding = self._by_address(url.host, url.port), self._space.folding
             checks = list(_checks_left(self._space.checks(url.host, url.port), url))
             return _Origin(
                 length=len(text),
@@ -215,6 +217,7 @@ class BulkDecisions:
                 finds=tuple(check.find for check in checks),
                 elsewhere=self._checks_elsewhere(checks, url) if unreachable is None else None,
                 unreachable=unreachable,
+                folds_queries_only=folding is not None and folding.changes_queries_only(url.host, url.port),
             )
         except Exception:  # noqa: BLE001 - malformed, or as in `of`
             return None
@@ -247,6 +250,8 @@ class _Origin(NamedTuple):
     """The same without domain rules, if those forbid the host and the global space allows it."""
     unreachable: Exclusion | None
     """The exclusion by the host's addresses."""
+    folds_queries_only: bool
+    """The URL options leave URLs without a query as they are."""
 
     def url_of(self, text: str) -> _KnownUrl:
         """Return the URL with a text in normal form; the object is reused by the next call."""

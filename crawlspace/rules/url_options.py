@@ -105,7 +105,8 @@ class UrlFolding:
         if url.scheme not in DEFAULT_PORTS:
             return None
         host, options = self.site(url.host, url.port)
-        path, query = options.path(url.path), options.query(url.query)
+        path = options.path(url.path)
+        query = None if url.query is None else options.query(url.query)
         if host == url.host and path == url.path and query == url.query:
             return None
         port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
@@ -113,6 +114,11 @@ class UrlFolding:
         if query is not None:
             text = f"{text}?{query}"
         return Url(text, url.scheme, host, url.port, path, query, _as_written(url, host))
+
+    def changes_queries_only(self, host: str, port: int) -> bool:
+        """Whether URLs of a site without a query stay as they are."""
+        folded, options = self.site(host, port)
+        return folded == host and options.trailing_slash is Folding.KEEP
 
     def site(self, host: str, port: int) -> tuple[str, UrlOptions]:
         """Return the folded host, and the options for its URLs."""

@@ -81,6 +81,11 @@ def leads_on(state: int, status: int | None) -> bool:
     return state in LEADING or (state == State.EXCLUDED and status in LINKS_ONLY)
 
 
+def leads_again(before: int, status_before: int | None, now: int, status: int | None) -> bool:
+    """Return whether the links of a URL count again, which did not count: it may be nearer to what it leads to than any other page."""
+    return leads_on(now, status) and not leads_on(before, status_before)
+
+
 def may_redirect(state: int, *, has_document: bool) -> bool:
     """Return whether a URL is a redirect, or fails for a while and may have been one: of what it leads to nothing has changed then."""
     return state == State.REDIRECTED or (state == State.FAILED and not has_document)

@@ -42,6 +42,7 @@ class KnownUrl(NamedTuple):
     """The fields of a URL that a rule change needs; read for a million of them."""
 
     id: int
+    key: int
     url: str
     site: str
     state: int
@@ -66,6 +67,7 @@ def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
     """Return these fields of a whole state."""
     return KnownUrl(
         state.id,
+        state.key,
         state.url,
         state.site,
         int(state.state),

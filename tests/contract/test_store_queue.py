@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
+from crawlspace.state.depths import NewDepth
 from crawlspace.state.sqlite import counters, discovery
 from crawlspace.state.store import Store
 from crawlspace.state.views import Site
@@ -249,6 +250,19 @@ def test_a_change_with_a_smaller_depth(known: Known) -> None:
     effects = known.record(known.change("a.example/", depth=3))
     assert [known.get(url).depth for url in ("a.example/", "a.example/x")] == [3, 4]
     assert effects.lowered == [(known.get("a.example/").id, 5, 3)]
+
+
+def test_a_page_whose_links_count_again_lowers_what_it_leads_to(known: Known) -> None:
+    """Its deletion was held, and meanwhile another page gave the depth; a page that fails after that is not gone."""
+    known.discover(new("a.example/near", depth=1), new("a.example/x", depth=2))
+    known.record(known.change("a.example/near", links=[key("a.example/x")]), known.change("a.example/x"))
+    known.record(known.change("a.example/near", state=State.GONE, status=410))
+    x = known.get("a.example/x")
+    known.store.set_depths([NewDepth(x.id, 2, 5, 77, None)])
+    effects = known.record(known.change("a.example/near", state=State.FAILED, status=410))
+    after = known.get("a.example/x")
+    assert (after.depth, after.depth_from) == (2, known.get("a.example/near").id)
+    assert effects.lowered == [(x.id, 5, 2)]
 
 
 def test_links_stay_unless_new_ones_come(known: Known) -> None:

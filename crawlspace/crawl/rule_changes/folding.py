@@ -21,9 +21,9 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, PageLinks, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
-from crawlspace.urls import Url, url_key
+from crawlspace.urls import Url
 
-BATCH = 1_000
+BATCH = 10_000
 """URLs, or pages whose links are written, at once: a server of Redis is busy for each batch, and serves other workers between two."""
 
 
@@ -63,7 +63,7 @@ class KnownFolds:
     def add(self, known: KnownUrl, into: Url) -> None:
         in_index = known.indexed or known.left_to_others
         (self.with_document if in_index else self.without_document).append(known.id)
-        self.keys[url_key(known.url)] = into.key
+        self.keys[known.key] = into.key
 
     @property
     def survivors(self) -> int:
@@ -78,16 +78,16 @@ def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, 
         _fold_links(store, folds.keys)
     for ids in (folds.without_document, folds.with_document):
         for part in _parts(ids):
-            effects = _fold(store, verdicts, part, now=now)
+            effects = _fold(store, verdicts, part, folds.keys, now=now)
             done.pushes += effects.pushes
             done.deletes += effects.deletes
     return done
 
 
-def folded_into(state: UrlState, into: Url) -> NewUrl:
-    """Return the URL that a known one is folded into, to be inserted."""
+def folded_into(state: UrlState, into: Url, *, key: int) -> NewUrl:
+    """Return the URL that a known one is folded into, to be inserted; `key` is its key."""
     return NewUrl(
-        key=into.key,
+        key=key,
         url=into.text,
         site=into.site,
         source=state.source,
@@ -126,15 +126,14 @@ def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
 
 
 def _folded_links(targets: Iterable[int], keys: Mapping[int, int]) -> array[int]:
-    get = keys.get
-    return array("q", dict.fromkeys([get(key, key) for key in targets]))
+    return array("q", dict.fromkeys(map(keys.get, targets, targets)))
 
 
-def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], *, now: int) -> Effects:
+def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
     states: list[UrlState] = []
     store.revise(ids, states.append, now=now)  # reads them, and changes none
     into = {
-        state.id: folded_into(state, url)
+        state.id: folded_into(state, url, key=keys[state.key])
         for state in states
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }

@@ -20,7 +20,7 @@ from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
-from crawlspace.urls import Url, url_key
+from crawlspace.urls import Url
 
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
@@ -189,7 +189,7 @@ def survey(
     while page := store.scan(last, BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
-            id, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
+            id, key, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, left = known
             depth = depths.get(id, depth) if depths else depth
             into = verdicts.folded(url, host_as_written=host_as_written) if folds else None
             if into is None:
@@ -199,7 +199,7 @@ def survey(
                     into.text, site=into.site, depth=depth, host_as_written=into.host_as_written, is_missing=True
                 )
             if held == Held.FOLDED and (into is None or verdict is not None):
-                found.unfolded.append(url_key(url))
+                found.unfolded.append(key)
             if verdict is not None:
                 if verdict.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1

@@ -100,7 +100,7 @@ class MemoryDepths:
                     elif depth == target.depth and id in carried:
                         target.depth_from = min(target.depth_from, row.id)
         for id, depth in sorted(nearer.items()):
-            if self._urls[id].state:
+            if self._urls[id].state and self._urls[id].depth < depth:
                 effects.lowered.append((id, depth, self._urls[id].depth))
 
     def _before_links_are_lost(self, ids: Iterable[int]) -> _Before:

@@ -15,6 +15,7 @@ from msgspec import structs
 from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
 from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -367,7 +368,7 @@ class MemoryStore(MemoryDepths, MemoryRefusedLinks, MemorySites):
         self._urls[new.id] = new
         if change.links is not None:
             self._links[new.id] = tuple(change.links)
-        if old.depth != change.state.depth:
+        if old.depth != change.state.depth or leads_again(old.state, old.status, new.state, new.status):
             batch.nearer.setdefault(new.id, max(old.depth, change.state.depth))
         if new.state is State.PENDING and not (old.state is State.PENDING and old.lease_until is None):
             pending = batch.effects.pending_sites

@@ -246,6 +246,7 @@ def _known_of(reply: UrlReply) -> KnownUrl:
         raise damaged(f"URL {reply.id}: {error}") from error
     return KnownUrl(
         reply.id,
+        _key_of(row.key)[0],
         row.url,
         reply.site,
         row.state,

@@ -151,7 +151,11 @@ class Discovery:
         self._db.executemany(
             "UPDATE url SET depth = ?, depth_from = ? WHERE id = ?", [(depths[id], page, id) for id, page in lowered.items()]
         )
-        self._effects.lowered = [(id, self.nearer[id], depths[id]) for id in sorted(self.nearer) if states[id] != State.PENDING]
+        self._effects.lowered = [
+            (id, self.nearer[id], depths[id])
+            for id in sorted(self.nearer)
+            if states[id] != State.PENDING and depths[id] < self.nearer[id]
+        ]
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(

@@ -13,7 +13,13 @@ from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ran
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.rows import blobs, integers
 
-_BEST = f"SELECT id, aside FROM url INDEXED BY url_group WHERE grp = ? ORDER BY aside, named DESC, rank, id LIMIT {NOTED + 1}"
+_BEST = f"SELECT id, aside FROM url INDEXED BY url_group WHERE grp = {{}} ORDER BY aside, named DESC, rank, id LIMIT {NOTED + 1}"
+_BEST_OF_ONE = _BEST.format("?")
+_BEST_OF_ALL = (
+    "SELECT value, best FROM (SELECT value, (SELECT group_concat(id || ' ' || aside, ' ') FROM ("
+    + _BEST.format("wanted.value")
+    + ")) AS best FROM carray(?) AS wanted) WHERE best IS NOT NULL"
+)
 _HOST_BEST = (
     "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
     " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.rank, url.id LIMIT 1"
@@ -26,7 +32,6 @@ _HOST_BEST_OF = (
 )
 _OTHER_TEXT = 2
 """The value of `aside` for a page that stands aside for one with another text."""
-_KNOWN = "SELECT value FROM carray(?) AS wanted WHERE EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = wanted.value)"
 _INCUMBENTS = "SELECT grp, id FROM incumbent WHERE grp IN (SELECT value FROM carray(?))"
 _NAME = """
     UPDATE url INDEXED BY url_key
@@ -67,10 +72,9 @@ class Groups:
     def look_up(self, checksums: Collection[bytes]) -> None:
         """Read the groups that are going to change: most are new, which one query shows for all."""
         self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
-        known = [checksum for (checksum,) in self._db.execute(_KNOWN, (blobs(sorted(checksums)),))]
-        incumbents = dict(self._db.execute(_INCUMBENTS, (blobs(known),))) if known else {}
-        for checksum in known:
-            best = self._best(checksum)
+        known = {checksum: _read_best(best) for checksum, best in self._db.execute(_BEST_OF_ALL, (blobs(sorted(checksums)),))}
+        incumbents = dict(self._db.execute(_INCUMBENTS, (blobs(list(known)),))) if known else {}
+        for checksum, best in known.items():
             incumbent = incumbents.get(checksum)
             self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, incumbent), incumbent)
 
@@ -123,7 +127,7 @@ class Groups:
 
     def _best(self, checksum: bytes) -> list[tuple[int, int]]:
         """Return the first members by rank, with how each stands aside."""
-        return list(self._db.execute(_BEST, (checksum,)))
+        return list(self._db.execute(_BEST_OF_ONE, (checksum,)))
 
     def _standing(self, checksum: bytes, group: _Touched) -> Standing:
         if not group.left and not group.joined:
@@ -168,6 +172,11 @@ class Groups:
         if now.winner is None or group.few() == {now.winner} == group.joined:
             return False
         return now.winner != before.winner or now.winner in group.joined
+
+
+def _read_best(best: str) -> list[tuple[int, int]]:
+    numbers = iter(map(int, best.split()))
+    return list(zip(numbers, numbers, strict=True))
 
 
 def _ranked(best: list[tuple[int, int]], incumbent: int | None) -> Standing:

@@ -16,7 +16,7 @@ from crawlspace.state.views import Counts, KnownUrl
 
 PAGE = 1_000
 _LIGHT = (
-    "SELECT url.id, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
+    "SELECT url.id, url.key, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
     " state <> 0 AND next_fetch IS NULL, source, shift, refused, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
 )

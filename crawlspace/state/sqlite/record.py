@@ -7,6 +7,7 @@ Folding keeps the last change of each URL, so every row is written once, by prep
 # ruff: noqa: S608
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
@@ -28,16 +30,17 @@ from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document
 
 
-def record(writing: Writing, changes: Sequence[Change], *, inherit: bool = True) -> Outgoing:
+def record(writing: Writing, changes: Sequence[Change], *, forgotten: Sequence[int] = (), inherit: bool = True) -> Outgoing:
     """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
-    Without `inherit` the metadata that other URLs inherit stays as it is, and no depth is marked.
-    Returns the orders that are to be given, with key and URL of what the changes concern.
+    The ids of URLs that are forgotten may be given without a change. Without `inherit` the metadata that other URLs inherit stays as
+    it is, and no depth is marked. Returns the orders that are to be given, with key and URL of what the changes concern.
     """
     db, tally = writing.db, writing.tally
     discovery = Discovery(writing)
     groups = Groups(db, tally)
-    batch = _Batch(db, changes, discovery.nearer, writing.effects)
+    batch = _Batch(db, changes, forgotten, discovery.nearer, writing.effects, inherit=inherit)
+
     batch.regroup(groups)
     batch.write(groups, tally)
     groups.name()
@@ -91,7 +94,16 @@ class _Row:
 
 
 class _Batch:
-    def __init__(self, db: apsw.Connection, changes: Sequence[Change], nearer: dict[int, int], effects: Effects) -> None:
+    def __init__(
+        self,
+        db: apsw.Connection,
+        changes: Sequence[Change],
+        forgotten: Sequence[int],
+        nearer: dict[int, int],
+        effects: Effects,
+        *,
+        inherit: bool,
+    ) -> None:
         self.discovered: list[NewUrl] = []
         self.documents: dict[int, Document] = {}
         self.rows = {
@@ -100,13 +112,13 @@ class _Batch:
                 "SELECT id, key, url, site, state, status, retries, checksum, canonical, indexed, grp, aside, refused,"
                 " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, inherited"
                 " FROM url WHERE id IN (SELECT value FROM carray(?))",
-                (integers([change.state.id for change in changes]),),
+                (integers([*forgotten, *(change.state.id for change in changes)]),),
             )
         }
         self._db = db
         self._nearer = nearer
         self._effects = effects
-        self.before = depths.before(db, self.rows.values())
+        self.before = depths.before(db, self.rows.values()) if inherit else {}
         self.links: dict[int, Sequence[int]] = {}
         """New ones, by id."""
         self._refused_links: dict[int, Sequence[RefusedLink]] = {}
@@ -116,6 +128,9 @@ class _Batch:
             row = self.rows.get(change.state.id)
             if row is not None and not row.forgotten:
                 self._fold(change, row)
+        for id in forgotten:
+            if id in self.rows:
+                self._forget(self.rows[id])
 
     def regroup(self, groups: Groups) -> None:
         """Note which URLs leave and join which group; before any row is written."""
@@ -248,10 +263,12 @@ class _Batch:
     def _fold(self, change: Change, row: _Row) -> None:
         new = change.state
         self.discovered.extend(change.discovered)
+        if change.forget:
+            self._forget(row)
+            return
         if change.refused_links or change.drops_refused_links(row.old_refused if row.last is None else row.last.refused):
             self._refused_links[row.id] = change.refused_links
-        checksum = None if change.forget else new.checksum
-        canonical = new.canonical
+        checksum, canonical = new.checksum, new.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = row.checksum, row.canonical
         apart = held_apart(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
@@ -268,12 +285,8 @@ class _Batch:
         elif change.document is not None:
             self.documents[row.id] = change.document
         row.checksum = checksum
-        if change.forget:
-            row.forgotten, row.canonical = True, None
-            self.links[row.id] = ()
-            self._nearer.pop(row.id, None)
-            return
-        if new.depth != row.depth:
+        status = row.old_status if row.last is None else row.last.status
+        if new.depth != row.depth or leads_again(row.state, status, new.state, new.status):
             self._nearer.setdefault(row.id, max(new.depth, row.depth))
             row.depth = min(new.depth, row.depth)
         if new.state == State.PENDING and not (row.state == State.PENDING and row.lease_until is None):
@@ -282,6 +295,16 @@ class _Batch:
         if change.links is not None:
             self.links[row.id] = change.links
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
+
+    def _forget(self, row: _Row) -> None:
+        row.forgotten, row.checksum, row.canonical = True, None, None
+        if row.left:
+            row.left, row.taken_back = 0, True
+        if row.old_refused is not None or row.id in self._refused_links:
+            self._refused_links[row.id] = ()
+        self.documents.pop(row.id, None)
+        self.links[row.id] = ()
+        self._nearer.pop(row.id, None)
 
     def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
         updates = []
@@ -307,7 +330,8 @@ class _Batch:
         self._db.executemany("DELETE FROM url WHERE id = ?", ids)
         self._db.executemany("DELETE FROM document WHERE id = ?", ids)
         self._db.executemany("DELETE FROM inheritance WHERE id = ?", ids)
-        self._db.executemany("UPDATE site SET urls = urls - 1 WHERE id = ?", [(row.site,) for row in rows])
+        by_site = Counter([row.site for row in rows])
+        self._db.executemany("UPDATE site SET urls = urls - ? WHERE id = ?", [(count, site) for site, count in by_site.items()])
         for row in rows:
             _count(row, None, tally)
             tally.documents[row.site] -= row.old_indexed
@@ -315,10 +339,10 @@ class _Batch:
 
 def _part(row: _Row, change: Change) -> None:
     """Note whether the index keeps the document of a URL that has none any more."""
-    if row.checksum is not None and change.keep_in_index and not change.forget:
+    if row.checksum is not None and change.keep_in_index:
         if row.old_indexed or row.left or row.taken_back:
             row.left, row.taken_back = 1, False
-    elif row.left and (change.forget or not (change.keep_in_index or is_left(change.state))):
+    elif row.left and not (change.keep_in_index or is_left(change.state)):
         row.left, row.taken_back = 0, True
 
 

@@ -44,9 +44,8 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
         for state in by_ids(db, shared[status]):
             after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
             changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
-    others = _sharing(db, found.forgotten)
-    names.update(_forget(db, found.forgotten, others, tally))
-    changes += [Change(state, forget=True) for state in by_ids(db, others)]
+    forgotten = _sharing(db, found.forgotten)
+    names.update(_forget(db, found.forgotten, forgotten, tally))
     db.execute(f"DELETE FROM link_metadata WHERE {_IDS}", (integers(found.forgotten),))
     for ids, values, mark in ((found.held, HELD, 0), (found.held_unindexed, HELD, 1), (found.held_folded, HELD_FOLDED, 0)):
         others = _sharing(db, ids)
@@ -60,7 +59,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
         f" WHERE {_IDS} AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL",
         (integers(found.due), now),
     )
-    settlement, concerned = record.record(writing, changes, inherit=False)
+    settlement, concerned = record.record(writing, changes, forgotten=forgotten, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     return Settlement(settlement.push, sorted([*settlement.delete, *names]), settlement.displaced), {**concerned, **names}
 

@@ -93,7 +93,8 @@ function record.carry()
   end
   local lowered = {}
   for _, id in ipairs(groups.sorted(record.nearer)) do
-    if rows[id][STATE] ~= PENDING then lowered[#lowered + 1] = {id, record.nearer[id], rows[id][DEPTH]} end
+    local before, now = record.nearer[id], rows[id][DEPTH]
+    if rows[id][STATE] ~= PENDING and now < before then lowered[#lowered + 1] = {id, before, now} end
   end
   return lowered
 end
@@ -194,7 +195,8 @@ function record.apply(id, change)
   rows[id] = row
   touch(id)
   if change.links then record.set_links(id, change.links) end
-  if old[DEPTH] ~= new[DEPTH] then record.nearer[id] = record.nearer[id] or math.max(old[DEPTH], new[DEPTH]) end
+  local leads_again = record.leads_on(row) and not record.leads_on(old)  -- as in `depths.py`
+  if old[DEPTH] ~= new[DEPTH] or leads_again then record.nearer[id] = record.nearer[id] or math.max(old[DEPTH], new[DEPTH]) end
   if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE_UNTIL]) then record.count_pending(sites.name(row[SITE])) end
 end
 
