@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from crawlspace.index.words import Term, Tokenize
 
 _OF_TITLE, _OF_HEADING, _OF_URL = 2.0, 2.0, 1.0
+_OF_FORM = 0.7
+"""What another form of a word counts beside the word itself."""
 _BETWEEN_PARTS = re.compile(r"\s+[-–—|:·»]\s+")
 """Between the title of a page and the name of its site."""
 _EXTENSION = re.compile(r"\.\w{1,5}$")
@@ -24,6 +26,7 @@ class Closeness:
     def __init__(self, wanted: Sequence[Term], tokenize: Tokenize) -> None:
         self._tokenize = tokenize
         self._words = frozenset(word for term in wanted for word in term.words[: -1 if term.is_prefix else None])
+        self._forms = tuple({term.words[0]: frozenset(term.forms) for term in wanted if term.forms}.items())
         self._prefixes = tuple({term.words[-1] for term in wanted if term.is_prefix})
         self._number = len(self._words) + len(self._prefixes)
 
@@ -42,5 +45,6 @@ class Closeness:
     def _share(self, words: Sequence[str]) -> float:
         """Return the share of the query's words that a text has, squared, times the share of the text that they are."""
         found = self._words.intersection(words)
-        number = len(found) + sum(any(word.startswith(prefix) for word in words) for prefix in self._prefixes)
+        number = float(len(found)) + sum(any(word.startswith(prefix) for word in words) for prefix in self._prefixes)
+        number += _OF_FORM * sum(word not in found and not forms.isdisjoint(words) for word, forms in self._forms)
         return (number / self._number) ** 2 * min(number / len(words), 1.0) if number else 0.0

@@ -25,6 +25,7 @@ CREATE TABLE documents (
     pushed_at INTEGER NOT NULL,
     owner TEXT NOT NULL
 );
+CREATE INDEX by_language ON documents (language);
 -- The last batch of each collection, see `marks`.
 CREATE TABLE mark (owner TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
 -- Collections whose document of a URL another one has overwritten, see `overwritten`.
@@ -36,6 +37,7 @@ CREATE INDEX lost ON overwritten (owner, url) WHERE lost;
 _WORDS = f"""
 -- Text as `ideographs.separated` returns it; the URL without scheme and percent-encoding.
 CREATE VIRTUAL TABLE words USING fts5 (title, headings, url, description, text, tokenize = "{" ".join(TOKENIZER)}");
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 """
 _RANKING = """
 INSERT INTO words (words, rank) VALUES ('rank', 'bm25(10.0, 5.0, 3.0, 3.0, 1.0)'), ('automerge', 8), ('hashsize', 8000000);

@@ -15,6 +15,7 @@ from crawlspace.index.closeness import Closeness
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
 from crawlspace.index.filters import FACETS, Filter, condition
 from crawlspace.index.ideographs import is_ideograph, joined
+from crawlspace.index.stems import Stems
 from crawlspace.index.words import SearchQuery, read_query
 
 REORDERED = 100
@@ -56,13 +57,15 @@ class IndexSearch:
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
+        self._stems = Stems(db)
         self._tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
 
     def search(
         self, text: str, *, limit: int, offset: int, marks: tuple[str, str], filters: Sequence[Filter], facets: Sequence[str]
     ) -> SearchResult:
         """Return the hits from `offset` on. Raises UsageError for a text without words."""
-        query = read_query(text, self._tokens)
+        stemmers = self._stems.stemmers(tuple(one.values[0] for one in filters if one.field == "language"))
+        query = read_query(text, self._tokens, lambda word: self._stems.forms(word, stemmers))
         where, values = condition(filters)
         total = self._count(query.fts, where, values)
         counts = {name: self._facet(name, query.fts, where, values) for name in facets}

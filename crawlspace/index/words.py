@@ -1,6 +1,6 @@
 """Convert a search text to queries for FTS5.
 
-All plain words must occur; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
+All plain words must occur, in any of their forms; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
 Everything else is read as words: search texts never contain FTS5 syntax.
 """
 
@@ -20,6 +20,8 @@ _MOST_PIECES = 40
 
 Tokenize = Callable[[str], Sequence[str]]
 """Returns the words of a text as the index has them: without accents, in lower case."""
+Forms = Callable[[str], Sequence[str]]
+"""Returns the other forms of a word that the index has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,18 @@ class Term:
     words: tuple[str, ...]
     is_quoted: bool = False
     is_prefix: bool = False
+    forms: tuple[str, ...] = ()
+    """Other forms of its only word."""
 
     @property
     def fts(self) -> str:
+        if self.forms:
+            return "(" + " OR ".join(f'"{form}"' for form in (*self.words, *self.forms)) + ")"
         return f'"{" ".join(self.words)}"' + (" *" if self.is_prefix else "")
 
     def pieces(self) -> Iterator[str]:
         """Yield what to look for where the whole is nowhere: its words, and pairs of characters of a word without spaces."""
-        if self.is_quoted or self.is_prefix:
+        if self.is_quoted or self.is_prefix or self.forms:
             yield self.fts
             return
         for at, word in enumerate(self.words):
@@ -77,15 +83,20 @@ class SearchQuery:
         return f"({query}) NOT ({' OR '.join(term.fts for term in self.unwanted)})"
 
 
-def read_query(text: str, tokenize: Tokenize) -> SearchQuery:
-    """Return the query of a search text. Raises UsageError if it has no words."""
+def read_query(text: str, tokenize: Tokenize, forms: Forms) -> SearchQuery:
+    """Return the query of a search text. Raises UsageError if it has no words.
+
+    Excluded and quoted words are meant as they are written.
+    """
     wanted: list[Term] = []
     unwanted: list[Term] = []
     for minus, phrase, word, star in _TERM.findall(text.replace("\0", " ").encode("utf-8", "replace").decode()):
         words = _without_marks(tokenize(separated(phrase or word)))
         if words:
-            term = Term(words, is_quoted=bool(phrase), is_prefix=bool(star) or word.endswith("*"))
-            (unwanted if minus else wanted).append(term)
+            is_prefix = bool(star) or word.endswith("*")
+            is_plain = len(words) == 1 and not (minus or phrase or is_prefix)
+            others = tuple(forms(words[0])) if is_plain else ()
+            (unwanted if minus else wanted).append(Term(words, is_quoted=bool(phrase), is_prefix=is_prefix, forms=others))
     if not wanted:
         shown = text.strip()
         raise UsageError(

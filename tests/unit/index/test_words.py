@@ -24,6 +24,14 @@ def tokens(text: str) -> Sequence[str]:
     return [str(word) for word in found]
 
 
+def no_forms(_: str) -> tuple[str, ...]:
+    return ()
+
+
+def with_s(word: str) -> tuple[str, ...]:
+    return (f"{word}s",)
+
+
 QUERIES = (
     ("one", '"one"'),
     ("One TWO", '"one" AND "two"'),
@@ -48,7 +56,20 @@ QUERIES = (
 
 @pytest.mark.parametrize(("words", "query"), QUERIES)
 def test_query(words: str, query: str) -> None:
-    assert read_query(words, tokens).fts == query
+    assert read_query(words, tokens, no_forms).fts == query
+
+
+WITH_FORMS = (
+    ("one", '("one" OR "ones")'),
+    ('one "two" three* e-mail -four', '(("one" OR "ones") AND "two" AND "three" * AND "e mail") NOT ("four")'),
+)
+
+
+@pytest.mark.parametrize(("words", "query"), WITH_FORMS)
+def test_plain_words_are_meant_in_all_forms(words: str, query: str) -> None:
+    found = read_query(words, tokens, with_s)
+    assert found.fts == query
+    DATABASE.execute("SELECT * FROM t WHERE t MATCH ?", (query,)).fetchall()
 
 
 OF_SOME = (
@@ -67,19 +88,19 @@ OF_SOME = (
 
 @pytest.mark.parametrize(("words", "query"), OF_SOME)
 def test_query_for_some_of_the_words(words: str, query: str) -> None:
-    assert read_query(words, tokens).fts_of_some == query
+    assert read_query(words, tokens, no_forms).fts_of_some == query
 
 
 @pytest.mark.parametrize("words", ["", "  ", "-one", "*", '""', "+ -", "-管理", MARK, "、"])
 def test_nothing_to_search_for(words: str) -> None:
     with pytest.raises(UsageError, match="nothing to search for"):
-        read_query(words, tokens)
+        read_query(words, tokens, no_forms)
 
 
 @given(st.text(alphabet=st.one_of(st.sampled_from('"*-+^():{} aAND\0管、서' + MARK), st.characters()), max_size=30))
 def test_no_text_is_an_error_of_syntax(words: str) -> None:
     try:
-        query = read_query(words, tokens)
+        query = read_query(words, tokens, no_forms)
     except UsageError:
         return
     for match in filter(None, (query.fts, query.fts_of_some)):
@@ -88,6 +109,6 @@ def test_no_text_is_an_error_of_syntax(words: str) -> None:
 
 def test_a_very_long_text_is_no_error() -> None:
     for words in ("one two " * 2000, "管理者" * 2000, "-one " * 2000 + "two"):
-        query = read_query(words, tokens)
+        query = read_query(words, tokens, no_forms)
         for match in filter(None, (query.fts, query.fts_of_some)):
             DATABASE.execute("SELECT * FROM t WHERE t MATCH ?", (match,)).fetchall()
