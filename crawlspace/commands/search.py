@@ -160,7 +160,7 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
     for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
         snippet = snippet.replace(mark, code)
     fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
-    lines = [f"{number}.".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
+    lines = [f"{number}. ".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
     if fields:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))
     if snippet.strip():

@@ -39,6 +39,8 @@ from crawlspace.urls import document_id
 
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
+_MOST_HITS = 1_000_000_000
+"""More than an index has, and less than SQLite's numbers."""
 
 
 class EmbeddedIndex:
@@ -131,7 +133,12 @@ class EmbeddedIndex:
         """
         with self._sentences():
             return self._search.search(
-                words, limit=max(limit, 0), offset=max(offset, 0), marks=marks, filters=filters, facets=facets
+                words,
+                limit=min(max(limit, 0), _MOST_HITS),
+                offset=min(max(offset, 0), _MOST_HITS),
+                marks=marks,
+                filters=filters,
+                facets=facets,
             )
 
     def count(self, *, of: str | None = None) -> int:

@@ -20,9 +20,10 @@ ALGORITHMS = {
 }  # fmt: skip
 _DEFAULT = ("english",)
 """For an index of which no document says its language."""
+_LAST = "\U0010ffff"
 _SHORTEST = 3
 _LONGEST_ENDING = 8
-_MOST_LANGUAGES = 5
+_MOST_LANGUAGES = 100
 _MOST_WORDS = 3_000
 """Words of the index with the same beginning that are looked at."""
 _MOST_FORMS = 25
@@ -39,7 +40,7 @@ class Stems:
     def stemmers(self, languages: tuple[str, ...] = ()) -> list[Stemmer]:
         """Return a stemmer for each of the languages, without any for those of the documents."""
         found = dict.fromkeys(ALGORITHMS.get(one.partition("-")[0].lower(), "") for one in languages or self._languages())
-        return [Stemmer(name) for name in [*filter(None, found)][:_MOST_LANGUAGES] or _DEFAULT]
+        return [Stemmer(name) for name in [*filter(None, found)] or _DEFAULT]
 
     def forms(self, word: str, stemmers: list[Stemmer]) -> tuple[str, ...]:
         """Return the other words of the index with the stem of a word in one of the languages."""
@@ -51,17 +52,19 @@ class Stems:
         )
         if len(beginning) < _SHORTEST:
             return ()
-        rows = self._db.execute(_WITH_BEGINNING, (beginning, beginning + "\U0010ffff", _MOST_WORDS))
+        rows = self._db.execute(_WITH_BEGINNING, (beginning, beginning + _LAST, _MOST_WORDS))
         longest = len(word) + _LONGEST_ENDING
         found = [str(term) for (term,) in rows if len(str(term)) <= longest and term != word]
         return tuple(form for form in found if any(stemmer.stemWord(form) == stem for stemmer, stem in stems))[:_MOST_FORMS]
 
     def _languages(self) -> list[str]:
-        """Return the languages of the documents, by steps of the index: there are many documents and few languages."""
-        languages: list[str] = []
-        while row := self._db.execute(_LANGUAGES, (languages[-1] if languages else "",)).fetchone():
-            languages.append(str(row[0]))
-        return languages
+        """Return the languages of the documents, without region, by steps of the index: there are many documents and few languages."""
+        found: list[str] = []
+        after = ""
+        while len(found) < _MOST_LANGUAGES and (row := self._db.execute(_LANGUAGES, (after,)).fetchone()):
+            found.append(str(row[0]).partition("-")[0])
+            after = f"{found[-1]}-{_LAST}"
+        return found
 
 
 def _are_equal(letters: tuple[str, ...]) -> bool:

@@ -101,6 +101,7 @@ def test_results_come_in_pages(index: EmbeddedIndex) -> None:
     whole = index.search("holiday").hits
     assert [*index.search("holiday", limit=2).hits, *index.search("holiday", limit=2, offset=2).hits] == list(whole)
     assert index.search("holiday", limit=2, offset=9).total == 4
+    assert index.search("holiday", limit=10**30, offset=10**30).hits == ()
 
 
 def test_an_empty_query_is_wrong_use(index: EmbeddedIndex) -> None:

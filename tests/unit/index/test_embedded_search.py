@@ -179,6 +179,15 @@ def test_english_where_no_document_says_its_language(tmp_path: Path) -> None:
     index.close()
 
 
+def test_the_languages_of_all_documents_count(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    languages = [*(f"en-{region}" for region in ("AU", "GB", "US")), *(f"x{letter}" for letter in "abcdefgh"), "pt-BR"]
+    documents = [Document(f"http://e.example/{language}", title="Casas", language=language) for language in languages]
+    index.send(list(map(push, documents)))
+    assert index.search("casa").total == len(languages)
+    index.close()
+
+
 def test_every_language_has_its_stemmer() -> None:
     assert set(ALGORITHMS.values()) <= set(Stemmer.algorithms())
 
