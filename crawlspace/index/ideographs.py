@@ -15,15 +15,15 @@ import re
 
 SEPARATOR = "\x1f"
 MARK = "\U000ffffd"
-_HANGUL = "\u3130-\u318f\uac00-\ud7ff"
 _CHARACTERS = (
-    "\u3005-\u3007\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"
-    f"\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af{_HANGUL}"
+    "\u3005-\u3007\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\U00020000-\U000323af"
 )
 _RUNS = re.compile(f"([{_CHARACTERS}]+)")
 _BELOW = bytes(range(0xE3))
 """The bytes of UTF-8 that no character from U+3000 on begins with. Looking for others is several times as fast as a pattern."""
-_KOREAN = re.compile(f"[{_HANGUL}]")
+_GAPS = frozenset(("", " "))
+_MARKED = SEPARATOR + MARK + SEPARATOR
 _DOT = "\u30fb"
 """It separates the words of a foreign name in Japanese, which may be written without it."""
 
@@ -33,12 +33,10 @@ def separated(text: str) -> str:
     if text.isascii() or not text.encode("utf-8", "replace").translate(None, _BELOW):
         return text
     parts = _RUNS.split(text)
-    is_korean = _KOREAN.search(text) is not None
     for at in range(1, len(parts), 2):
         run, before = parts[at], parts[at - 1]
-        is_apart = _ends_in_punctuation(before)
-        mark = SEPARATOR + MARK if is_apart or (is_korean and _KOREAN.match(run)) else ""
-        parts[at] = f"{mark}{SEPARATOR}{SEPARATOR.join(run)}{SEPARATOR}"
+        is_apart = "\uac00" <= run[0] <= "\ud7ff" or (before not in _GAPS and _ends_in_punctuation(before))
+        parts[at] = f"{_MARKED if is_apart else SEPARATOR}{SEPARATOR.join(run)}{SEPARATOR}"
     return "".join(parts)
 
 
