@@ -9,8 +9,6 @@ The walk is the standard library's HTML parser and `urljoin`: it shares no code 
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter, deque
@@ -19,11 +17,10 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from benchmarks.collection import BenchCollection
-from benchmarks.measure import BenchmarkFailed, Row, finish, say
+from benchmarks.manuals import CACHE, PYTHON, folder_of
+from benchmarks.measure import Row, finish, say
 from benchmarks.serve import folder_server
 
-_PACKAGE = "python3.11-doc"
-_HTML_IN_PACKAGE = "usr/share/doc/python3.11/html"
 _PAGE_SUFFIXES = ("html", "htm", "txt", "xml", "py")
 """Extensions of documents in the site; everything else it links to is an image, a style, a script or an archive.
 
@@ -34,12 +31,10 @@ _SHOWN = 20
 
 def main(arguments: list[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="Crawl a real site and compare with an independent walk.")
-    parser.add_argument("--folder", type=Path, help=f"folder of HTML files (default: Debian's {_PACKAGE})")
-    parser.add_argument(
-        "--cache", type=Path, default=Path.home() / ".cache" / "crawlspace-benchmarks", help="where the package is kept"
-    )
+    parser.add_argument("--folder", type=Path, help=f"folder of HTML files (default: Debian's {PYTHON.package})")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where the package is kept")
     options = parser.parse_args(arguments)
-    folder = options.folder or _python_documentation(options.cache)
+    folder = options.folder or folder_of(PYTHON, options.cache)
     walked = walk(folder)
     with tempfile.TemporaryDirectory(prefix="bench-real-") as temp, folder_server(folder) as origin:
         collection = BenchCollection(Path(temp))
@@ -146,25 +141,6 @@ class _Links(HTMLParser):
             self.found.append(values["src"])
         elif tag == "link" and {"next", "prev", "alternate", "canonical"} & set(rel) and "href" in values:
             self.found.append(values["href"])
-
-
-def _python_documentation(cache: Path) -> Path:
-    """Return the folder of the documentation, fetched and unpacked on first use."""
-    html = cache / _PACKAGE / _HTML_IN_PACKAGE
-    if (html / "index.html").exists():
-        return html
-    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise BenchmarkFailed(f"{_PACKAGE} needs apt-get and dpkg; give a folder of HTML files with --folder instead")
-    cache.mkdir(parents=True, exist_ok=True)
-    say(f"fetching {_PACKAGE}")
-    try:
-        subprocess.run(["apt-get", "-q", "download", _PACKAGE], cwd=cache, check=True, stdout=subprocess.DEVNULL)
-        package = next(cache.glob(f"{_PACKAGE}_*.deb"))
-        subprocess.run(["dpkg", "-x", str(package), str(cache / _PACKAGE)], check=True)
-    except subprocess.CalledProcessError as failed:
-        raise BenchmarkFailed(f"{_PACKAGE} could not be fetched (apt-get update first?): {failed}") from failed
-    package.unlink()
-    return html
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ NAMES = (
     "store",
     "frontier_scale",
     "extract",
+    "search",
     "whole_crawl",
     "politeness",
     "many_sites",

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from crawlspace.errors import UsageError
-from crawlspace.index.embedded import EmbeddedIndex, Hit, SearchResult
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.embedded_search import Hit, SearchResult
+from crawlspace.index.filters import FACETS, read_facets, read_filter
+from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import (
     WIDTH,
@@ -24,6 +27,7 @@ from crawlspace.runtime.command import (
 # Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"
 _BOLD, _NORMAL = "\x1b[1m", "\x1b[0m"
+_BRACKETS = ("[", "]")
 
 
 class Command(CollectionCommand):
@@ -37,14 +41,34 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Search in the collection's full-text index, best matches first. All words must occur. More is possible in one quoted argument: "
+            "Search in the collection's full-text index, best matches first. All words must occur; where fewer than three pages have "
+            "all of them, pages with some of them follow. More is possible in one quoted argument: "
             "'\"annual leave\"' for adjacent words, 'holi*' for prefixes, 'holiday -public' for a word that must not occur. "
+            "Words found are bold on a terminal, and in [brackets] elsewhere. "
             "Exit status: 0 searched, also without a hit; 1 the index has a fault; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--limit", type=int, default=10, metavar="N", help="hits to show at most (default: 10)")
+        parser.add_argument(
+            "--offset", type=int, default=0, metavar="N", help="hits to leave out before the first one shown (default: 0)"
+        )
+        parser.add_argument(
+            "--filter",
+            action="append",
+            default=[],
+            metavar="FIELD=VALUE",
+            help="only documents with this value: language=de, host=www.example.com, type=application/pdf or type=pdf, "
+            "modified=2026-01-01..2026-01-31 with one of the days or both; several values of a field are alternatives",
+        )
+        parser.add_argument(
+            "--facet",
+            action="append",
+            default=[],
+            metavar="FIELD",
+            help=f"also print how many of the documents have which value of a field: {', '.join(FACETS)}",
+        )
         parser.add_argument("--json", action="store_true", help="print the hits for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -52,36 +76,64 @@ class Command(CollectionCommand):
             raise UsageError("give a collection and search words, as in: scrapy search demo holiday request")
         if opts.limit < 1:
             raise UsageError(f"--limit is {opts.limit}; it must be at least 1")
+        if opts.offset < 0:
+            raise UsageError(f"--offset is {opts.offset}; it must be at least 0")
         place = self.place(args[0])
         words = " ".join(args[1:])
         refuse_missing_index(place)
-        result = _search(place, words, opts.limit)
+        result = _search(place, words, opts)
         if opts.json:
-            print_json({"total": result.total, "hits": [_as_json(hit) for hit in result.hits]})
+            print_json(_result_as_json(result))
             return 0
-        if not result.hits:
+        if not result.hits and not result.total:
             never = f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
             print(f"no hits{'' if place.index_file.exists() else never}")
             return 0
-        for number, hit in enumerate(result.hits, 1):
-            _print(_text(number, hit, bold=sys.stdout.isatty()))
-        shown = f", the best {len(result.hits)} shown" if len(result.hits) < result.total else ""
-        print(f"{result.total:,} {'hit' if result.total == 1 else 'hits'}{shown}")
+        _print_hits(result, opts.offset)
         return 0
 
 
-def _search(place: Place, words: str, limit: int) -> SearchResult:
+def _search(place: Place, words: str, opts: argparse.Namespace) -> SearchResult:
+    filters, facets = [read_filter(written) for written in opts.filter], read_facets(opts.facet)
     if not place.index_file.exists():
         return SearchResult(0, ())
     with closing(EmbeddedIndex(place.index_file, read_only=True)) as index:
-        return index.search(words, limit=limit, marks=(_OPEN, _CLOSE))
+        return index.search(words, limit=opts.limit, offset=opts.offset, marks=(_OPEN, _CLOSE), filters=filters, facets=facets)
+
+
+def _print_hits(result: SearchResult, offset: int) -> None:
+    complete = sum(hit.has_all_words for hit in result.hits)
+    for number, hit in enumerate(result.hits):
+        if number == complete:
+            _print("With some of the words:")
+        _print(_text(offset + number + 1, hit, bold=sys.stdout.isatty()))
+    if complete == result.total:
+        shown = ""
+    elif not complete:
+        shown = f", none after {offset:,}"
+    else:
+        shown = f", {offset + 1:,} to {offset + complete:,} shown" if offset else f", the best {complete:,} shown"
+    print(f"{counted(result.total, 'hit')}{' with all words' if complete < len(result.hits) else ''}{shown}")
+    for name, values in result.facets.items():
+        if values:
+            print(f"\n{name}")
+        for value, number in values:
+            print(f"{number:>9,}  {shortened(_in_one_line(value), WIDTH)}")
+
+
+def _result_as_json(result: SearchResult) -> dict[str, object]:
+    facets = {name: [{"value": value, "count": number} for value, number in values] for name, values in result.facets.items()}
+    return {"total": result.total, "hits": [_as_json(hit) for hit in result.hits], "facets": facets}
 
 
 def _as_json(hit: Hit) -> dict[str, object]:
+    snippet, found = _without_marks(hit.snippet)
     return {
         "url": hit.url,
         "title": hit.title,
-        "snippet": hit.snippet.replace(_OPEN, "").replace(_CLOSE, ""),
+        "snippet": snippet,
+        "found": found,
+        "has_all_words": hit.has_all_words,
         "score": round(hit.score, 3),
         "language": hit.language,
         "fields": dict(hit.fields),
@@ -89,14 +141,26 @@ def _as_json(hit: Hit) -> dict[str, object]:
     }
 
 
+def _without_marks(snippet: str) -> tuple[str, list[list[int]]]:
+    """Return a snippet without marks, and the first and last index (exclusive) of each place that was marked."""
+    found: list[list[int]] = []
+    text = ""
+    for part in snippet.split(_OPEN):
+        inside, mark, after = part.partition(_CLOSE)
+        if mark:
+            found.append([len(text), len(text) + len(inside)])
+        text += inside + after
+    return text, found
+
+
 def _text(number: int, hit: Hit, *, bold: bool) -> str:
     indent = "    "
     title = shortened(_in_one_line(hit.title) or "(no title)", WIDTH - len(indent))
     snippet = textwrap.fill(_in_one_line(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
-    for mark, code in ((_OPEN, _BOLD), (_CLOSE, _NORMAL)):
-        snippet = snippet.replace(mark, code if bold else "")
+    for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
+        snippet = snippet.replace(mark, code)
     fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
-    lines = [f"{number}.".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
+    lines = [f"{number}. ".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
     if fields:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))
     if snippet.strip():

@@ -27,7 +27,7 @@ LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
 
 MAX_TITLE = 1_000
 MAX_DESCRIPTION = 5_000
-MAX_HEADINGS = 100
+MAX_HEADINGS = 1_000
 MAX_HEADING = 300
 
 _INLINE_NAMES = (

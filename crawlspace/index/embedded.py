@@ -11,52 +11,36 @@ same run takes up to three times as long on a busy machine, so only the proporti
 
 A crawler mostly replaces documents. In every variant a larger hash (8 MB, so that a batch is one segment) gave 18 to 27 % more
 new documents a second, and merging at 8 segments instead of 4 another 12 to 14 %. The tokenizer is the default: adding `_` or `-`
-to the letters would prevent finding `net-income` and `file_name` by their parts.
+to the letters would prevent finding `net-income` and `file_name` by their parts. `ideographs` says how languages without spaces are
+stored, `embedded_search` how hits are put in order.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
-from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, SEARCH, UPDATE, VERSION
+from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, UPDATE, VERSION
+from crawlspace.index.embedded_search import IndexSearch, SearchResult
+from crawlspace.index.filters import Filter, day_of
+from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.overwritten import OverwrittenDocuments
 from crawlspace.index.sink import Refusal
-from crawlspace.index.words import fts_query
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One document found. A larger score is a better match; scores of different searches are not comparable."""
-
-    url: str
-    title: str
-    snippet: str
-    score: float
-    language: str
-    fields: Mapping[str, str]
-    duplicates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`total` counts all matching documents, `hits` has the best of them."""
-
-    total: int
-    hits: tuple[Hit, ...]
+_MOST_HITS = 1_000_000_000
+"""More than an index has, and less than SQLite's numbers."""
 
 
 class EmbeddedIndex:
@@ -100,6 +84,7 @@ class EmbeddedIndex:
             self._db.close()
             raise
         self._overwritten = OverwrittenDocuments(self._db, owner)
+        self._search = IndexSearch(self._db)
 
     # the sink
     def mark(self) -> BatchMark | None:
@@ -132,30 +117,29 @@ class EmbeddedIndex:
         self._db.close()
 
     # reading
-    def search(self, words: str, *, limit: int = 10, offset: int = 0, marks: tuple[str, str] = ("[", "]")) -> SearchResult:
-        """Return the best matches for a search text; `words` has its syntax. Raises UsageError for an empty query.
+    def search(
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        marks: tuple[str, str] = ("[", "]"),
+        filters: Sequence[Filter] = (),
+        facets: Sequence[str] = (),
+    ) -> SearchResult:
+        """Return the best matches for a search text; `words` has its syntax, and `filters` the names of facets.
 
-        `marks` are put around the matching words of a snippet.
+        `marks` are put around the matching words of a snippet. Raises UsageError for a text without words.
         """
-        query = fts_query(words)
         with self._sentences():
-            total = self._db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (query,)).get
-            rows = self._db.execute(SEARCH, (*marks, query, max(limit, 0), max(offset, 0))).fetchall()
-        return SearchResult(
-            _integer(total),
-            tuple(
-                Hit(
-                    url=str(url),
-                    title=str(title),
-                    snippet=str(snippet),
-                    score=float(score or 0),
-                    language=str(language),
-                    fields=json.loads(str(fields)),
-                    duplicates=tuple(json.loads(str(duplicates))),
-                )
-                for url, title, snippet, score, language, fields, duplicates in rows
-            ),
-        )
+            return self._search.search(
+                words,
+                limit=min(max(limit, 0), _MOST_HITS),
+                offset=min(max(offset, 0), _MOST_HITS),
+                marks=marks,
+                filters=filters,
+                facets=facets,
+            )
 
     def count(self, *, of: str | None = None) -> int:
         """Return the number of documents, or of those of one owner."""
@@ -233,10 +217,12 @@ class EmbeddedIndex:
         headings = json.dumps(document.headings) if document.headings else "[]"
         fields = json.dumps(document.fields) if document.fields else "{}"
         duplicates = json.dumps(document.duplicates) if document.duplicates else "[]"
-        shown = (document.language, document.content_type, document.modified, headings, fields, duplicates, now)
+        modified = document.modified
+        shown = (document.language, document.content_type, modified, day_of(modified), headings, fields, duplicates, now)
+        address = url.partition("://")[2]
         there = self._place(url)
         if there is None:
-            self._db.execute(INSERT, (url, document_id(url), *shown, self._owner))
+            self._db.execute(INSERT, (url, document_id(url), address.partition("/")[0], *shown, self._owner))
             number = self._db.last_insert_rowid()
             self._overwritten.inserted(url)
         else:
@@ -249,11 +235,11 @@ class EmbeddedIndex:
             "INSERT INTO words (rowid, title, headings, url, description, text) VALUES (?, ?, ?, ?, ?, ?)",
             (
                 number,
-                document.title,
-                "\n".join(document.headings),
-                url,
-                document.description,
-                document.text.replace("\0", " "),
+                separated(document.title),
+                separated("\n".join(document.headings)),
+                separated(unquote(address)),
+                separated(document.description),
+                separated(document.text.replace("\0", " ")),
             ),
         )
 
@@ -364,10 +350,10 @@ def _document(row: Sequence[object]) -> Document:
     url, title, description, language, text, headings, content_type, modified, fields, duplicates = map(str, row)
     return Document(
         url=url,
-        title=title,
-        description=description,
+        title=joined(title),
+        description=joined(description),
         language=language,
-        text=text,
+        text=joined(text),
         headings=json.loads(headings),
         content_type=content_type,
         modified=modified,

@@ -1,36 +1,117 @@
-"""Convert a search text to a query for FTS5.
+"""Convert a search text to queries for FTS5.
 
-All plain words must occur; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
+All plain words must occur, in any of their forms; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
 Everything else is read as words: search texts never contain FTS5 syntax.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from crawlspace.errors import UsageError
+from crawlspace.index.ideographs import MARK, is_ideograph, separated
 from crawlspace.printable import quoted
 
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))(\*?)')
+_MOST_PIECES = 40
+"""Of which one has to occur, where no page has all words: a query of more would be slow, and find no better."""
+
+Tokenize = Callable[[str], Sequence[str]]
+"""Returns the words of a text as the index has them: without accents, in lower case."""
+Forms = Callable[[str], Sequence[str]]
+"""Returns the other forms of a word that the index has."""
 
 
-def fts_query(words: str) -> str:
-    """Return the FTS5 query for a search text. Raises UsageError if it has no words."""
-    wanted: list[str] = []
-    unwanted: list[str] = []
-    for minus, phrase, word, star in _TERM.findall(words.replace("\0", " ").encode("utf-8", "replace").decode()):
-        text = phrase or word
-        if not any(letter.isalnum() for letter in text):
-            continue  # FTS5 finds no word in it
-        prefix = " *" if star or text.endswith("*") else ""
-        term = '"' + text.replace('"', '""') + '"' + prefix
-        (unwanted if minus else wanted).append(term)
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that must be side by side, the last one perhaps only as a prefix."""
+
+    words: tuple[str, ...]
+    is_quoted: bool = False
+    is_prefix: bool = False
+    forms: tuple[str, ...] = ()
+    """Other forms of its only word."""
+
+    @property
+    def fts(self) -> str:
+        if self.forms:
+            return "(" + " OR ".join(f'"{form}"' for form in (*self.words, *self.forms)) + ")"
+        return f'"{" ".join(self.words)}"' + (" *" if self.is_prefix else "")
+
+    def pieces(self) -> Iterator[str]:
+        """Yield what to look for where the whole is nowhere: its words, and pairs of characters of a word without spaces."""
+        if self.is_quoted or self.is_prefix or self.forms:
+            yield self.fts
+            return
+        for at, word in enumerate(self.words):
+            if word == MARK:
+                continue
+            following = self.words[at + 1 : at + 2]
+            if not is_ideograph(word):
+                yield f'"{word}"'
+            elif following and is_ideograph(following[0]):
+                yield f'"{word} {following[0]}"'
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """The terms of a search text."""
+
+    wanted: tuple[Term, ...]
+    unwanted: tuple[Term, ...]
+
+    @property
+    def fts(self) -> str:
+        """The query for documents that have all terms."""
+        return self._without_unwanted(" AND ".join(term.fts for term in self.wanted))
+
+    @property
+    def fts_of_some(self) -> str:
+        """The query for documents that have what must be there literally, and some of the rest; empty if there is no rest."""
+        pieces = list(dict.fromkeys(piece for term in self.wanted for piece in term.pieces()))
+        fixed = [term.fts for term in self.wanted if term.is_quoted or term.is_prefix]
+        optional = [piece for piece in pieces if piece not in fixed][:_MOST_PIECES]
+        if len(optional) < 2:
+            return ""
+        return self._without_unwanted(" AND ".join([*fixed, f"({' OR '.join(optional)})"]))
+
+    def _without_unwanted(self, query: str) -> str:
+        if not self.unwanted:
+            return query
+        return f"({query}) NOT ({' OR '.join(term.fts for term in self.unwanted)})"
+
+
+def read_query(text: str, tokenize: Tokenize, forms: Forms) -> SearchQuery:
+    """Return the query of a search text. Raises UsageError if it has no words.
+
+    Excluded and quoted words are meant as they are written.
+    """
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
+    for minus, phrase, word, star in _TERM.findall(text.replace("\0", " ").encode("utf-8", "replace").decode()):
+        words = _without_marks(tokenize(separated(phrase or word)))
+        if words:
+            is_prefix = bool(star) or word.endswith("*")
+            is_plain = len(words) == 1 and not (minus or phrase or is_prefix)
+            others = tuple(forms(words[0])) if is_plain else ()
+            (unwanted if minus else wanted).append(Term(words, is_quoted=bool(phrase), is_prefix=is_prefix, forms=others))
     if not wanted:
-        shown = words.strip()
+        shown = text.strip()
         raise UsageError(
             f"there is nothing to search for in {quoted(shown)}: give at least one word that is not excluded with -"
             if shown
             else "there is nothing to search for: give at least one word"
         )
-    query = " AND ".join(wanted)
-    return f"({query})" + "".join(f" NOT {term}" for term in unwanted) if unwanted else query
+    return SearchQuery(tuple(wanted), tuple(unwanted))
+
+
+def _without_marks(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words without marks at the ends: a term may begin within a word of a page."""
+    first, last = 0, len(words)
+    while first < last and words[first] == MARK:
+        first += 1
+    while first < last and words[last - 1] == MARK:
+        last -= 1
+    return tuple(words[first:last])

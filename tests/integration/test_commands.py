@@ -148,6 +148,12 @@ WRONG = [
     (("lint", "demo", "--all"), "not both"),
     (("urls", "demo", "--status", "abc"), "'abc' is no status code"),
     (("search", "demo"), "give a collection and search words"),
+    (("search", "demo", "-x"), "there is no option -x"),
+    (("search", "demo", "x", "--limit", "0"), "--limit is 0; it must be at least 1"),
+    (("search", "demo", "x", "--offset", "-1"), "--offset is -1; it must be at least 0"),
+    (("search", "demo", "x", "--filter", "colour=red"), "the filter 'colour=red' is none: write FIELD=VALUE"),
+    (("search", "demo", "x", "--filter", "modified=soon"), "the filter 'modified=soon' has no such days"),
+    (("search", "demo", "x", "--facet", "colour"), "there is no facet 'colour': there are host, language, type"),
 ]
 
 
@@ -237,10 +243,17 @@ def looked_at(demo: Project, run: Run) -> None:
     ]
 
     found = demo.scrapy("search", "demo", "holiday").succeeded().stdout
-    assert found == f"1.  Holidays\n    {HOME}/\n    How to ask for a \\x1b[31m holiday.\n\n1 hit\n"
+    assert found == f"1.  Holidays\n    {HOME}/\n    How to ask for a \\x1b[31m [holiday].\n\n1 hit\n"
     hits = as_json(run("search", "demo", "trains -holiday", "--json"))
     assert (hits["total"], hits["hits"][0]["url"], hits["hits"][0]["title"]) == (1, f"{HOME}/b", "Travel")
+    assert (hits["hits"][0]["snippet"], hits["hits"][0]["found"]) == ("Trains before planes.", [[0, 6]])
     assert run("search", "demo", "zebra").succeeded().stdout == "no hits\n"
+    some = run("search", "demo", "holiday", "zebra", "--facet", "host", "--filter", "host=www.example.com").succeeded().stdout
+    assert some == (
+        f"With some of the words:\n\n1.  Holidays\n    {HOME}/\n    How to ask for a \\x1b[31m [holiday].\n\n0 hits with all words\n"
+    )
+    after = run("search", "demo", "trains", "--offset", "5", "--facet", "host").succeeded().stdout
+    assert after == "1 hit, none after 5\n\nhost\n        1  www.example.com\n"
 
     explained = run("explain", "demo", "private/x", "--from", f"{HOME}/b").succeeded().stdout
     assert explained.startswith(

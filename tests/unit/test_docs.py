@@ -25,14 +25,14 @@ from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.report import STATE_LABELS, UrlReport, report
 from crawlspace.admin.site_report import SiteReport
 from crawlspace.clock import SystemClock
-from crawlspace.commands.search import _as_json
+from crawlspace.commands.search import _result_as_json
 from crawlspace.config.collection import known_names, load_collection
 from crawlspace.config.sites import KEYS
 from crawlspace.content.html import extract
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
-from crawlspace.index.embedded import Hit
+from crawlspace.index.embedded_search import Hit, SearchResult
 from crawlspace.model import Status, UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -149,7 +149,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
         ("scrapy urls", known.as_json()),
         ("scrapy links", link_json(build_space(collection))),
         ("scrapy refused", refused_json()),
-        ("scrapy search", {"total": 1, "hits": [_as_json(hit)]}),
+        ("scrapy search", _result_as_json(SearchResult(1, (hit,), {"language": [("en", 1)]}))),
     ):
         documented = json_in("docs/commands.md", title)
         assert documented, f"{title} has no example of its JSON"

@@ -1,0 +1,101 @@
+"""Restrictions of a search by what is stored beside the text, and the fields whose values are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from crawlspace.errors import UsageError
+from crawlspace.printable import quoted
+
+FACETS = {
+    "host": "SELECT d.host AS value, count(*) FROM words w",
+    "language": "SELECT d.language AS value, count(*) FROM words w",
+    "type": "SELECT d.content_type AS value, count(*) FROM words w",
+}
+"""The beginning of the statement that counts the values of a field."""
+FILTERS = (*FACETS, "modified")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS = "write a day as 2026-01-31, or a range as 2026-01-01..2026-01-31, 2026-01-01.. or ..2026-01-31"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on the columns of a document, in SQL, with its values."""
+
+    field: str
+    sql: str
+    values: tuple[str, ...]
+
+
+def read_filter(written: str) -> Filter:
+    """Return the filter of a text such as `language=de`. Raises UsageError with the way out."""
+    field, sign, value = written.partition("=")
+    field, value = field.strip().lower(), value.strip()
+    if field not in FILTERS or not sign or not value:
+        raise UsageError(f"the filter {quoted(written)} is none: write FIELD=VALUE, with one of the fields {', '.join(FILTERS)}")
+    match field:
+        case "host":
+            return Filter(field, "d.host = ?", (value.lower(),))
+        case "language":
+            return Filter(
+                field, "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (value, f"{_escaped(value)}-%")
+            )
+        case "type":
+            kind = _escaped(value) if "/" in value else f"%/{_escaped(value)}"
+            return Filter(field, "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%"))
+        case _:
+            return _of_days(written, value)
+
+
+def condition(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
+    """Return the end of a WHERE clause for all filters, with its values: values of one field are alternatives. Empty without filters."""
+    by_field: dict[str, list[Filter]] = {}
+    for one in filters:
+        by_field.setdefault(one.field, []).append(one)
+    sql = "".join(f" AND ({' OR '.join(one.sql for one in of_field)})" for of_field in by_field.values())
+    return sql, tuple(value for of_field in by_field.values() for one in of_field for value in one.values)
+
+
+def read_facets(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of facets, each once. Raises UsageError for one that there is not."""
+    for name in names:
+        if name not in FACETS:
+            raise UsageError(f"there is no facet {quoted(name)}: there are {', '.join(FACETS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def day_of(modified: str) -> str:
+    """Return the day of an HTTP date (RFC 9110, 5.6.7) or of a date that begins as in ISO 8601; empty for anything else."""
+    day = (
+        f"{modified[12:16]}-{_MONTHS.index(modified[8:11]) + 1:02}-{modified[5:7]}"
+        if modified[8:11] in _MONTHS
+        else modified[:10]
+    )
+    return day if _is_day(day) else ""
+
+
+def _of_days(written: str, value: str) -> Filter:
+    first, dots, last = (part.strip() for part in value.partition(".."))
+    if not dots:
+        last = first
+    if not (first or last) or not all(_is_day(day) for day in (first, last) if day):
+        raise UsageError(f"the filter {quoted(written)} has no such days: {_DAYS}")
+    if first and last and first > last:
+        raise UsageError(f"the filter {quoted(written)} ends before it begins: {_DAYS}")
+    return Filter("modified", "d.day BETWEEN ? AND ?", (first or "0000-00-00", last or "9999-99-99"))
+
+
+def _is_day(text: str) -> bool:
+    if len(text) != len("2026-01-31"):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
