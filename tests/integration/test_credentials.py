@@ -33,5 +33,5 @@ def test_they_follow_no_link_and_no_redirect_to_another_host(project: MakeProjec
         assert set(statuses(made).values()) == {200, 302}
     run = made.scrapy("lint", "demo")
     assert ("[credential-header]" in run.stdout) is not trusts_other
-    assert trusts_other or "settings.py:6:1: warning: DEFAULT_REQUEST_HEADERS has Authorization" in run.stdout
+    assert trusts_other or "settings.py:7:1: warning: DEFAULT_REQUEST_HEADERS has Authorization" in run.stdout
     assert "abc" not in run.stdout + run.stderr

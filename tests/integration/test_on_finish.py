@@ -148,7 +148,7 @@ def test_a_wrong_command_is_found_before_anything_is_fetched(project: MakeProjec
     linted = demo.scrapy("lint", "demo")
     assert linted.returncode == 1
     assert f": error: {sentence}" in linted.stdout
-    assert "settings.py:5:1: " in linted.stdout
+    assert "settings.py:6:1: " in linted.stdout
     assert "secret" not in shown + linted.stdout
 
 

@@ -34,8 +34,9 @@ def crawled(made: Project, name: str, *options: str) -> str:
 
 
 def hit(made: Project, name: str, words: str = "words") -> dict[str, str]:
-    """Title and other fields of the one document that is found."""
-    (found,) = json.loads(made.scrapy("search", name, words, "--json").stdout)["hits"]
+    """Title and other fields of the one document that has all words."""
+    hits = json.loads(made.scrapy("search", name, words, "--json").stdout)["hits"]
+    (found,) = [one for one in hits if one["has_all_words"]]
     return {"title": found["title"], **found["fields"]}
 
 

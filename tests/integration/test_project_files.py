@@ -112,7 +112,7 @@ def test_a_project_of_the_files_in_the_wheel_crawls(made: MadeProject) -> None:
             ((document["url"], document["title"]) for document in documents),
             [(server.url("/"), "Home"), (server.url("/desk"), "Desk lamp"), (server.url("/floor"), "Floor lamp")],
         )
-        assert "For a desk" in made.scrapy("search", "lamps", "desk").succeeded().stdout
+        assert "For a [desk]" in made.scrapy("search", "lamps", "desk").succeeded().stdout
     assert {path.name for path in made.folder.iterdir()} > {"collections", "data"}
 
 

@@ -219,7 +219,7 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     with opened(demo) as store:
         assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
     worker.leave()
-    assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URL is due now: the next crawl fetches them\n"
+    assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URL is due now: the next crawl fetches it\n"
 
 
 def place_of_index(demo: Project) -> str:
@@ -232,7 +232,7 @@ def test_urls_of_an_expired_worker_are_not_being_fetched(demo: Project, key: Red
     assert worker.drains(SINK, place_of_index(demo))[0]
     aged(key, worker, since_s=60, unseen_s=31, received="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
-    assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches them\n", "")
+    assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches it\n", "")
     assert run("forget", "demo", f"{SHOP}/").succeeded().stderr == FOLLOWED
     assert indexed(demo) == ["/", "/b"]
     assert json_of(run("status", "demo", "--json"))["urls"]["leased"] == 0

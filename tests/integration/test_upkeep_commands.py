@@ -274,7 +274,7 @@ def test_urls_are_crawled_again(demo: Project, run: Run) -> None:
     assert (states(demo)["/"].rules, states(demo)["/new"].source) == (0, Source.USER)
     assert run("recrawl", "demo", "--errors").succeeded().stdout.startswith("3 URLs are due now:")
     assert due(demo) == ["/", "/down", "/gone", "/many", "/new"]
-    assert run("recrawl", "demo", "--prefix", f"{HOME}/x").succeeded().stdout.startswith("0 URLs are due now:")
+    assert run("recrawl", "demo", "--prefix", f"{HOME}/x").succeeded().stdout.startswith("0 URLs are due now")
     shop = run("recrawl", "demo", "--host", "SHOP.example.com").succeeded()
     assert shop.stderr == "1 are outside the crawl space, and are not changed\n"
 
@@ -282,7 +282,7 @@ def test_urls_are_crawled_again(demo: Project, run: Run) -> None:
 def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> None:
     demo.write({"demo/crawl.rules": f"forbid prefix {SHOP}/out\nforbid domain other.example\n"})
     ended = run("recrawl", "demo", f"{SHOP}/out", "http://other.example/", f"{HOME}/slip", f"{HOME}/")
-    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches them\n")
+    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches it\n")
     by_rule, new, held = ended.stderr.splitlines()
     prefix = f"a prefix rule forbids the URL (crawl.rules:1: forbid prefix {SHOP}/out)"
     assert by_rule == f"outside the crawl space: {SHOP}/out is refused: {prefix}"
@@ -296,7 +296,7 @@ def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> No
 def test_a_known_url_that_the_rules_on_disk_refuse_is_refused_though_no_start_has_applied_them(demo: Project, run: Run) -> None:
     demo.write({"demo/crawl.rules": f"forbid prefix {HOME}/down\n"})
     ended = run("recrawl", "demo", f"{HOME}/down", f"{HOME}/")
-    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches them\n")
+    assert (ended.returncode, ended.stdout) == (1, "1 URL is due now: the next crawl fetches it\n")
     rule = f"a prefix rule forbids the URL (crawl.rules:1: forbid prefix {HOME}/down)"
     assert ended.stderr == f"outside the crawl space: {HOME}/down is refused: {rule}\n"
     assert due(demo) == ["/"]

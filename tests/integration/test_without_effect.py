@@ -51,7 +51,7 @@ def test_a_start_names_them_with_their_places(project: MakeProject) -> None:
         made = project(collection(server.url("/"), rules=RULES, settings=FAST + "DEPHT_LIMIT = 3\n"))
         crawl = made.crawl("demo", "-s", "DUPEFILTER_CLASS=mine.Filter", "-s", "JOB_DIR=x").succeeded()
     for sentence in (
-        "settings.py:5: there is no setting DEPHT_LIMIT, so it has no effect: did you mean DEPTH_LIMIT?",
+        "settings.py:6: there is no setting DEPHT_LIMIT, so it has no effect: did you mean DEPTH_LIMIT?",
         "-s: DUPEFILTER_CLASS has no effect in a collection: ",
         "-s: there is no setting JOB_DIR, so it has no effect: did you mean JOBDIR?",
     ):
@@ -113,7 +113,7 @@ def test_custom_settings_rank_between_the_project_and_the_collection(project: Ma
         crawl = made.crawl("customised", "-s", MINE).succeeded()
         assert statuses(made, "customised") == {"/": 200, "/a": 200, "/b": 200}
         assert (
-            "DEPTH_LIMIT of custom_settings has no effect: line 5 of settings.py in the collection's folder sets it too"
+            "DEPTH_LIMIT of custom_settings has no effect: line 6 of settings.py in the collection's folder sets it too"
             in crawl.stderr
         )
         assert "[set-twice]" in made.scrapy("lint", "customised", "-s", MINE).stdout

@@ -64,7 +64,7 @@ def summary(session: Session) -> str:
 def _stopped(session: Session) -> str:
     """Return how a crawl ended before its end: by what Scrapy calls the reason, as closespider_timeout."""
     reason = session.finish_reason
-    return "stopped" if session.error is not None or reason in ("finished", "shutdown") else f"stopped ({reason})"
+    return "stopped" if session.error is not None or reason in ("", "finished", "shutdown") else f"stopped ({reason})"
 
 
 def _by_reason(numbers: Mapping[str, int]) -> str:
