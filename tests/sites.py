@@ -324,7 +324,7 @@ async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Ev
     listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20, ssl=server.tls)
     await stop.wait()
     listening.close()
-    for _ in range(5):  # what has just been accepted takes a few rounds of the loop until it is known here
+    for _ in range(100):  # what has just been accepted takes a few rounds of the loop until it is known here
         await asyncio.sleep(0)
     left = list(talks)
     for task in left:
