@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.conftest import MakeProject, assert_same
-from tests.integration.stored import FAST, collection, indexed, make_due, statuses
+from tests.integration.stored import FAST, collection, indexed, make_due, states, statuses
 from tests.sites import Answer, Site, binary, html, page, serve, text
 
 ETAG = {"ETag": '"1"'}
@@ -53,6 +53,17 @@ def test_headers_that_change_while_the_body_stays(
             make_due(demo)
             demo.crawl("demo").succeeded()
             assert_same(indexed(demo), expected)
+
+
+def test_a_canonical_page_that_only_a_header_names_is_found_like_one_of_a_link_element(project: MakeProject) -> None:
+    elsewhere = also(OTHER, Link='<http://elsewhere.example/>; rel="canonical"')
+    named = {"/": page("Home", links=["/print", "/other"]), "/print": also(OTHER, Link='</hidden>; rel="canonical"')}
+    with serve(Site({**named, "/hidden": page("Hidden", text="another text"), "/other": elsewhere})) as server:
+        demo = project(collection(server.url(), rules="allow domain 127.0.0.1\nforbid domain *\n", settings=FAST))
+        demo.crawl("demo").succeeded()
+        assert "/hidden" in server.paths()
+    assert states(demo)["/other"].refused == "d1"
+    assert_same(indexed(demo), ["/", "/hidden", "/other"])
 
 
 def test_a_304_costs_one_request_where_its_headers_change_nothing(project: MakeProject) -> None:

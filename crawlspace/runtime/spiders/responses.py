@@ -166,7 +166,7 @@ class Responses:
             response.status,
             index=index,
             document=None,
-            links=(page.followed if self._obey_meta_robots else list(page.hrefs)) if follow else [],
+            links=self._links(page, headers) if follow else [],
             base=page.base if page.base != state.url else "",
             left_out=left_out,
             canonical=page.canonical or headers.canonical,
@@ -184,6 +184,11 @@ class Responses:
         if index:
             outcome.added = added_by(actions, state.inherited)
         return Fetched(outcome, None, page, response.body, _on_disk(response), mime, headers.last_modified or "")
+
+    def _links(self, page: Page, headers: PageHeaders) -> list[str]:
+        """Return the links to follow. The canonical page of a Link header is one, as that of a link element."""
+        links = page.followed if self._obey_meta_robots else list(page.hrefs)
+        return links if headers.canonical is None or "link" not in self._reader.link_tags else [*links, headers.canonical]
 
     def _type_of(
         self, response: Response, declared: str | None, contents: FileContents | None, *, stopped: bool
