@@ -76,10 +76,10 @@ class NewFile:
         os.fsync(self._fd)
 
     def write(self, parts: Iterable[bytes]) -> None:
-        """Add whole records, whose parts are written together where they come as a list; all are taken back where the disk is full."""
+        """Add whole records, in parts of any size; all are taken back where the disk is full."""
         end = self.end
         try:
-            for part in [b"".join(parts)] if isinstance(parts, list) else parts:
+            for part in parts:
                 left = memoryview(part)
                 while left:
                     left = left[os.write(self._fd, left) :]

@@ -1,8 +1,10 @@
 """Records of WARC 1.1 (ISO 28500:2017), each one member of a gzip file.
 
 Written here and not by warcio's WARCWriter, because of Python's lock: the crawl waits for it each time that it was given away for a
-moment, as by compressing and hashing, and as long as the record is put together. Here that is twice a page, and short. What is kept of one fetch are up to three records: `metadata` with the document, if there is one, then `response` or `revisit`,
-then `request`. The place of a URL is that of the first of them, so that it leads to the document without the page being decompressed.
+moment, as by compressing and hashing, and as long as the record is put together. Here that is twice a page, and short.
+
+What is kept of one fetch are up to three records: `metadata` with the document, if there is one, then `response` or `revisit`, then
+`request`. The place of a URL is that of the first of them, so that it leads to the document without the page being decompressed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha1
-from http import HTTPStatus
+from http.client import responses as phrases
 from struct import pack
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -140,7 +142,7 @@ def _request(exchange: Exchange, response: str, date: str) -> bytes:
 
 
 def _response_head(exchange: Exchange) -> bytes:
-    phrase = _PHRASES.get(exchange.status, "")
+    phrase = phrases.get(exchange.status, "")
     lines = _header_lines(exchange.response_headers, without=LEFT_OUT | _DROPPED)
     return b"".join((f"{exchange.protocol} {exchange.status} {phrase}\r\n".encode(), lines, b"\r\n"))
 
@@ -179,6 +181,3 @@ def _stored(whole: bytes) -> bytes:
 
 def _new_id() -> str:
     return f"<urn:uuid:{uuid4()}>"
-
-
-_PHRASES = {int(status): status.phrase for status in HTTPStatus}

@@ -139,19 +139,18 @@ class ArchiveWriter:
             parts, is_page = self._records_of(ticket)
             if is_page:
                 ticket.location = Location(file.name, file.end + size)
-            is_large = isinstance(ticket.exchange.body, BodyFile)
-            if is_large:
-                file.write(unwritten)
+            if isinstance(ticket.exchange.body, BodyFile):
+                file.write([b"".join(unwritten)])
                 file.write(parts)
                 unwritten, size = [], 0
             else:
                 unwritten.append(b"".join(parts))
                 size += len(unwritten[-1])
             if file.end + size >= self._rotated_bytes:
-                file.write(unwritten)
+                file.write([b"".join(unwritten)])
                 unwritten, size = [], 0
                 file = self._writable()
-        file.write(unwritten)
+        file.write([b"".join(unwritten)])
         with self._changed:
             for ticket in tickets:
                 ticket.is_written = True

@@ -97,9 +97,16 @@ def dropped(outcome: Outcome, *, why: str) -> Outcome:
 
 def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0, code_failed: bool = True) -> Outcome:
     """Return the outcome of a page of which nothing came (699), as a rule because code of the user's, or of ours, failed."""
-    outcome = Outcome(id, url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True, detail=why, sent_ago_s=sent_ago_s)
-    outcome.code_failed = code_failed
-    return outcome
+    return Outcome(
+        id,
+        url,
+        OutcomeKind.FAILED,
+        Status.UNEXPECTED,
+        host_failure=True,
+        code_failed=code_failed,
+        detail=why,
+        sent_ago_s=sent_ago_s,
+    )
 
 
 def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:

@@ -193,8 +193,7 @@ def _error(
     doomed = _crawled_before(state) and not keep and errors >= borne
     if retries is None:
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
-        may_pass = may_pass and not outcome.code_failed
-        retries = policy.retry_times if may_pass or (refused and doomed and not failing) else 0
+        retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
     if doomed and may_be_the_hosts and held is None:
         held, mark = Held.HOST, site.answers

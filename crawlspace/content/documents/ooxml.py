@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
@@ -31,6 +32,12 @@ def relationships(package: Package, part: str) -> dict[str, Relationship]:
             id = attributes.get("Id", "")
             found[id] = Relationship(id, attributes.get("Type", "").rpartition("/")[2], target, is_external)
     return found
+
+
+def link_of(attributes: Mapping[str, str], related: Mapping[str, Relationship]) -> str | None:
+    """Return where a hyperlink element leads to outside the file; None if nowhere."""
+    relationship = related.get(attributes.get("id", ""))
+    return relationship.target if relationship is not None and relationship.is_external else None
 
 
 def main_part(package: Package, usual: str) -> str:

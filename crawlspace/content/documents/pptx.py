@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
 from crawlspace.content.documents.drawing import read_drawings
-from crawlspace.content.documents.ooxml import Relationship, main_part, read_properties, relationships
+from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_properties, relationships
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 
@@ -71,10 +71,8 @@ class SlideText:
         elif name == "ph":
             self._is_title = attributes.get("type") in _TITLES
             self._is_empty_placeholder = not self._placeholders
-        elif name in ("hlinkClick", "hlinkHover"):
-            link = self._related.get(attributes.get("id", ""))
-            if link is not None and link.is_external:
-                self._buffer.add_link(link.target)
+        elif name in ("hlinkClick", "hlinkHover") and (link := link_of(attributes, self._related)) is not None:
+            self._buffer.add_link(link)
 
     def end(self, name: str) -> None:
         if self._skipping:

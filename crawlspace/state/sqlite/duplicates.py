@@ -13,10 +13,11 @@ from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ran
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.rows import blobs, integers
 
-_BEST = f"SELECT id, aside FROM url INDEXED BY url_group WHERE grp = {{}} ORDER BY aside, named DESC, rank, id LIMIT {NOTED + 1}"
-_BEST_OF_ONE = _BEST.format("?")
+_BY_RANK = "ORDER BY aside, named DESC, rank, id"
+_BEST = f"FROM url INDEXED BY url_group WHERE grp = {{}} {_BY_RANK} LIMIT {NOTED + 1}"
+_BEST_OF_ONE = "SELECT id, aside " + _BEST.format("?")
 _BEST_OF_ALL = (
-    "SELECT value, best FROM (SELECT value, (SELECT group_concat(id || ' ' || aside, ' ') FROM ("
+    f"SELECT value, best FROM (SELECT value, (SELECT group_concat(id || ' ' || aside, ' ' {_BY_RANK}) FROM (SELECT id, aside, named, rank "
     + _BEST.format("wanted.value")
     + ")) AS best FROM carray(?) AS wanted) WHERE best IS NOT NULL"
 )
