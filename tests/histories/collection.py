@@ -177,8 +177,12 @@ class Collection:
         there = {url for url in {*known, *self._elsewhere} if self._is_of_web(url) and ELSEWHERE in oracle.verdicts(url)}
         for url in [url for url in self._elsewhere if url not in there]:
             del self._elsewhere[url]
-        for url in sorted(there - self._elsewhere.keys()):
-            if index is None or oracle.verdicts(url) != {ELSEWHERE}:
+        for url in sorted(there):
+            if oracle.verdicts(url) != {ELSEWHERE}:  # what is too deep as well may be deleted
+                self._elsewhere[url] = None
+            elif url in self._elsewhere:
+                continue
+            elif index is None:
                 self._elsewhere[url] = None
             elif url in index:
                 self._elsewhere[url] = index[url]

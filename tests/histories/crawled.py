@@ -15,6 +15,7 @@ from tests.histories.oracle import Remembered
 
 class CrawledCollection(CheckedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
+        self._note_elsewhere()
         before, shared, lost = self._known, self._shared(), set(self._lost)
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         folds = self._configuration.folds
