@@ -11,7 +11,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.depths.end_of_run import begin_run
+from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.ports import WorkerView
 from crawlspace.crawl.rule_changes.generation import begin_generation
@@ -152,6 +152,7 @@ def open_engine(
     )
     folded, lost = engine.folded.read(collection.url_folding, now=int(clock.now()))
     engine.enter(lost)
+    mark_unknown_depths(store, [new.key for new in lost])  # what led to the folded URL may not lead to the other one
     engine.progress.deletes += folded.deletes
     engine.progress.pushes += folded.pushes
     if plan is not None:

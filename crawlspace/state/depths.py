@@ -46,11 +46,13 @@ class UrlDepth(NamedTuple):
     depth_from: int
     orphaned: int | None
     has_document: bool
+    folded: bool
+    """Whether its address is folded into another one, which its document waits for (`Held.FOLDED`); that one has its links."""
 
     @property
     def leads_on(self) -> bool:
         """Whether its links count."""
-        return leads_on(self.state, self.status)
+        return leads_on(self.state, self.status) and not self.folded
 
 
 class PageLinks(NamedTuple):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.histories.web import HTML, PLAIN, Page, Web, host_of, path_of
+from tests.histories.web import HTML, PLAIN, Page, Web, host_of, name_of, path_of
 
 OUTSIDE, ELSEWHERE = 760, 761
 HOUR, DAY = 3600, 86_400
@@ -53,6 +53,10 @@ class Configuration:
     entire_site: bool = False
     sites: Mapping[str, int] = field(default_factory=dict)
     """The deepest paths of some hosts."""
+    site_slash: Mapping[str, str] = field(default_factory=dict)
+    """What `slash` is for some hosts."""
+    site_www: Mapping[str, str] = field(default_factory=dict)
+    """What `www` is for some hosts."""
     plain: bool = True
     """Whether plain text is taken."""
     robots_obey: bool = True
@@ -80,8 +84,10 @@ class Configuration:
     sort_query: bool = False
     dropped: tuple[str, ...] = ()
     """Parameters that are no part of an address; `*` at the end of one stands for any characters."""
-    no_slash: bool = False
-    """Whether the slash at the end of a path is removed."""
+    slash: str = "keep"
+    """Whether the slash at the end of a path is kept, removed, or added where the path doesn't end with a file."""
+    www: str = "keep"
+    """Whether `www.` at the beginning of a host is kept or removed."""
 
     @property
     def longest_wait(self) -> int:
@@ -91,15 +97,19 @@ class Configuration:
     @property
     def folds(self) -> bool:
         """Whether any addresses are folded."""
-        return self.sort_query or bool(self.dropped) or self.no_slash
+        slashes = {self.slash, self.www, *self.site_slash.values(), *self.site_www.values()}
+        return self.sort_query or bool(self.dropped) or slashes != {"keep"}
 
     def folded(self, url: str) -> str:
         """The address that one is folded into."""
         if not self.folds:
             return url
-        address, _, query = url.partition("?")
-        if self.no_slash and address != f"http://{host_of(url)}/":
+        address, _, query = self._folded_host(url).partition("?")
+        slash = self._slash_of(address)
+        if slash == "remove" and address != f"http://{host_of(address)}/":
             address = address.rstrip("/")
+        if slash == "add" and not address.endswith("/") and not _is_file(address):
+            address += "/"
         parts = [part for part in query.split("&") if part and not self._drops(part.partition("=")[0])]
         if self.sort_query:
             parts.sort(key=lambda part: part.partition("=")[0])
@@ -155,7 +165,7 @@ class Configuration:
             "CRAWLSPACE_MAX_REPEATED_SEGMENTS": self.max_repeats,
             "CRAWLSPACE_FOLLOW_OFFSITE_LINKS": self.offsite,
             "CRAWLSPACE_INDEX_ENTIRE_SITE": self.entire_site,
-            "CRAWLSPACE_SITES": {host: {"max_path_depth": depth} for host, depth in self.sites.items()},
+            "CRAWLSPACE_SITES": self._site_settings(),
             "CRAWLSPACE_MIME_TYPES": [HTML, PLAIN] if self.plain else [HTML],
             "CRAWLSPACE_META_ROBOTS": self.meta_robots,
             "CRAWLSPACE_CHECKSUM_TITLE": self.checksum_title,
@@ -173,9 +183,26 @@ class Configuration:
             "CRAWLSPACE_CONTINUOUS": self.continuous,
             "CRAWLSPACE_URL_SORT_QUERY": self.sort_query,
             "CRAWLSPACE_URL_DROP_PARAMETERS": list(self.dropped),
-            "CRAWLSPACE_URL_TRAILING_SLASH": "remove" if self.no_slash else "keep",
+            "CRAWLSPACE_URL_TRAILING_SLASH": self.slash,
+            "CRAWLSPACE_URL_FOLD_WWW": self.www,
             "CRAWLSPACE_ORPHANS": f"delete:{self.orphans_after}" if self.orphans_after else "keep",
         }
+
+    def _site_settings(self) -> dict[str, dict[str, object]]:
+        found: dict[str, dict[str, object]] = {host: {"max_path_depth": depth} for host, depth in self.sites.items()}
+        for name, values in (("url_trailing_slash", self.site_slash), ("url_fold_www", self.site_www)):
+            for host, value in values.items():
+                found.setdefault(host, {})[name] = value
+        return found
+
+    def _folded_host(self, url: str) -> str:
+        host = name_of(url)
+        if host.startswith("www.") and self.site_www.get(host, self.www) == "remove":
+            return url.replace("www.", "", 1)
+        return url
+
+    def _slash_of(self, url: str) -> str:
+        return self.site_slash.get(name_of(url), self.slash)
 
     def _beyond_limits(self, url: str, web: Web) -> bool:
         path, _, query = path_of(url).partition("?")
@@ -197,8 +224,7 @@ class Configuration:
     def _below(self, url: str) -> str:
         """The address by which its folder is told: a page without a slash may be one of those that had it removed."""
         address = url.partition("?")[0]
-        is_file = "." in address.rpartition("/")[2]
-        return f"{address.rstrip('/')}/" if self.no_slash and not is_file else url
+        return f"{address.rstrip('/')}/" if self._slash_of(url) == "remove" and not _is_file(address) else url
 
     def _drops(self, name: str) -> bool:
         return any(re.fullmatch(_starred(pattern), name) for pattern in self.dropped)
@@ -214,6 +240,10 @@ def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
 def rules_xml(field: str) -> str:
     """A file that adds a field to the pages below /p/."""
     return f'<Rules><Rule><Path val="/p/"/><AddMeta name="kind" value="{field}"/></Rule></Rules>\n'
+
+
+def _is_file(address: str) -> bool:
+    return "." in address.rpartition("/")[2]
 
 
 def _folder(url: str) -> str:

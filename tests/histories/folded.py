@@ -13,13 +13,16 @@ from crawlspace.model import Held, State, UrlState
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.oracle import Oracle
-from tests.histories.web import Page, Web, path_of
+from tests.histories.web import Page, Site, Web, host_of, path_of
 
 _SPELLINGS = ("?v=1", "?utm_a=1", "?utm_a=1&v=2", "?b=1&a=2", "?a=2&b=1", "?a=2&b=1&v=3", "/")
 _OPTIONS: Mapping[str, tuple[object, ...]] = {
     "sort_query": (False, True),
     "dropped": ((), ("v",), ("utm_*",), ("utm_*", "v")),
-    "no_slash": (False, True),
+    "slash": ("keep", "remove", "add"),
+    "site_slash": ({}, {"a.example": "remove"}, {"b.example": "add"}, {"a.example": "keep", "b.example": "remove"}),
+    "www": ("keep", "remove"),
+    "site_www": ({}, {"www.a.example": "remove"}, {"www.b.example": "keep"}),
 }
 
 
@@ -31,7 +34,7 @@ def fitting(configuration: Configuration) -> Configuration:
 def changed(configuration: Configuration, chance: random.Random) -> Configuration:
     """Other options, or none."""
     if chance.random() < 0.2:
-        return replace(configuration, sort_query=False, dropped=(), no_slash=False)
+        return replace(configuration, sort_query=False, dropped=(), slash="keep", site_slash={}, www="keep", site_www={})
     name = chance.choice(sorted(_OPTIONS))
     return replace(configuration, **{name: chance.choice(_OPTIONS[name])})  # type: ignore[arg-type]
 
@@ -47,6 +50,8 @@ def spell(web: Web, chance: random.Random) -> str:
         web.note_nearest()
         return f"{plain} is the same page as {page.url}, and nothing links it"
     url = plain + chance.choice(_SPELLINGS)
+    if chance.random() < 0.3:
+        url = _with_www(web, chance.choice((url, page.url)))
     if url in web.pages:
         return "all is as before"
     other = replace(page, url=url, links=list(page.links), canonical=chance.choice(("", "", page.url)), link_canonical="")
@@ -60,6 +65,15 @@ def spell(web: Web, chance: random.Random) -> str:
     return step
 
 
+def _with_www(web: Web, url: str) -> str:
+    """The same address at the host with `www.` before it, which is there from now on."""
+    host = host_of(url)
+    if host.startswith("www."):
+        return url
+    web.sites.setdefault(f"www.{host}", Site(f"www.{host}", start=False))
+    return url.replace(host, f"www.{host}", 1)
+
+
 def folded_web(web: Web, configuration: Configuration) -> Web:
     """The web as a crawler sees it that folds addresses."""
     fold = configuration.folded
@@ -68,14 +82,19 @@ def folded_web(web: Web, configuration: Configuration) -> Web:
     seen = Web([], flakiness=random.Random(0))
     seen.pages = {url: _folded_page(page, fold) for url, page in web.pages.items() if fold(url) == url}
     for host, site in web.sites.items():
+        if fold(site.home) != site.home:
+            seen.sites[host] = replace(site, start=False, dead=[], is_folded=True)
+            continue
         linked = [fold(page.url) for page in web.pages_of(site) if page.linked]
         for url in linked:
             if url in seen.pages:
                 seen.pages[url].linked = True
         nothing = dict.fromkeys(url for url in (*linked, *map(fold, site.dead)) if url not in seen.pages)
         seen.sites[host] = replace(site, dead=list(nothing))
-    seen.starts = list(dict.fromkeys(map(fold, web.starts)))
+    homes = [fold(site.home) for site in web.sites.values() if site.start and fold(site.home) != site.home]
+    seen.starts = list(dict.fromkeys((*homes, *map(fold, web.starts))))
     seen.gone = list(dict.fromkeys(url for url in map(fold, web.gone) if url not in seen.pages))
+    seen.waited_for = {fold(url) for url in (*web.pages, *web.gone) if fold(url) != url} - seen.pages.keys()
     seen.led_to, seen.linked = set(map(fold, web.led_to)), set(map(fold, web.linked))
     seen.lasting = web.lasting
     seen.nearest, seen.farthest = _most(web.nearest, fold, min), _most(web.farthest, fold, max)

@@ -242,6 +242,7 @@ class Oracle:
             for link in (*page.links, page.canonical, page.link_canonical, page.location)
             if link
         }
+        linked_dead |= self._web.waited_for
         pages = {page.url: page for page in self._all_pages()}
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
@@ -365,7 +366,7 @@ class Oracle:
         return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
 
     def _all_pages(self) -> list[Page]:
-        return [*(self._web.home(site) for site in self._web.sites.values()), *self._web.pages.values()]
+        return [*map(self._web.home, self._web.homed()), *self._web.pages.values()]
 
     def _shown(self, url: str) -> str:
         page, verdicts = self._web.page(url), self.verdicts(url)

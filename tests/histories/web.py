@@ -62,6 +62,8 @@ class Site:
     """Its 304 has no headers, and comes only where the headers of the page would be as before, too; else the validators are of the body."""
     is_dead: bool = False
     """The outage is no passing one."""
+    is_folded: bool = False
+    """Its addresses are folded into those of another host, so that nothing is there."""
     robots_answers: bool = False
     """Its robots.txt does also while the site fails."""
     stamp: int = 0
@@ -107,6 +109,8 @@ class Web:
         """Addresses to which a redirect leads or has led, and which are linked as well: by which way they were found first depends on the past."""
         self.linked: set[str] = set()
         """Addresses that a page links or has linked, as its canonical page or otherwise."""
+        self.waited_for: set[str] = set()
+        """Addresses where nothing is, into which those of pages are folded: they are asked for as long as a document waits for it."""
         self.starts: list[str] = []
         """Start URLs beside the home pages."""
         self.nearest: dict[str, int] = {}
@@ -121,6 +125,10 @@ class Web:
     @property
     def first(self) -> Site:
         return next(iter(self.sites.values()))
+
+    def homed(self) -> list[Site]:
+        """The sites that have a home page."""
+        return [site for site in self.sites.values() if not site.is_folded]
 
     def site_of(self, url: str) -> Site:
         return self.sites[host_of(url)]
@@ -165,13 +173,13 @@ class Web:
         """A site's home page, which links all others."""
         links = [page.url for page in self.pages_of(site) if page.linked] + site.dead
         if site is self.first:
-            links += [other.home for other in self.sites.values() if other is not site]
+            links += [other.home for other in self.homed() if other is not site]
         return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, stamp=site.stamp)
 
     def page(self, url: str) -> Page | None:
         """What is at an address, whether or not its site answers; None where there is nothing."""
         site = self.sites.get(host_of(url))
-        if site is not None and url == site.home:
+        if site is not None and url == site.home and not site.is_folded:
             return self.home(site)
         return self.pages.get(url)
 

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from crawlspace.model import NewUrl, State, UrlState
+from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, PageLinks, UrlDepth
@@ -138,8 +138,8 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
     store.discover(list(into.values()), now=now)
-    if orphans := [state for state in states if state.orphaned is not None]:  # the other one may be an orphan too
-        store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in orphans if state.id in into})
+    if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
+        store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
     others = known_by_url(store, into.values())
     _move_links(store, {id: others[new.url] for id, new in into.items()})
     left = store.left_to_others(into.keys())
@@ -149,6 +149,11 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
         store.reclassify(Reclassified(given_up=pending), now=now)
     held_ids = [state.id for state in held]
     return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
+
+
+def _may_lack_a_link(state: UrlState) -> bool:
+    """Return whether no link may lead to a URL: an orphan, one that the rules kept out, or one that was folded before, by a start that was killed."""
+    return state.orphaned is not None or state.status in OUT_OF_SPACE or state.held is Held.FOLDED
 
 
 def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
-from crawlspace.model import UrlState
+from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import (
     ANY_PAGE,
@@ -127,5 +127,13 @@ class MemoryDepths:
 
 def _depth(row: UrlState) -> UrlDepth:
     return UrlDepth(
-        row.id, row.key, int(row.state), row.status, row.depth, row.depth_from, row.orphaned, row.checksum is not None
+        row.id,
+        row.key,
+        int(row.state),
+        row.status,
+        row.depth,
+        row.depth_from,
+        row.orphaned,
+        row.checksum is not None,
+        row.held is Held.FOLDED,
     )

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _SOME = 1_000
 _PAGES = 2_000
 """Pages of one script: it keeps the server busy for about 20 ms."""
-_read = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw, int, int | bool, int, int, int | bool, bool]]).decode
+_read = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw, int, int | bool, int, int, int | bool, bool, bool]]).decode
 
 
 class RedisDepths(ABC):
@@ -148,6 +148,7 @@ def _depths_of(reply: bytes) -> list[UrlDepth]:
                 depth_from,
                 None if orphaned is False else orphaned,
                 has_document,
+                folded,
             )
-            for id, key, state, status, depth, depth_from, orphaned, has_document in _read(reply)
+            for id, key, state, status, depth, depth_from, orphaned, has_document, folded in _read(reply)
         ]

@@ -11,11 +11,13 @@ from typing import NamedTuple, Protocol
 
 import apsw
 
-from crawlspace.model import LINKS_ONLY, State, UrlState
+from crawlspace.model import LINKS_ONLY, Held, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
 from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
-_DEPTH = "SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL FROM"
+_DEPTH = (
+    f"SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL, held IS {int(Held.FOLDED)} FROM"
+)
 _MAY_REDIRECT = f"(state = {int(State.REDIRECTED)} OR (state = {int(State.FAILED)} AND checksum IS NULL))"
 _LEADS_ON = (
     f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))})"

@@ -6,6 +6,7 @@ function depths.of(id)
   local row = rows[id]
   return {
     id, row[KEY], row[STATE], row[STATUS] or false, row[DEPTH], row[DEPTH_FROM], row[ORPHANED] or false, row[CHECKSUM] ~= nil,
+    row[HELD] == HELD_FOR.FOLDED,
   }
 end
 
