@@ -26,6 +26,8 @@ AGAIN = "crawlspace_again"
 """How often a middleware has put a request in place of the response to it."""
 OWN = "crawlspace_own"
 """The page that a request of the spider's own belongs to, and its callbacks."""
+PREPARED = "crawlspace_prepared"
+"""The requests of a spider's own that were yielded for a response and are going through spider middlewares."""
 LATER = "crawlspace_later"
 """Set where a page is recorded when the last of its own requests has ended."""
 FILE = "crawlspace_file"
@@ -34,7 +36,7 @@ CONTENTS = "crawlspace_contents"
 """What was read from a file."""
 EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
-_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, LATER, EXCHANGE})
+_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE})
 
 
 class LeasedRequest(UrlAsGiven, Request):

@@ -47,7 +47,7 @@ class Waiting:
         if page not in self._pages:
             state = UrlState(1, 1, f"{START}{page}", parse(START).site)
             nothing: Any = None
-            self._pages[page] = OpenPage(state, nothing, nothing, may_follow=True)
+            self._pages[page] = OpenPage(state, nothing, nothing, may_follow=True, complete=nothing)
         request = Request(url, priority=priority, meta={OWN: Own(self._pages[page], None, None)})
         self.requests.put(request)
         return request

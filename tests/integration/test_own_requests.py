@@ -123,6 +123,28 @@ def test_a_request_that_is_refused(project: MakeProject, rules: str, robots: str
     assert states(made, "kept")["/"].status == 200
 
 
+DROPPED = [
+    # collection, data of its page                 status, requests
+    ("details", priced("/price"),                  2004,   []),
+    ("kept",    priced("/price"),                  200,    []),
+    ("kept",    priced("/price", "/sent"),         200,    ["/sent"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "markup", "code", "sent"), DROPPED, ids=range(len(DROPPED)))
+def test_a_page_does_not_wait_for_requests_that_a_spider_middleware_drops(
+    project: MakeProject, name: str, markup: Reply, code: int, sent: list[str]
+) -> None:
+    settings = (
+        "SPIDER_MIDDLEWARES = {'tests.integration.scrapy_habits.components.DropsRequests': 543}\nCRAWLSPACE_LEASE_S = 3600\n"
+    )
+    with serve(Site({"/": markup, "/price": PRICE, "/sent": PRICE})) as server:
+        made = project(files(server, name, settings=settings))
+        crawled(made, name)
+        assert server.paths() == ["/robots.txt", "/", *sent]
+    assert states(made, name)["/"].status == code
+
+
 def test_an_api_is_asked_with_body_and_headers(project: MakeProject) -> None:
     asked: list[Request] = []
 

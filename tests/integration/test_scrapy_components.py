@@ -308,6 +308,7 @@ WORKS: list[tuple[str, str, str, Callable[..., None]]] = [
     ("", "… adds items", "they go to item pipelines and exports, not into the index", test_spider_middlewares),
     ("", "… adds requests", "their URLs are candidates, a link further than the page", test_a_request_of_a_middleware_is_a_link_further_than_its_page),
     ("", "… yields what is no item, or raises", "the page ends as 699 and is fetched again when it is next due", test_spider_middlewares),
+    ("", "… drops a request with a callback", "as in Scrapy; the page does not wait for it", test_own_requests.test_a_page_does_not_wait_for_requests_that_a_spider_middleware_drops),
     ("", "… is no asynchronous generator", "the crawl does not start, as in Scrapy", test_a_middleware_that_scrapy_refuses_is_one_sentence),
     ("", "`process_spider_input` raises", "the page ends as 699 and is fetched again when it is next due", test_spider_middlewares),
     ("", "`process_spider_exception` returns items", "they are exported; the page ends as 699 and is fetched again when it is next due", test_an_exception_of_parsing_that_a_middleware_handles),

@@ -56,8 +56,18 @@ class OpenPage:
     is_sending: bool = False
     """A request to its own site is in flight."""
     is_closed: bool = False
+    complete: Callable[[OpenPage], None] = field(kw_only=True)
+    """Makes the outcome of the page, when nothing of it is open."""
     at_end_of_lease: Any = None
     """The timer of its lease."""
+
+    def ended(self) -> Fetched | None:
+        """Note that its parsing, or a request, has ended; return the record of its fetch if that was the last."""
+        self.open -= 1
+        if self.open or self.is_closed:
+            return None
+        self.complete(self)
+        return self.fetched
 
 
 @dataclass(slots=True, eq=False)

@@ -28,7 +28,7 @@ from crawlspace.runtime.items import Fetched, failed, is_document
 from crawlspace.runtime.middlewares.outcome import BaseOneOutcome, traceback_of
 from crawlspace.runtime.other_requests.own import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests
 from crawlspace.runtime.other_requests.robots import RobotsUnavailable
-from crawlspace.runtime.requests import LATER, OWN, SLOT, STATE, detached
+from crawlspace.runtime.requests import LATER, OWN, PREPARED, SLOT, STATE, detached
 from crawlspace.runtime.scrapy_internals import run_soon
 from crawlspace.runtime.spiders.shown_items import has_spider_middlewares, showing_items
 
@@ -77,10 +77,14 @@ class OwnParsing:
         return middleware
 
     @cached_property
+    def _has_middlewares(self) -> bool:
+        """Whether the user has spider middlewares."""
+        return has_spider_middlewares(self._spider.crawler.settings, besides=BaseOneOutcome)
+
+    @property
     def _answered(self) -> Callable[..., AsyncIterator[Any]]:
-        """The callback of own requests: where the user has spider middlewares, one that shows them the item of a page."""
-        shows_items = has_spider_middlewares(self._spider.crawler.settings, besides=BaseOneOutcome)
-        return showing_items(self.answered) if shows_items else self.answered
+        """The callback of own requests: one that shows spider middlewares the item of a page."""
+        return showing_items(self.answered) if self._has_middlewares else self.answered
 
     @property
     def _stats(self) -> StatsCollector:
@@ -95,10 +99,11 @@ class OwnParsing:
         if fetched.page is None:
             yield fetched
             return
-        page = OpenPage(state, fetched, response, may_follow=self._engine.discovery.recheck(state).follow)
+        may_follow = self._engine.discovery.recheck(state).follow
+        page = OpenPage(state, fetched, response, may_follow=may_follow, complete=self._complete)
         self._pages[state.id] = page
         try:
-            async for one in self._run(page, lambda: self._spider.parse(response)):
+            async for one in self._run(page, lambda: self._spider.parse(response), response=response):
                 yield one
         finally:
             del self._pages[state.id]
@@ -150,7 +155,7 @@ class OwnParsing:
             return
         self.requests.ended(own)
         had_item = own.page is None or own.page.is_own_item
-        async for one in self._run(own.page, lambda: (own.callback or self._spider.parse)(response, **kwargs)):
+        async for one in self._run(own.page, lambda: (own.callback or self._spider.parse)(response, **kwargs), response=response):
             yield one
         if not had_item:
             self._note_item_of_another_page(own, response)
@@ -182,9 +187,17 @@ class OwnParsing:
     # --- what they yield ------------------------------------------------------------------------------------------
 
     async def _run(
-        self, page: OpenPage | None, call: Callable[[], Any], *, raised: BaseException | None = None
+        self,
+        page: OpenPage | None,
+        call: Callable[[], Any],
+        *,
+        response: Response | None = None,
+        raised: BaseException | None = None,
     ) -> AsyncIterator[Any]:
-        """Yield what is to go on of what the spider's code yields, and the page's outcome when that was its last request."""
+        """Yield what is to go on of what the spider's code yields, and the page's outcome when that was its last request.
+
+        What is yielded for a response goes through spider middlewares; an errback has none.
+        """
         if page is not None and page.is_closed:
             return
         try:
@@ -193,17 +206,16 @@ class OwnParsing:
                 async for one in as_async_generator(await ensure_awaitable(iterate_spider_output(output))):
                     taken = self._taken(one, page)
                     if taken is not None:
+                        if response is not None and self._has_middlewares and isinstance(taken, Request) and OWN in taken.meta:
+                            response.meta.setdefault(PREPARED, set()).add(taken.meta[OWN])
                         yield taken
         except CloseSpider:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the code of a project raises
             if error is not raised:  # an errback may raise what it was called for
                 self._failed(page, error)
-        if page is not None:
-            page.open -= 1
-            if not page.open and not page.is_closed:
-                self._complete(page)
-                yield page.fetched
+        if page is not None and (fetched := page.ended()) is not None:
+            yield fetched
 
     def _failed(self, page: OpenPage | None, error: Exception) -> None:
         self._logger.error("%sits parsing failed (699):\n%s", _of(page), traceback_of(error))

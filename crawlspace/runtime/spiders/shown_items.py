@@ -19,7 +19,7 @@ from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.model import UrlState
 from crawlspace.runtime.items import Fetched, keep_out, unexpected
-from crawlspace.runtime.requests import FAILED, FETCHED, LATER, OWN, STATE, detached
+from crawlspace.runtime.requests import FAILED, FETCHED, LATER, OWN, PREPARED, STATE, detached
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -37,8 +37,8 @@ def has_spider_middlewares(settings: BaseSettings, *, besides: type) -> bool:
 def showing_items(parse: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]]:
     """Return a callback that yields the item of a page where `parse` yields a record of its fetch."""
 
-    async def parse_and_show(response: Response) -> AsyncIterator[Any]:
-        async for one in as_async_generator(iterate_spider_output(parse(response))):
+    async def parse_and_show(response: Response, **kwargs: Any) -> AsyncIterator[Any]:
+        async for one in as_async_generator(iterate_spider_output(parse(response, **kwargs))):
             if not isinstance(one, Fetched):
                 yield one
                 continue
@@ -53,7 +53,7 @@ async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIt
     """Yield what has come through the middlewares, and the record of the page with its item as they left it.
 
     The item is the one that the page gave, else the first, which has taken its place; others only go on to the feeds. Without one the
-    page is kept out of the index.
+    page is kept out of the index. A request of the spider's own that they dropped has ended.
     """
     meta: dict[str, Any] = response.request.meta if response.request is not None else {}
     items: list[Any] = []
@@ -61,6 +61,7 @@ async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIt
         if isinstance(one, Request):
             is_prepared = OWN in one.meta and one.meta[OWN] is not meta.get(OWN)
             request = one if is_prepared else detached(one)
+            meta.get(PREPARED, set()).discard(one.meta.get(OWN))
             if STATE in meta:
                 request.meta.setdefault("depth", meta[STATE].depth + 1)
             yield request
@@ -80,6 +81,10 @@ async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIt
             yield fetched
     for item in items:
         yield item
+    for own in meta.pop(PREPARED, ()):  # a middleware has dropped them
+        logger.debug("%s: a spider middleware dropped a request", response.url)
+        if own.page is not None and (ended := own.page.ended()) is not None:
+            yield ended
 
 
 def _with_item(fetched: Fetched, item: Any) -> Fetched:

@@ -158,6 +158,13 @@ class DropsItem:
                 yield one
 
 
+class DropsRequests:
+    async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        async for one in result:
+            if not isinstance(one, Request) or one.url.endswith("/sent"):
+                yield one
+
+
 class AddsItemAndRequest:
     async def process_spider_output(self, response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
         if response.url.endswith("/a"):
