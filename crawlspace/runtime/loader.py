@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,14 +16,15 @@ from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
-from crawlspace.config.collection import collection_folder, collection_names, read_settings_file
+from crawlspace.config.collection import collection_folder, collection_names, load_collection, read_settings_file
+from crawlspace.crawl.startup import build_space
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.parsing import duration
 from crawlspace.printable import printable_message, quoted
 from crawlspace.runtime.setting_kinds import COMPONENTS, check_kinds
 
 if TYPE_CHECKING:
-    from scrapy import Spider
+    from scrapy import Request, Spider
     from scrapy.settings import BaseSettings
 
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
@@ -73,7 +75,18 @@ class CollectionLoader(SpiderLoader):
         """Return the class in the project's spiders that has a name, whatever it derives from; None without one."""
         return self._spiders.get(name)
 
-    def list(self) -> list[str]:
+    def find_by_request(self, request: Request) -> builtins.list[str]:
+        """Return the collections that admit a URL: Scrapy's `parse`, `shell` and `fetch` take the spider of the only one."""
+        return [name for name in self.list() if self._admits(name, request.url)]
+
+    def _admits(self, name: str, url: str) -> bool:
+        try:
+            collection = load_collection(name, collection_settings(self._settings, name))
+        except ConfigError:  # `lint` says what is wrong with it
+            return False
+        return build_space(collection).decide(url)[1].admitted
+
+    def list(self) -> builtins.list[str]:
         try:
             return collection_names(str(self._settings["CRAWLSPACE_COLLECTIONS_DIR"]))
         except ConfigError as error:
@@ -170,6 +183,7 @@ def _overlay(settings: BaseSettings, own: Mapping[str, object]) -> None:
 def collection_settings(settings: BaseSettings, name: str) -> BaseSettings:
     """Return a copy of the settings as they are for one collection. Raises ConfigError."""
     own = settings.copy()
+    own.frozen = False  # those of a process that runs are
     try:
         spider = CollectionLoader.from_settings(own).load(name)
     except SystemExit:  # of a spider that cannot be imported; `lint` and `crawl` report it, other commands do without

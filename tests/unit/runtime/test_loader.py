@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scrapy import Request
 from scrapy.settings import Settings
 
 from crawlspace import settings as defaults
@@ -59,3 +60,24 @@ def test_a_spider_whose_name_is_that_of_no_collection(tmp_path: Path) -> None:
     with pytest.raises(KeyError) as raised:
         loader.load(name)
     assert f"'{name}' is the name of a spider in tests/integration/own_spiders/" in str(raised.value.args[0])
+
+
+REQUESTED = [
+    # URL                          collections that admit it
+    ("http://a.example/x",         ["one"]),
+    ("http://A.example",           ["one"]),
+    ("http://b.example/x",         ["one", "two"]),
+    ("http://c.example/",          []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "names"), REQUESTED)
+def test_the_collections_that_admit_a_url(tmp_path: Path, url: str, names: list[str]) -> None:
+    """Of the only one, `scrapy parse` and `shell` take the spider. One with a mistake is none of them."""
+    for name, hosts in {"one": ("a.example", "b.example"), "two": ("b.example",), "wrong": ("a.example", "nonsense *")}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "start_urls.txt").write_text("http://b.example/\n")
+        (tmp_path / name / "crawl.rules").write_text("".join(f"allow domain {host}\n" for host in hosts) + "forbid domain *\n")
+    project = Settings({name: value for name, value in vars(defaults).items() if name.isupper()})
+    project.set("CRAWLSPACE_COLLECTIONS_DIR", str(tmp_path))
+    assert CollectionLoader(project.frozencopy()).find_by_request(Request(url)) == names
