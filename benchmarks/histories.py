@@ -26,7 +26,7 @@ from crawlspace.state.redis.store import RedisStore
 from tests.histories.collection import HistoryReport
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.history import run_history
-from tests.servers import another_client, emptied
+from tests.servers import client_of_pool, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
 _MET = ("loosened check", "documents that were lost, sent again", "orphans deleted")
@@ -78,7 +78,7 @@ def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn) -> HistoryRepor
 
 
 def _on_server(name: str) -> RedisStore:
-    return RedisStore(another_client(), name, sinks=(SINK,))
+    return RedisStore(client_of_pool(), name, sinks=(SINK,))
 
 
 def _rows(reports: list[HistoryReport], wall_s: float, steps: int) -> list[Row]:

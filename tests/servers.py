@@ -130,6 +130,16 @@ def another_client() -> redis.Redis:
     return redis.Redis(port=redis_server().port)
 
 
+def client_of_pool() -> redis.Redis:
+    """A client whose connection is taken over by the next one: a connection costs ten calls, and a random history opens its store hundreds of times."""
+    return redis.Redis(connection_pool=_connections())
+
+
+@lru_cache(maxsize=1)
+def _connections() -> redis.ConnectionPool:
+    return redis.ConnectionPool(port=redis_server().port)
+
+
 @contextmanager
 def changes_reported(keys: str) -> Iterator[None]:
     """Have each change of a key that matches the pattern reported (`tests.notifications`), until the block ends."""

@@ -30,7 +30,7 @@ from tests.histories.depths import end_run_checked
 from tests.histories.driver import NAME, SimulatedCrawler
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.servers import another_client
+from tests.servers import client_of_pool
 
 _ROUNDS = 60_000
 _PLACE = "here"
@@ -312,7 +312,7 @@ class SimulatedTeam(SimulatedCrawler):
     def joined(self, collection: Configured, sink: Sink, countdown: Countdown) -> Member:
         calls = Calls(self._chance)
         sources = [source for source, weight in collection.weights.items() if weight]
-        shared = SharedStore.open(another_client(), NAME, sinks=(SINK,), background=calls, timeout_s=10**6, sources=sources)
+        shared = SharedStore.open(client_of_pool(), NAME, sinks=(SINK,), background=calls, timeout_s=10**6, sources=sources)
         store, worker = shared.store, shared.worker
         store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
         kill_between_calls(store, countdown)

@@ -15,7 +15,7 @@ import pytest
 from crawlspace.crawl.engine import SINK
 from crawlspace.state.redis.store import RedisStore
 from tests.histories.history import run_history
-from tests.servers import another_client, emptied
+from tests.servers import client_of_pool, emptied
 
 SEEDS_A_TEST = 10
 MEMORY = Path("/dev/shm")
@@ -54,7 +54,7 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
 
 
 def on_server(name: str) -> RedisStore:
-    return RedisStore(another_client(), name, sinks=(SINK,))
+    return RedisStore(client_of_pool(), name, sinks=(SINK,))
 
 
 def test_a_history_is_the_same_each_time(folder: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -96,7 +97,8 @@ class Scripts:
         self.client.close()
 
 
-def _program(parts: Sequence[str]) -> str:
+@cache
+def _program(parts: tuple[str, ...]) -> str:
     folder = files("crawlspace.state.redis") / "lua"
     return "\n".join((constants(), *((folder / f"{part}.lua").read_text() for part in parts)))
 
