@@ -85,6 +85,8 @@ class RunCounters:
     refused: Counter[str] = field(default_factory=Counter)
     without_item: int = 0
     """Pages that had a document, and for which the spider or an item pipeline gave none."""
+    own_requests: Counter[str] = field(default_factory=Counter)
+    """Requests of the spider's own: `yielded`, and of these `failed`, `refused` and `left_out`."""
     browser_pages: dict[str, str] = field(default_factory=dict)
     """The first page that may need a browser of each site, of MOST_SITES at most."""
 

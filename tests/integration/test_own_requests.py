@@ -50,6 +50,7 @@ def test_an_item_that_another_request_completes(project: MakeProject) -> None:
     assert list(states(made, "details")) == ["/"], "the request is not remembered as a URL"
     assert [json.loads(line)["price"] for line in items.read_text(encoding="utf-8").splitlines()] == [7]
     assert "'crawlspace/own_requests/yielded': 1" in logged
+    assert "\n  1 request of the spider's own\n" in logged
 
 
 ANSWERS = [
@@ -120,6 +121,7 @@ def test_a_request_that_is_refused(project: MakeProject, rules: str, robots: str
     assert "no price: IgnoreRequest" in logged
     assert f"'crawlspace/refused/{reason}': 1" in logged
     assert "'crawlspace/own_requests/refused': 1" in logged
+    assert "\n  1 request of the spider's own: 1 refused\n" in logged
     assert states(made, "kept")["/"].status == 200
 
 

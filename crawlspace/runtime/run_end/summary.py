@@ -47,6 +47,9 @@ def summary(session: Session) -> str:
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
         )
     name = session.collection.name
+    if yielded := progress.own_requests["yielded"]:
+        parts = [f"{count:,} {what}" for what in ("failed", "refused") if (count := progress.own_requests[what])]
+        lines.append(f"  {counted(yielded, 'request')} of the spider's own{': ' if parts else ''}{', '.join(parts)}")
     if files := progress.by_status[Status.UNREADABLE_FILE]:
         lines.append(
             f"  without text: {counted(files, 'file')}  (scrapy urls {name} --status 782 lists those known by name only)"
