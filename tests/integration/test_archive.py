@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import ARCHIVED, archived, files, folder, records
 from tests.integration.stored import collection, indexed, make_due, shared, states
-from tests.sites import Site, binary, held, page, redirect, serve, status
+from tests.sites import Site, binary, held, html, page, redirect, serve, status
 
 
 def test_each_fetch_is_archived_with_its_document(project: MakeProject) -> None:
@@ -146,6 +147,25 @@ def test_a_folder_that_goes_while_it_is_written_stops_the_crawl(project: MakePro
         assert "was moved or removed while it was written" in demo.output()
         assert "Traceback" not in demo.output()
         assert {path: state.status for path, state in states(demo).items()} == {"/": 200, "/a": None}
+
+
+def test_a_disk_that_fills_while_the_archive_is_written_stops_the_crawl(project: MakeProject) -> None:
+    """A file size limit is met as a full disk is. What the pages are is random, so that the archive meets it first."""
+    noise = random.Random(0)
+    site = Site({"/": page("Home", links=[f"/{n}" for n in range(12)])})
+    site.update({f"/{n}": html(f"<title>Page {n}</title><p>words<!-- {noise.randbytes(300_000).hex()} -->") for n in range(12)})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED))
+        command = ["bash", "-c", 'ulimit -f 1500; exec "$@"', "-", sys.executable, "-m", "scrapy", "crawl", "demo"]
+        run = subprocess.run(command, env={**os.environ, **demo.env}, capture_output=True, text=True, timeout=300, check=False)
+        assert run.returncode == 1
+        assert "the archive cannot be written to" in run.stderr
+        assert "Traceback" not in run.stderr
+        fetched = {path for path, state in states(demo).items() if state.status}
+        assert 0 < len(fetched) < 13
+        demo.scrapy("archive", "demo", "--verify").succeeded()
+        demo.crawl("demo").succeeded()
+        assert len(indexed(demo)) == 13
 
 
 @pytest.mark.parametrize("commit", range(9, 18, 4))
