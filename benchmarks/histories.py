@@ -29,7 +29,13 @@ from tests.histories.history import run_history
 from tests.servers import client_of_pool, emptied
 
 _SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
-_MET = ("loosened check", "documents that were lost, sent again", "orphans deleted")
+_MET = (
+    "loosened check",
+    "documents that were lost, sent again",
+    "orphans deleted",
+    "archive compacted",
+    "index made anew of the archive",
+)
 _MEMORY = Path("/dev/shm")
 """A folder in memory: no disk load, and a killed process loses nothing on a disk either."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crawlspace.model import Held, UrlState
-from tests.histories.checks import CheckedCollection
+from tests.histories.archived import ArchivedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
 from tests.histories.folded import forgotten, needlessly_held
@@ -13,7 +13,7 @@ from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import Remembered
 
 
-class CrawledCollection(CheckedCollection):
+class CrawledCollection(ArchivedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
         before, shared, lost = self._known, self._shared(), set(self._lost)
@@ -99,6 +99,7 @@ class CrawledCollection(CheckedCollection):
         oracle, index, past = self._oracle(), self._index(), self._past(states)
         self._report.differences += oracle.differences(index, memory, past)
         self._report.differences += self._lost_for_ever()
+        self._report.differences += self._archive_differences()
         self._returned = set()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}

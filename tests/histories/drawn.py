@@ -42,6 +42,9 @@ class Drawn:
     folding: bool = True
     """URL options that fold several spellings of an address into one, and pages that are there under several."""
 
+    archive: bool = True
+    """An archive of what is fetched, which is compacted, and of which an index that was lost is made anew."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

@@ -30,12 +30,14 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
 from tests.histories.answers import checksum_by, status_of, without_document
+from tests.histories.archive import SimulatedArchive, exchange_of
 from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
+from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
-from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
+from tests.histories.kills import Countdown, Failing, Killed, killed_by
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.web import HTML, Answer, Web
@@ -48,7 +50,7 @@ _ROUNDS = 20_000
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
 
 
-class SimulatedCrawler:
+class SimulatedCrawler(IndexFile):
     """The machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
@@ -88,6 +90,7 @@ class SimulatedCrawler:
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
+        self.archive: SimulatedArchive | None = None
 
     def beside(self, name: str) -> SimulatedCrawler:
         """The same machine, with its clock and its index, for another collection."""
@@ -95,7 +98,13 @@ class SimulatedCrawler:
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
         other.by_spider, other.spider = self.by_spider, self.spider
+        if self.archive is not None:
+            other.keep_archive()
         return other
+
+    def keep_archive(self) -> None:
+        """Have its crawls archive what they fetch."""
+        self.archive = SimulatedArchive(self._folder / "data" / self.name / "archive", self.name, self.clock, self._chance)
 
     def configured(self, configuration: Configuration) -> Collection:
         """Write the collection's files, and read them as a start does."""
@@ -127,16 +136,11 @@ class SimulatedCrawler:
         collection = self.configured(configuration)
         countdown = Countdown(fate.kill_after)
         store = self._open_store(collection)
-        sink = self._open_sink(collection)
+        sink = self._open_sink()
         killed = False
         try:
             for opened in (store, sink):
-                if isinstance(opened, SqliteStore):
-                    opened._file.db.exec_trace = countdown.statement
-                elif isinstance(opened, RedisStore):
-                    kill_between_calls(opened, countdown)
-                elif isinstance(opened, EmbeddedIndex):
-                    opened._db.exec_trace = countdown.statement
+                killed_by(countdown, opened)
             failing = Failing(sink, fate.index_fails, self._chance)
             run.pushed = failing.pushed
             self._run(collection, store, failing, countdown, fate, run)
@@ -150,6 +154,8 @@ class SimulatedCrawler:
             run.errors.append(f"{type(error).__name__}: {error}")
         finally:
             sink.close()
+            if self.archive is not None:
+                self.archive.end(killed=killed)
             if killed and isinstance(store, SqliteStore):
                 store._release_sites()
             elif killed and isinstance(store, RedisStore):
@@ -190,26 +196,11 @@ class SimulatedCrawler:
 
     def index(self) -> dict[str, Indexed]:
         """What the index holds."""
-        if self._memory is not None:
-            documents = list(self._memory_sink.documents.values())
-        else:
-            index = EmbeddedIndex(self._index_file)
-            try:
-                documents = [document for url in index.urls() if (document := index.get(url)) is not None]
-            finally:
-                index.close()
+        documents = list(self._memory_sink.documents.values()) if self._memory is not None else self.documents()
         return {
             each.url: Indexed(each.title, each.text, frozenset(each.duplicates), each.fields.get("kind", ""))
             for each in documents
         }
-
-    def owners(self) -> dict[str, str]:
-        """Which collection pushed each document of the index last."""
-        index = EmbeddedIndex(self._index_file)
-        try:
-            return {str(url): str(owner) for url, owner in index._db.execute("SELECT url, owner FROM documents")}
-        finally:
-            index.close()
 
     def left_to_others(self, states: Iterable[UrlState]) -> set[str]:
         """Of which URLs the store says that their documents were left in the index for another collection."""
@@ -239,12 +230,8 @@ class SimulatedCrawler:
             return store
         return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), clock=self.clock)
 
-    def _open_sink(self, collection: Collection) -> EmbeddedIndex | MemorySink:
-        return (
-            self._memory_sink
-            if self._memory is not None
-            else EmbeddedIndex(collection.index_file, owner=self.name, clock=self.clock)
-        )
+    def _open_sink(self) -> EmbeddedIndex | MemorySink:
+        return self._memory_sink if self._memory is not None else self.open_index()
 
     def _run(
         self,
@@ -307,7 +294,8 @@ class SimulatedCrawler:
         """Start, as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
-        startup = open_engine(collection, store=store, sink=sink, clock=self.clock, spider=str(self.spider))
+        archiving = None if self.archive is None else self.archive.open(store)
+        startup = open_engine(collection, store=store, sink=sink, clock=self.clock, archiving=archiving, spider=str(self.spider))
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held
@@ -351,6 +339,7 @@ class SimulatedCrawler:
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         answer = self._web.answer(state.url, etag=etag, last_modified=modified)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
+        outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now())
         self._inherited.note(state.url, answer, self._field)
         run.fetched += 1
         engine.fetched(outcome)

@@ -29,6 +29,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
             "loosened",
             "two",
             "folding",
+            "archive",
         )
         if getattr(drawn, name)
     ]

@@ -77,6 +77,8 @@ class History(CrawledCollection):
             self._crawler.by_spider = self._changes.by_spider = True
             for site in sites:
                 site.bare_304 = chance.random() < 0.3
+        if drawn.archive and not team and not self._crawler.in_memory and (self._focus == "archive" or chance.random() < 0.15):
+            self._crawler.keep_archive()
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -100,7 +102,10 @@ class History(CrawledCollection):
 
     def _step(self) -> None:
         chance = self._chance
-        if self._focus and chance.random() < 0.5:
+        if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
+            self._tend_archive(self._crawler.archive)
+            return
+        if self._focus not in ("", "archive") and chance.random() < 0.5:
             self._dwell()
             return
         what = chance.random()

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.model import IndexOrder, Op
 from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
 
 
 class Killed(BaseException):
@@ -57,6 +59,16 @@ class Failing:
 
     def close(self) -> None:
         self.sink.close()
+
+
+def killed_by(countdown: Countdown, opened: object) -> None:
+    """Kill at a statement or a call of a store or an index."""
+    if isinstance(opened, SqliteStore):
+        opened._file.db.exec_trace = countdown.statement
+    elif isinstance(opened, RedisStore):
+        kill_between_calls(opened, countdown)
+    elif isinstance(opened, EmbeddedIndex):
+        opened._db.exec_trace = countdown.statement
 
 
 def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:

@@ -268,7 +268,7 @@ class SimulatedTeam(SimulatedCrawler):
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
         collection = self.configured(configuration)
         run = Run()
-        sink = self._open_sink(collection)
+        sink = self._open_sink()
         with errors_into(run.errors):
             try:
                 self._crawl(collection, Failing(sink, fate.index_fails, self._chance), fate, run)

@@ -1,0 +1,127 @@
+"""The archive of a simulated crawler: written by its crawls, compacted between them, killed as they are, and the index made anew of it."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from crawlspace.admin.archive import compact, faults
+from crawlspace.admin.reindex import IndexState, Reindexing
+from crawlspace.archive.files import OPEN
+from crawlspace.archive.reader import ArchiveReader
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.archiving import Archiving
+from crawlspace.exchange import Exchange
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain
+from crawlspace.model import UrlState
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
+from tests.histories.configuration import Configuration
+from tests.histories.documents import Indexed
+from tests.histories.kills import Countdown
+from tests.histories.web import Answer
+
+_ROTATED_BYTES = 4_000
+"""A file holds some pages."""
+
+
+def exchange_of(url: str, answer: Answer, now: float) -> Exchange | None:
+    """What is archived of an answer; None where there was none."""
+    if answer.failure:
+        return None
+    body = "" if answer.status == 304 else f"<title>{answer.title}</title>{answer.text} {answer.links}"
+    return Exchange(url, "GET", [], answer.status, [(b"Content-Type", [answer.type.encode()])], body.encode(), now)
+
+
+class SimulatedArchive:
+    """The archive of a collection."""
+
+    def __init__(self, folder: Path, name: str, clock: FakeClock, chance: random.Random) -> None:
+        self._folder = folder
+        self._name = name
+        self._clock = clock
+        self._chance = chance
+        self.most_bytes: int | None = None
+        """Above it the oldest pages are dropped, and their documents stay."""
+        self._archiving: Archiving | None = None
+
+    def open(self, store: SqliteStore | RedisStore | MemoryStore) -> Archiving:
+        """As a crawl begins."""
+        assert not isinstance(store, MemoryStore)
+        self._archiving = Archiving(self._folder, store, collection=self._name, clock=self._clock, rotated_bytes=_ROTATED_BYTES)
+        return self._archiving
+
+    def end(self, *, killed: bool) -> None:
+        """As a crawl ends. A kill leaves what waits unwritten, and the file that is open perhaps amid a record."""
+        archiving, self._archiving = self._archiving, None
+        if archiving is None:
+            return
+        if killed:
+            archiving._writer._waiting.clear()
+        archiving.close()
+        path = max(self._folder.glob("*.warc.gz"), default=None, key=lambda path: path.name)
+        if killed and path is not None and self._chance.random() < 0.5:
+            with path.open("ab") as file:
+                file.write(gzip.compress(b"WARC/1.1\r\nWARC-Type: response\r\n")[: self._chance.randint(0, 30)])
+            path.rename(path.with_name(path.name + OPEN))
+
+    def compact(self, store: SqliteStore | RedisStore, countdown: Countdown) -> None:
+        compact(
+            store,
+            self._folder,
+            collection=self._name,
+            clock=self._clock,
+            max_bytes=self.most_bytes,
+            progress=lambda _: countdown.tick(),
+        )
+
+    def reindex(self, store: SqliteStore | RedisStore, index: EmbeddedIndex, countdown: Countdown) -> None:
+        """Send all documents again; an earlier call that was killed is continued."""
+        drain = Drain(store, index, self._clock)
+
+        def deliver(most: int) -> None:
+            while drain.backlog() > most:
+                countdown.tick()
+                drain.step()
+
+        mark = index.mark()
+        with closing(self._reader(store)) as reader:
+            Reindexing(
+                store,
+                reader,
+                IndexState(0 if mark is None else mark.batch, index.count(of=self._name)),
+                int(self._clock.now()),
+                deliver=deliver,
+                progress=lambda *_: countdown.tick(),
+            ).run()
+
+    def differences(
+        self,
+        store: SqliteStore | RedisStore,
+        states: Mapping[str, UrlState],
+        index: Mapping[str, Indexed],
+        configuration: Configuration,
+        *,
+        own: Collection[str],
+    ) -> Iterator[str]:
+        """After a crawl that came to its end: each document of the index is in the archive as it is there, and no file is damaged."""
+        with closing(self._reader(store)) as reader:
+            yield from (f"ARCHIVE {fault}" for fault in faults(store, reader, self._folder, progress=lambda _: None))
+            for url, state in states.items():
+                if not state.indexed or url not in index or url not in own:
+                    continue
+                document = None if state.archived is None else reader.document(state.archived, url)
+                if document is None:
+                    yield f"ARCHIVE {url}: it is in the index, and its document is not in the archive (place {state.archived})"
+                    continue
+                there, key = index[url], configuration.content_key
+                if key(document.title, document.text) != key(there.title, there.text):
+                    yield f"ARCHIVE {url}: {document.title!r}, in the index {there.title!r}"
+
+    def _reader(self, store: SqliteStore | RedisStore) -> ArchiveReader:
+        return ArchiveReader(self._folder, store.archive_files())
