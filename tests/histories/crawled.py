@@ -16,6 +16,7 @@ from tests.histories.oracle import Remembered
 class CrawledCollection(ArchivedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
+        self._web.most_redirects = max(self._web.most_redirects, self._configuration.max_redirects)
         before, shared, lost = self._known, self._shared(), set(self._lost)
         down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
         folds = self._configuration.folds

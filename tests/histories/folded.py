@@ -96,7 +96,7 @@ def folded_web(web: Web, configuration: Configuration) -> Web:
     seen.gone = list(dict.fromkeys(url for url in map(fold, web.gone) if url not in seen.pages))
     seen.waited_for = {fold(url) for url in (*web.pages, *web.gone) if fold(url) != url} - seen.pages.keys()
     seen.led_to, seen.linked = set(map(fold, web.led_to)), set(map(fold, web.linked))
-    seen.lasting = web.lasting
+    seen.lasting, seen.most_redirects = web.lasting, web.most_redirects
     seen.nearest, seen.farthest = _most(web.nearest, fold, min), _most(web.farthest, fold, max)
     return seen
 

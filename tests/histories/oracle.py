@@ -270,7 +270,7 @@ class Oracle:
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
-        if page.redirects > configuration.max_redirects and page.url not in web.linked:
+        if page.redirects > web.most_redirects and page.url not in web.linked:
             return {ABSENT}
         if configuration.bars(page.url, web):
             return {("excluded", 740)}
@@ -319,7 +319,9 @@ class Oracle:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
-        if kept.why == "host" and (page is None or not fails(page) or not self._may_seem_down(kept.url, memory)):
+        failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
+        is_well = page is None or not fails(page) or not (failed_once or self._may_seem_down(kept.url, memory))
+        if kept.why == "host" and is_well:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"

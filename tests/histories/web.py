@@ -118,6 +118,8 @@ class Web:
         self.farthest: dict[str, int] = {}
         """The same when they were most."""
         self.requests: dict[str, int] = {}
+        self.most_redirects = 0
+        """How many redirects in a row have been followed at most: where one led, a page stays though fewer are followed now."""
         self.lasting = ""
         """A host whose home page is a start URL for ever, beside that of the first."""
         self._flakiness = flakiness
