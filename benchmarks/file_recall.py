@@ -1,4 +1,4 @@
-"""The words found in real files, beside another program's reading: LibreOffice (soffice) and poppler's pdftotext.
+"""The words found in real files, beside another program's reading: LibreOffice (soffice), poppler's pdftotext, and pandoc for EPUB.
 
 python -m benchmarks.file_recall FOLDER
 
@@ -26,7 +26,10 @@ _LEAST_ON_AVERAGE = 0.98
 _LEAST_OF_A_FILE = 0.9
 _WORD = re.compile(r"[^\W\d_]{2,}")
 """Numbers are not compared: a spreadsheet shows them in another form than it has them, and those of lists and axes are in no file."""
-_TEXTS = (".docx", ".docm", ".odt", ".rtf", ".epub")
+_PICTURE = re.compile(r"\[[^\]\s]*\.\w{3,4}\]")
+"""What pandoc prints in place of a picture: the name of its file."""
+_TEXTS = (".docx", ".docm", ".odt", ".rtf")
+_BOOKS = (".epub",)
 _SLIDES = (".pptx", ".pptm", ".ppsx", ".odp")
 _SHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 _CSV = "csv:Text - txt - csv (StarCalc):9,34,76,1,,0,false,false,false,false,false,-1"
@@ -39,7 +42,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="Compare the words found in files with another program's reading.")
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)
-    for program in ("soffice", "pdftotext"):
+    for program in ("soffice", "pdftotext", "pandoc"):
         if shutil.which(program) is None:
             raise BenchmarkFailed(f"there is no {program}")
     recalls: dict[str, list[float]] = defaultdict(list)
@@ -72,7 +75,7 @@ def main(arguments: list[str] | None = None) -> list[Row]:
 def _collected(folder: Path, into: Path) -> list[Path]:
     """Copy the files into one folder, each with a name of its own."""
     into.mkdir()
-    kinds = (*_TEXTS, *_SLIDES, *_SHEETS, ".pdf")
+    kinds = (*_TEXTS, *_BOOKS, *_SLIDES, *_SHEETS, ".pdf")
     found = [path for path in sorted(folder.rglob("*")) if path.suffix.lower() in kinds and path.is_file()]
     return [Path(shutil.copy(path, into / f"{number:04d}-{path.name}")) for number, path in enumerate(found)]
 
@@ -89,6 +92,8 @@ def _read_by_others(files: Sequence[Path], temp: Path) -> dict[Path, str]:
         if kind in _SHEETS:
             outputs = [path.read_text("utf-8", "replace") for path in (temp / "sheets").glob(f"{_escaped(file.stem)}*.csv")]
             texts[file] = " ".join(outputs)
+        elif kind in _BOOKS:
+            texts[file] = _PICTURE.sub("", _of(["pandoc", "--from=epub", "--to=plain", str(file)]))
         elif kind in _TEXTS:
             output = temp / "texts" / f"{file.stem}.txt"
             texts[file] = output.read_text("utf-8", "replace") if output.exists() else ""
@@ -117,8 +122,12 @@ def _convert(files: Sequence[Path], into: str, folder: Path) -> None:
 def _of_pdf(path: Path) -> str:
     if not path.exists():
         return ""
-    done = subprocess.run(["pdftotext", str(path), "-"], check=False, capture_output=True)
-    return done.stdout.decode("utf-8", "replace")
+    return _of(["pdftotext", str(path), "-"])
+
+
+def _of(command: Sequence[str]) -> str:
+    """Return what a program prints."""
+    return subprocess.run(command, check=False, capture_output=True).stdout.decode("utf-8", "replace")
 
 
 def _found(words: Iterable[str], text: str, *, is_drawn: bool) -> set[str]:
