@@ -172,9 +172,9 @@ class OwnParsing:
             return
         refused = isinstance(error, IgnoreRequest) and not isinstance(error, (HttpError, RobotsUnavailable))
         if refused:
-            self._count("refused")
+            self.inc_value("crawlspace/own_requests/refused")
         else:
-            self._count("failed")
+            self.inc_value("crawlspace/own_requests/failed")
         why = f"{printable(request.url)}: {printable(str(error))}"
         if not own.errback:
             level, what = (logging.INFO, "is refused") if refused else (logging.WARNING, "failed")
@@ -259,7 +259,7 @@ class OwnParsing:
         page.seen.add(fingerprint)
         page.requests += 1
         if page.requests > MOST_OF_A_PAGE:
-            self._count("left_out")
+            self.inc_value("crawlspace/own_requests/left_out")
             if page.requests == MOST_OF_A_PAGE + 1:
                 self._logger.warning("%smore than %d requests of its own: the others are left out", _of(page), MOST_OF_A_PAGE)
             return None
@@ -272,16 +272,17 @@ class OwnParsing:
         self._prepare(request, page)
         return request
 
-    def _count(self, what: str) -> None:
-        self._engine.progress.own_requests[what] += 1
-        self._stats.inc_value(f"crawlspace/own_requests/{what}")
+    def inc_value(self, stat: str) -> None:
+        """Count for Scrapy and for the summary."""
+        self._engine.progress.own_requests[stat.rpartition("/")[2]] += 1
+        self._stats.inc_value(stat)
 
     def _prepare(self, request: Request, page: OpenPage | None) -> None:
         takes_along = bool(request.cb_kwargs or request.meta)
         request.meta[OWN] = Own(page, request.callback, request.errback, takes_along)
         request.meta["download_slot"] = SLOT  # the turns of its site are kept in `own_requests`
         request.callback, request.errback = self._answered, self.failed
-        self._count("yielded")
+        self.inc_value("crawlspace/own_requests/yielded")
         if page is None:
             self.requests.without_page += 1
         if request.cookies and not self._spider.crawler.settings.getbool("COOKIES_ENABLED"):
