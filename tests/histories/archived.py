@@ -46,6 +46,7 @@ class ArchivedCollection(CheckedCollection):
         self._report.met["index made anew of the archive"] += lost
         self._say(f"{'the index is lost and made anew' if lost else 'all is sent again'}, killed {kills} times")
         self._report.differences += self._changed_by_it(before, self._crawler.index())
+        self._index_before = self._index_before and self._index()
 
     def _changed_by_it(self, before: dict[str, Indexed], after: dict[str, Indexed]) -> Iterator[str]:
         key = self._configuration.content_key

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
 from crawlspace.state.changes import Effects
-from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
+from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
 from crawlspace.state.metadata import Named, get_integer
 
 RUN = "run"
@@ -63,6 +63,8 @@ class FoundDepths:
     """(id, depth, page) of URLs that are nearer than is stored, to be lowered afterwards with what they lead to."""
     marks: dict[int, DepthMark] = field(default_factory=dict)
     """Those that are done with."""
+    outside: list[int] = field(default_factory=list)
+    """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once they are back."""
     checked: int = 0
     """URLs whose depth was found anew."""
     orphaned: int = 0
@@ -91,7 +93,7 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
     if not roots:
         return found
     marked = _Marked(roots)
-    _add_what_depends_on_them(store, marked)
+    outside = _add_what_depends_on_them(store, marked)
     seen = _look_for_links(store, marked, missing)
     found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
     _spread(store, marked, starts)
@@ -107,11 +109,14 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
                 found.lowered.append((one.id, depth, page))
         if (one.depth, one.depth_from, one.orphaned) != new[2:]:
             found.changes.append(new)
+            found.outside += outside.get(one.id, ())
     return found
 
 
 def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     """Write a settlement; return what follows for URLs that are nearer than before."""
+    if found.outside:
+        store.set_depth_marks(dict.fromkeys(found.outside, DepthMark(ANY_PAGE)))
     for first in range(0, len(found.changes), BATCH):
         store.set_depths(found.changes[first : first + BATCH])
     effects = Effects()
@@ -193,14 +198,19 @@ def _all_depths(store: DepthReader) -> Iterator[UrlDepth]:
         last = page[-1].id
 
 
-def _add_what_depends_on_them(store: DepthReader, marked: _Marked) -> None:
-    """Add all whose depth came through a marked one."""
-    looked_at = 0
+def _add_what_depends_on_them(store: DepthReader, marked: _Marked) -> dict[int, list[int]]:
+    """Add all whose depth came through a marked one; return the keys of those outside the crawl space, by the id of that one."""
+    looked_at, outside = 0, dict[int, list[int]]()
     while looked_at < len(marked.urls):
         some = {one.id for one in marked.urls[looked_at : looked_at + BATCH]}
         looked_at += len(some)
         keys = set[int]().union(*store.links_of(some).values())
-        marked.add(one for one in store.depths_of(keys) if one.depth_from in some and one.status not in OUT_OF_SPACE)
+        for one in store.depths_of(keys):
+            if one.depth_from in some and one.status in OUT_OF_SPACE:
+                outside.setdefault(one.depth_from, []).append(one.key)
+            elif one.depth_from in some:
+                marked.add([one])
+    return outside
 
 
 def _look_for_links(store: DepthReader, marked: _Marked, missing: set[int]) -> set[int]:

@@ -83,6 +83,13 @@ class LinkedPages:
             self.store.reclassify(Reclassified(excluded=[state.id]), now=NOW)
             self.store.set_meta(ANY_GIVER, "1")
 
+    def take_back(self, name: str) -> None:
+        """The rules admit a page again."""
+        state = self.store.get(new(name).url)
+        if state is not None and state.status in OUT_OF_SPACE:
+            self.store.reclassify(Reclassified(returned=[state.id]), now=NOW)
+            self.store.set_meta(ANY_GIVER, "1")
+
     def settle(self, run: int = 1) -> None:
         write(self.store, find(self.store, starts=STARTS, run=run), now=NOW)
 
@@ -153,12 +160,13 @@ def steps_of(web: LinkedPages) -> dict[str, Callable[[str, str], None]]:
         "forget": lambda name, _: web.forget(name),
         "forbid": lambda name, _: web.forbid(name),
         "exclude": lambda name, _: web.exclude(name),
+        "take back": lambda name, _: web.take_back(name),
         "settle": lambda _, __: web.settle(),
     }
 
 
 names = st.sampled_from(NAMES)
-kinds = st.sampled_from(["fetch"] * 6 + ["redirect", "fail", "forget", "forbid", "exclude", "settle"])
+kinds = st.sampled_from(["fetch"] * 6 + ["redirect", "fail", "forget", "forbid", "exclude", "take back", "settle"])
 histories = st.lists(st.tuples(kinds, names, st.lists(names, max_size=4, unique=True).map("".join)), max_size=40)
 
 
@@ -274,6 +282,17 @@ def test_a_start_url_that_was_removed_is_as_far_as_its_links_say(web: LinkedPage
     web.store.set_depth_marks({new("a").key: DepthMark(0)})
     web.settle()
     assert web.depths() == {"s": 0, "a": 2, "b": 1}
+
+
+def test_what_was_outside_is_as_far_as_the_page_that_leads_there_is_now(web: LinkedPages) -> None:
+    for name, links in ("s", "ac"), ("c", "a"), ("a", "e"), ("e", ""):
+        web.fetch(name, links)
+    web.exclude("e")
+    web.fetch("s", "c")
+    web.settle()
+    web.take_back("e")
+    web.settle()
+    assert web.depths() == {"s": 0, "c": 1, "a": 2, "e": 3}
 
 
 def test_a_leased_url_keeps_its_depth(web: LinkedPages) -> None:
