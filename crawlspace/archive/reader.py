@@ -165,7 +165,7 @@ def read_record(fd: int, offset: int) -> Record | None:
                 return None
             parts.append(member.decompress(data))
             end += len(data)
-    except (OSError, isal_zlib.error):  # type: ignore[misc] - its stub takes this class for an instance
+    except (OSError, isal_zlib.error):  # type: ignore[misc]  # the stub has it as an instance
         return None
     return parsed(b"".join(parts), end - len(member.unused_data))
 
