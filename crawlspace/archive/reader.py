@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from isal import isal_zlib
 
 from crawlspace.archive.files import find
 from crawlspace.archive.places import file_and_offset
@@ -157,7 +157,7 @@ class ArchiveReader:
 
 def read_record(fd: int, offset: int) -> Record | None:
     """Read the record that begins at an offset; None where there is none, or a damaged one."""
-    member, parts, end = zlib.decompressobj(zlib.MAX_WBITS | 16), [], offset
+    member, parts, end = isal_zlib.decompressobj(isal_zlib.MAX_WBITS | 16), [], offset
     try:
         while not member.eof:
             data = os.pread(fd, _AT_ONCE, end)
@@ -165,7 +165,7 @@ def read_record(fd: int, offset: int) -> Record | None:
                 return None
             parts.append(member.decompress(data))
             end += len(data)
-    except (OSError, zlib.error):
+    except (OSError, isal_zlib.error):  # type: ignore[misc]  # the stub has it as an instance
         return None
     return parsed(b"".join(parts), end - len(member.unused_data))
 

@@ -9,19 +9,20 @@ What is kept of one fetch are up to three records: `metadata` with the document,
 
 from __future__ import annotations
 
-import zlib
 from base64 import b32encode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha1
 from http.client import responses as phrases
+from os import urandom
 from struct import pack
 from typing import NamedTuple
 from urllib.parse import urlsplit
-from uuid import uuid4
 
 import msgspec
+from isal import isal_zlib
 
 from crawlspace.exchange import BodyFile, Exchange, HeaderLines
 from crawlspace.model import Document
@@ -29,11 +30,13 @@ from crawlspace.model import Document
 LEFT_OUT = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
 """Headers that are not archived."""
 LEVEL = 1
-"""Of compression. Level 6 makes pages 10 % smaller, and takes two and a half times as long."""
+"""Of compression by ISA-L: three to four times as fast as zlib at its level 1, and 3 % smaller. zlib's level 6 makes pages 5 % smaller
+still, and takes six times as long."""
 _STORED_BYTES = 1_000
 """Records up to this size are not compressed."""
 _HASHED_AT_ONCE = 2_000
 """Below the size from which on hashlib gives Python's lock away."""
+_GZIP = isal_zlib.MAX_WBITS | 16
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 PREVIOUS = "Crawlspace-Previous"
 """A field of ours (WARC 1.1 allows them): file name and offset of the version of the page before this one."""
@@ -125,6 +128,11 @@ def revisit(exchange: Exchange, original: Original | None, *, digest: str | None
 
 
 def date_of(at: float) -> str:
+    return _date_of_second(int(at))
+
+
+@lru_cache(100)
+def _date_of_second(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -153,13 +161,13 @@ def _header_lines(headers: HeaderLines, *, without: frozenset[bytes]) -> bytes:
 
 def _record(kind: str, id: str, date: str, named: Iterable[tuple[str, str]], block: bytes) -> bytes:
     whole = b"".join((_head(kind, id, date, named, len(block)), block, b"\r\n\r\n"))
-    return zlib.compress(whole, LEVEL, zlib.MAX_WBITS | 16) if len(whole) > _STORED_BYTES else _stored(whole)
+    return isal_zlib.compress(whole, LEVEL, _GZIP) if len(whole) > _STORED_BYTES else _stored(whole)
 
 
 def _large_record(
     kind: str, id: str, date: str, named: Iterable[tuple[str, str]], start: bytes, body: BodyFile
 ) -> Iterator[bytes]:
-    deflate = zlib.compressobj(LEVEL, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    deflate = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, _GZIP)
     yield deflate.compress(_head(kind, id, date, named, len(start) + body.size) + start)
     for part in body.parts():
         yield deflate.compress(part)
@@ -176,8 +184,11 @@ def _head(kind: str, id: str, date: str, named: Iterable[tuple[str, str]], lengt
 def _stored(whole: bytes) -> bytes:
     """Return a gzip member that holds data as it is (RFC 1951, 3.2.4, and RFC 1952)."""
     size = len(whole)
-    return b"".join((_GZIP_HEAD, pack("<BHH", 1, size, size ^ 0xFFFF), whole, pack("<LL", zlib.crc32(whole), size)))
+    return b"".join((_GZIP_HEAD, pack("<BHH", 1, size, size ^ 0xFFFF), whole, pack("<LL", isal_zlib.crc32(whole), size)))
 
 
 def _new_id() -> str:
-    return f"<urn:uuid:{uuid4()}>"
+    """Return a random id: a UUID of version 4, which `uuid` makes in four times the time."""
+    digits = urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"<urn:uuid:{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}>"

@@ -1,4 +1,8 @@
-"""Writes records on a background thread, because compressing a page takes as long as reading it.
+"""Writes records on a background thread, so that a slow disk or a large body does not hold up the crawl.
+
+The thread and the crawl would get in each other's way through Python's lock, which compressing gives away twice a page: the crawl then
+loses more time than the records of its pages take. So the thread begins only when it is asked to, with many fetches, and who asks
+waits for a moment.
 
 Whoever adds a fetch gets a ticket for it, and waits for many tickets at once before the places of their records are stored. A record that
 is written has been given to the operating system: it outlives the process, and not a power failure, after which a place may lead
@@ -22,8 +26,8 @@ from crawlspace.errors import ArchiveError
 from crawlspace.exchange import BodyFile, Exchange
 from crawlspace.model import Document
 
-_WOKEN_AT = 8
-"""So many fetches are gathered before the thread begins: each time it does, the crawl waits a little for Python's lock."""
+_MOST_AT_ONCE = 64
+"""Fetches that are written with one call of the operating system."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,16 +78,23 @@ class ArchiveWriter:
         self._thread.start()
 
     def add(self, ticket: Ticket) -> Ticket:
-        """Have a fetch be written. On the thread of the crawl; returns at once."""
+        """Have a fetch be written by the next `begin`. On the thread of the crawl."""
         self._waiting.append(ticket)
-        if len(self._waiting) >= _WOKEN_AT:
-            self.hurry()
         return ticket
+
+    def begin(self, *, patience_s: float) -> None:
+        """Have what was added be written now, and wait that long at most."""
+        last = self._waiting[-1] if self._waiting else None
+        with self._changed:
+            self._is_wanted = True
+            self._changed.notify_all()
+            if last is not None:
+                self._changed.wait_for(lambda: self._fault is not None or last.is_written, patience_s)
 
     def wait(self, tickets: Sequence[Ticket]) -> None:
         """Return when all of them are written. Raises ArchiveError, and then none of those left will be."""
         if any(not ticket.is_written for ticket in tickets):
-            self.hurry()
+            self.begin(patience_s=0)
             with self._changed:
                 self._changed.wait_for(lambda: self._fault is not None or all(ticket.is_written for ticket in tickets))
         if self._fault is not None:
@@ -97,7 +108,7 @@ class ArchiveWriter:
     def close(self) -> None:
         """Write what waits and close the file. Raises ArchiveError."""
         self._ends = True
-        self.hurry()
+        self.begin(patience_s=0)
         self._thread.join()
         if self._file is not None:
             file, self._file = self._file, None
@@ -108,12 +119,6 @@ class ArchiveWriter:
         if self._fault is not None:
             raise unwritable(self._series.folder, self._fault) from self._fault
 
-    def hurry(self) -> None:
-        """Have what was added be written now. Returns at once."""
-        with self._changed:
-            self._is_wanted = True
-            self._changed.notify_all()
-
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -122,7 +127,7 @@ class ArchiveWriter:
             ends = self._ends
             try:
                 while self._waiting:
-                    self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), 4 * _WOKEN_AT))])
+                    self._write([self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))])
             except BaseException as error:  # noqa: BLE001 - raised where it is waited for
                 self._fault = error
             with self._changed:

@@ -62,8 +62,9 @@ class Command(CollectionCommand):
                     progress=lambda seen, total: display("sending", seen, total),
                 ).run()
             if not opened.crawlers():
+                all_taken = not (done.fetched or done.left or opened.store.counts().parked)
                 with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
-                    Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again()
+                    Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again(all_taken=all_taken)
         print(_sentence(place.name, done))
         return 1 if done.fetched or done.left else 0
 

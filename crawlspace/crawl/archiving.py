@@ -15,6 +15,9 @@ from crawlspace.clock import Clock
 from crawlspace.model import Outcome, OutcomeKind, UrlState
 from crawlspace.state.changes import Change
 
+PATIENCE_S = 0.05
+"""For the records of a transaction, which take a tenth of a millisecond each. A crawl goes on without those that take longer."""
+
 
 class ArchiveFiles(Protocol):
     def archive_files(self) -> dict[int, str]: ...
@@ -54,9 +57,9 @@ class Archiving:
         )
         return self._writer.add(ticket)
 
-    def hurry(self) -> None:
-        """Have what was added be written now. Returns at once."""
-        self._writer.hurry()
+    def begin(self) -> None:
+        """Have what was added be written now, and wait for a moment, in which it usually is."""
+        self._writer.begin(patience_s=PATIENCE_S)
 
     def place(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
         """Wait until all of them are written, and name the places of new records in the changes. Raises ArchiveError."""

@@ -80,7 +80,7 @@ class Commits:
         self._writing, self.batch = self.batch, CommitBatch()
         self._writing.health = health()
         if self._archiving is not None:
-            self._archiving.hurry()
+            self._archiving.begin()
         return True
 
     def write(self) -> Effects | None:

@@ -134,13 +134,21 @@ class Resending:
         self._agree()
         self._store.set_meta(RESENDING, _SENDING if why is Agreement.INDEX_BEHIND else _EXTRAS)
 
-    def sent_again(self) -> None:
-        """Take note that a person has sent all known documents again: where the index was older, it agrees with the store from now on."""
+    def sent_again(self, *, all_taken: bool) -> None:
+        """Take note that a person has sent all known documents again: where the index was older, it agrees with the store from now on.
+
+        `all_taken`: the index has taken them all; if it has as many as the store then, none of them is to be looked for in the store.
+        """
         why = self.compared()
-        if why is Agreement.INDEX_BEHIND:
-            self._resent = Resent(why)
-            self._note(_DOCUMENTS, why, "")
-            self.finish(lambda _: None)
+        if why is not Agreement.INDEX_BEHIND:
+            return
+        if all_taken and self._index.count(of=self._owner) == self._store.counts().indexed:
+            self._agree()
+            self._store.set_meta(RESENDING, _SENDING)
+            return
+        self._resent = Resent(why)
+        self._note(_DOCUMENTS, why, "")
+        self.finish(lambda _: None)
 
     def lacks_documents(self) -> bool:
         """Return whether the index has fewer documents than the store, while they are being sent again."""

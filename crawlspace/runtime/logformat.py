@@ -25,10 +25,10 @@ class QuietLogFormatter(LogFormatter):
         return super().from_crawler(crawler)
 
     def crawled(self, request: Any, response: Any, spider: Any) -> Any:
-        return super().crawled(request, response, spider) if _debugging() else None
+        return super().crawled(request, response, spider) if _shows_debugging() else None
 
     def scraped(self, item: Any, response: Any, spider: Any) -> Any:
-        return super().scraped(item, response, spider) if _debugging() else None
+        return super().scraped(item, response, spider) if _shows_debugging() else None
 
     def dropped(self, item: Any, exception: Any, response: Any, spider: Any) -> Any:
         return super().dropped(item, exception, response, spider) if _debugging() else None
@@ -74,3 +74,9 @@ def _shown(text: str) -> str:
 
 def _debugging() -> bool:
     return logging.getLogger("scrapy").isEnabledFor(logging.DEBUG)
+
+
+def _shows_debugging() -> bool:
+    """Whether anybody sees messages at DEBUG: LOG_LEVEL sets the level of the handler, not that of the logger."""
+    handler = get_scrapy_root_handler()
+    return (handler is None or handler.level <= logging.DEBUG) and _debugging()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import open_engine
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
-from crawlspace.model import Candidate, Source
+from crawlspace.model import Candidate, Document, IndexOrder, Op, Source
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known
@@ -143,6 +144,31 @@ def test_a_lost_index_is_made_anew(place: Place) -> None:
     assert place.run() == Resent(Agreement.INDEX_BEHIND, documents=6)
     assert place.is_as_the_web()
     assert place.run() is None
+
+
+SENT_BY_HAND = [  # the index of before is put back, pages not taken by it, not in it afterwards
+    (False, [], []),
+    (True, [], []),
+    (True, [f"{HOME}new"], [f"{HOME}new"]),  # as many documents as the store has, and one of them is another
+]
+
+
+@pytest.mark.parametrize(("is_older", "not_taken", "missing"), SENT_BY_HAND)
+def test_what_a_person_has_sent_again_agrees(place: Place, *, is_older: bool, not_taken: list[str], missing: list[str]) -> None:
+    place.keep("index")
+    changed(place)
+    place.remove("index")
+    if is_older:
+        place.put_back("index")
+    store = SqliteStore(place.folder / "state.db", sinks=(SINK,))
+    index = EmbeddedIndex(place.folder / "index.db", owner="demo", clock=place.clock)
+    with closing(store), closing(index):
+        sent = {url: text for url, text in place.pages.items() if isinstance(text, str) and url not in not_taken}
+        index.send([IndexOrder(0, Op.PUSH, url, Document(url, text=text)) for url, text in sent.items()])
+        Resending(store, index, owner="demo", now=int(place.clock.now())).sent_again(all_taken=not not_taken)
+    assert place.documents == sent
+    assert sorted(set(place.pages) - set(place.documents) - {PAGES[1]}) == missing
+    assert place.run(resend=not not_taken) is None
 
 
 def test_an_index_that_comes_back_after_another_was_made(place: Place) -> None:

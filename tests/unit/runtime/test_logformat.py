@@ -6,8 +6,12 @@ import io
 import logging
 
 import pytest
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import Settings
+from scrapy.utils.log import _uninstall_scrapy_root_handler, install_scrapy_root_handler
 
-from crawlspace.runtime.logformat import make_printable
+from crawlspace.runtime.logformat import QuietLogFormatter, make_printable
 
 LOGGED = [
     (("redirected to %s", "http://user:SECRET@h/\x1b]0;t\x07"), "redirected to http://…@h/\\x1b]0;t\\x07\n"),
@@ -40,3 +44,27 @@ def log(message: str, *values: object, exc_info: Exception | None = None) -> str
     seen = (type(exc_info), exc_info, exc_info.__traceback__) if exc_info is not None else None
     handler.handle(logging.LogRecord("crawlspace", logging.WARNING, __file__, 1, message, values, seen))
     return stream.getvalue()
+
+
+MESSAGES_OF_PAGES = [  # level of the handler (LOG_LEVEL), level of the logger, made
+    ("DEBUG", "NOTSET", True),
+    ("INFO", "NOTSET", False),
+    ("WARNING", "NOTSET", False),
+    ("DEBUG", "WARNING", False),
+]
+
+
+@pytest.mark.parametrize(("shown", "logged", "is_made"), MESSAGES_OF_PAGES)
+def test_messages_for_each_page_are_made_only_where_they_are_shown(shown: str, logged: str, *, is_made: bool) -> None:
+    scrapy, root_level = logging.getLogger("scrapy"), logging.root.level
+    level = scrapy.level
+    try:
+        install_scrapy_root_handler(Settings({"LOG_LEVEL": shown}))
+        scrapy.setLevel(logged)
+        formatter, response = QuietLogFormatter(), Response("http://h/")
+        made = [formatter.crawled(Request("http://h/"), response, None), formatter.scraped({}, response, None)]
+    finally:
+        _uninstall_scrapy_root_handler()
+        scrapy.setLevel(level)
+        logging.root.setLevel(root_level)
+    assert [message is not None for message in made] == [is_made] * 2
