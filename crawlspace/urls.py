@@ -8,12 +8,12 @@ The host as written in the link is kept beside the normal form, because domain r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
 from zlib import crc32
 
 from ada_url import join_url, normalize_url
+from msgspec import Struct
 
 from crawlspace.printable import quoted
 
@@ -28,8 +28,7 @@ class UrlWithCredentials(MalformedUrl):
     """The URL carries a user name or password."""
 
 
-@dataclass(frozen=True, slots=True)
-class Url:
+class Url(Struct, frozen=True, gc=False):
     """A URL in normal form. `host_as_written` differs from `host` in case only."""
 
     text: str

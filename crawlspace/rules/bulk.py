@@ -57,6 +57,7 @@ class BulkDecisions:
         """Hosts without a known address, if there are address rules."""
         self._global_space = global_space
         self._origins: dict[tuple[str, str | None], _Origin | None] = {}
+        self._last: tuple[str, str | None, _Origin | None] = "", None, None
         site_limits = space.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
         self._depth_is_limited = space.limits.max_link_depth is not None
@@ -191,6 +192,14 @@ class BulkDecisions:
 
     def _origin_of(self, text: str, host_as_written: str | None) -> _Origin | None:
         """Return the cached properties of a URL's origin; None if the text may not be in normal form, or is unusual."""
+        last, last_host, origin = self._last
+        if last is text and last_host is host_as_written:  # one URL is folded, decided about and given actions
+            return origin
+        origin = self._origin_found(text, host_as_written)
+        self._last = text, host_as_written, origin
+        return origin
+
+    def _origin_found(self, text: str, host_as_written: str | None) -> _Origin | None:
         slash = text.find("/", len("https://"))
         if slash < 0 or _PLAIN_REST.fullmatch(text, slash) is None or "/." in text or text[-1] == "?":
             return None

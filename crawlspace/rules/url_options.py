@@ -6,9 +6,11 @@ They apply after the normal form and before the checks, wherever a candidate bec
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from urllib.parse import unquote_plus
+
+from msgspec import structs
 
 from crawlspace.globs import Glob, compile_glob
 from crawlspace.rules.address import is_address
@@ -141,7 +143,7 @@ class UrlFolding:
     def as_folder(self, url: UrlParts) -> UrlParts:
         """Return the folder of which a URL is the page, where the slash at its end was removed; else the URL itself."""
         if self.site(url.host, url.port)[1].trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
-            return replace(as_url(url), path=f"{url.path.rstrip('/')}/")
+            return structs.replace(as_url(url), path=f"{url.path.rstrip('/')}/")
         return url
 
 

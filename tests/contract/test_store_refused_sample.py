@@ -69,6 +69,7 @@ DROPPED: list[tuple[str, Callable[[Known], object], bool]] = [
     ("read again, and nothing is refused", lambda known: known.record(known.page(A, "one", links=[])), True),
     ("gone", lambda known: known.record(known.change(A, status=404, checksum=None, refused=None)), True),
     ("forgotten", lambda known: known.record(Change(known.get(A), forget=True)), True),
+    ("folded", lambda known: known.store.reclassify(Reclassified(forgotten=[known.get(A).id]), now=NOW), True),
     ("excluded", lambda known: known.store.reclassify(Reclassified(excluded=[known.get(A).id]), now=NOW), True),
     ("a deletion held", lambda known: known.store.reclassify(Reclassified(held=[known.get(A).id]), now=NOW), False),
     ("a 304", lambda known: known.record(Change(known.get(A))), False),

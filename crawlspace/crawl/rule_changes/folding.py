@@ -117,16 +117,25 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
 
 
 def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
-    last, folded = 0, keys.keys()
+    last = 0
     while pages := store.scan_links(last, BATCH):
-        new = {page.id: _folded_links(page.targets, keys) for page in pages if not folded.isdisjoint(page.targets)}
-        if new:
+        if new := _folded_links(pages, keys):
             store.relink(new)
         last = pages[-1].id
 
 
-def _folded_links(targets: Iterable[int], keys: Mapping[int, int]) -> array[int]:
-    return array("q", dict.fromkeys(map(keys.get, targets, targets)))
+def _folded_links(pages: Iterable[PageLinks], keys: Mapping[int, int]) -> dict[int, array[int]]:
+    """Return what pages that lead to a folded URL lead to now; all keys are looked up at once, which takes half the time."""
+    before = array("q")
+    for page in pages:
+        before.extend(page.targets)
+    after, end, new = array("q", map(keys.get, before, before)), 0, {}
+    for page in pages:
+        start, end = end, end + len(page.targets)
+        targets = after[start:end]
+        if targets != page.targets:
+            new[page.id] = targets if len(set(targets)) == len(targets) else array("q", dict.fromkeys(targets))
+    return new
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
@@ -141,9 +150,9 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
     others = known_by_url(store, into.values())
-    _move_links(store, {id: others[new.url] for id, new in into.items()})
-    left = store.left_to_others(into.keys())
-    waiting = {id for id, new in into.items() if others[new.url].state != State.DONE}
+    waiting = {id: other for id, new in into.items() if (other := others[new.url]).state != State.DONE}
+    _move_links(store, waiting)
+    left = store.left_to_others(waiting.keys())
     held = [state for state in states if state.id in waiting and (state.indexed or state.id in left)]
     if pending := [state.id for state in held if state.state is State.PENDING]:  # they would be fetched
         store.reclassify(Reclassified(given_up=pending), now=now)

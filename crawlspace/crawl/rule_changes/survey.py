@@ -183,7 +183,7 @@ def survey(
     """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
-    acts, folds = bool(before or verdicts.actions_hash), verdicts.folds
+    acts, folds, loosens = bool(before or verdicts.actions_hash), verdicts.folds, bool(looser)
     verdicts.begin()
     last = 0
     while page := store.scan(last, BATCH):
@@ -221,7 +221,7 @@ def survey(
                 again = again or (found.actions_changed and actions.index and status == Status.NOINDEX)
             if again:
                 found.come_back(known)
-            elif looser and looser.concern(known):
+            elif loosens and looser.concern(known):
                 found.look_again(known)
         found.known += len(page)
         last = page[-1].id

@@ -8,14 +8,14 @@ Most documents are alone in their group, and when such a one leaves, nothing els
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import apsw
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, State, Status
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.duplicates import NO_PAGE, Settlement
+from crawlspace.state.duplicates import NO_PAGE, NOTED, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import outbox, record, refused_links
@@ -31,6 +31,17 @@ _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
 _IDS = "id IN (SELECT value FROM carray(?1))"
 _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
 
+_NOTED = f"""
+    SELECT id, (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
+                ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1),
+        EXISTS (SELECT 1 FROM content WHERE content.checksum = url.grp)
+    FROM url WHERE {_IDS} AND grp IS NOT NULL AND NOT (indexed OR left_behind OR aside) AND canonical IS NULL
+        AND NOT EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp)
+        AND NOT EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = url.key AND page.grp IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp LIMIT 1 OFFSET {NOTED + 1})
+"""
+"""URLs that are noted on the document of the one that is returned with them, and whether that has a text to be pushed with."""
+
 
 def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
@@ -44,8 +55,9 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
         for state in by_ids(db, shared[status]):
             after = unindexed(state, now) if status is Status.NOINDEX else excluded(state, status)
             changes.append(Change(after, keep_in_index=status is Status.EXCLUDED_HERE))
-    forgotten = _sharing(db, found.forgotten)
-    names.update(_forget(db, found.forgotten, forgotten, tally))
+    noted, noting = _noted(db, found)
+    forgotten = _sharing(db, [id for id in found.forgotten if id not in noted])
+    names.update(_forget(db, found.forgotten, forgotten, noted, tally))
     db.execute(f"DELETE FROM link_metadata WHERE {_IDS}", (integers(found.forgotten),))
     for ids, values, mark in ((found.held, HELD, 0), (found.held_unindexed, HELD, 1), (found.held_folded, HELD_FOLDED, 0)):
         others = _sharing(db, ids)
@@ -61,7 +73,8 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     )
     settlement, concerned = record.record(writing, changes, forgotten=forgotten, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
-    return Settlement(settlement.push, sorted([*settlement.delete, *names]), settlement.displaced), {**concerned, **names}
+    push = sorted(noting.difference(settlement.delete).union(settlement.push))
+    return Settlement(push, sorted([*settlement.delete, *names]), settlement.displaced), {**concerned, **names}
 
 
 def _set(values: Values) -> str:
@@ -89,10 +102,7 @@ def _exclude(
         rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
         names = {id: (key, url) for id, key, url in rows}
     by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
-    refusing = dict(db.execute(f"SELECT id, refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)))
-    for refused in refusing.values():
-        tally.count_refused(refused, -1)
-    refused_links.replace(db, dict.fromkeys(refusing, ()))
+    _drop_refused_links(db, alone, tally)
     if status in UNCOUNTED:
         tally.uncounted.update(by_site)
     tally[f"state {int(State.EXCLUDED)}"] += by_site.total()
@@ -107,19 +117,34 @@ def _exclude(
     return names
 
 
-def _forget(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], tally: Tally) -> dict[int, tuple[int, str]]:
-    """Remove URLs whose group has no other members; return key and URL of those whose document is to be deleted from the index."""
+def _noted(db: apsw.Connection, found: Reclassified) -> tuple[set[int], set[int]]:
+    """Return which forgotten URLs are only noted on the document of another one, and those documents, which are to be pushed.
+
+    The others stand for their group, may be named by a page, or are one of very many: what follows when they go is left to `record`.
+    """
+    leaving = {*found.forgotten, *found.excluded, *found.given_up, *found.unindexed}
+    leaving.update(found.held, found.held_unindexed, found.held_folded)
+    rows = [row for row in db.execute(_NOTED, (integers(found.forgotten),)) if row[1] not in leaving]
+    return {id for id, _, _ in rows}, {winner for _, winner, has_text in rows if has_text}
+
+
+def _forget(
+    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], noted: Collection[int], tally: Tally
+) -> dict[int, tuple[int, str]]:
+    """Remove URLs whose group has no other members, or on whose document they are `noted`.
+
+    Returns key and URL of those whose document is to be deleted from the index.
+    """
     left_out = set(but)
-    alone = integers([id for id in ids if id not in left_out] if left_out else ids)
-    rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (alone,))
+    chosen = integers([id for id in ids if id not in left_out] if left_out else ids)
+    rows = db.execute(f"SELECT id, key, url FROM url WHERE {_IDS} AND (indexed OR left_behind)", (chosen,))
     names = {id: (key, url) for id, key, url in rows}
-    by_site = _uncount(db, alone, _IDS, tally, with_documents=True)
+    by_site = _uncount(db, chosen, _IDS, tally, with_documents=True)
     db.executemany("UPDATE site SET urls = urls - ? WHERE id = ?", [(count, site) for site, count in by_site.items()])
-    for (refused,) in db.execute(f"SELECT refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (alone,)):
-        tally.count_refused(refused, -1)
-    _drop_texts(db, alone)
+    _drop_refused_links(db, chosen, tally)
+    _drop_texts(db, integers([id for id in ids if id not in left_out and id not in noted]))
     for table in ("document", "links", "inheritance", "url"):
-        db.execute(f"DELETE FROM {table} WHERE {_IDS}", (alone,))
+        db.execute(f"DELETE FROM {table} WHERE {_IDS}", (chosen,))
     return names
 
 
@@ -142,6 +167,13 @@ def _hold(
         f" WHERE {_IDS}",
         (bound, mark),
     )
+
+
+def _drop_refused_links(db: apsw.Connection, ids: apsw.CArrayBinding | None, tally: Tally) -> None:
+    refusing = dict(db.execute(f"SELECT id, refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (ids,)))
+    for refused in refusing.values():
+        tally.count_refused(refused, -1)
+    refused_links.replace(db, dict.fromkeys(refusing, ()))
 
 
 def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
