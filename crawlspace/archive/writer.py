@@ -71,6 +71,7 @@ class ArchiveWriter:
         self._rotated_bytes = rotated_bytes
         self._file: NewFile | None = None
         self._waiting: deque[Ticket] = deque()
+        self._added = self._written = 0
         self._changed = threading.Condition()
         self._is_wanted = self._ends = False
         self._fault: BaseException | None = None
@@ -80,16 +81,15 @@ class ArchiveWriter:
     def add(self, ticket: Ticket) -> Ticket:
         """Have a fetch be written by the next `begin`. On the thread of the crawl."""
         self._waiting.append(ticket)
+        self._added += 1
         return ticket
 
     def begin(self, *, patience_s: float) -> None:
         """Have what was added be written now, and wait that long at most."""
-        last = self._waiting[-1] if self._waiting else None
         with self._changed:
             self._is_wanted = True
             self._changed.notify_all()
-            if last is not None:
-                self._changed.wait_for(lambda: self._fault is not None or last.is_written, patience_s)
+            self._changed.wait_for(lambda: self._fault is not None or self._written == self._added, patience_s)
 
     def wait(self, tickets: Sequence[Ticket]) -> None:
         """Return when all of them are written. Raises ArchiveError, and then none of those left will be."""
@@ -159,6 +159,7 @@ class ArchiveWriter:
         with self._changed:
             for ticket in tickets:
                 ticket.is_written = True
+            self._written += len(tickets)
             self._changed.notify_all()
 
     def _records_of(self, ticket: Ticket) -> tuple[Iterable[bytes], bool]:

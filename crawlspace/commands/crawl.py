@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import json
 import logging
 import signal
@@ -26,7 +25,7 @@ from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
 from crawlspace.printable import escaped, printable
-from crawlspace.runtime.command import refuse_without_collections
+from crawlspace.runtime.command import reduce_garbage_collection, refuse_without_collections
 from crawlspace.runtime.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.exports.feeds import check_exports
 from crawlspace.runtime.loader import CollectionLoader, collection_settings
@@ -107,7 +106,7 @@ class Command(ScrapyCrawl):
             quiet_scrapy()
         session = self._session
         _close_unless_used(self._first_loop)
-        _reduce_garbage_collection()
+        reduce_garbage_collection()
         assert self.crawler_process is not None
         try:
             session.log_warnings()
@@ -308,17 +307,6 @@ def _close_unless_used(loop: asyncio.AbstractEventLoop) -> None:
 
     if getattr(reactor, "_asyncioEventloop", None) is not loop:
         loop.close()
-
-
-def _reduce_garbage_collection() -> None:
-    """Exclude the objects of start-up from later garbage collections, and collect less often.
-
-    The state of a crawl is many small, long-lived objects. Scanning them took a quarter of the time of a polite crawl
-    (`python -m benchmarks.politeness`: 16 s of CPU became 12), in pauses without requests.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 10, 5)
 
 
 def _is_warning(record: logging.LogRecord) -> bool:

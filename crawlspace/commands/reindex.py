@@ -17,7 +17,7 @@ from crawlspace.crawl.index_repair import Resending
 from crawlspace.errors import StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, refuse_index_elsewhere
+from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
 from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.places import OpenStore
@@ -52,6 +52,7 @@ class Command(CollectionCommand):
                 return 1
             refuse_index_elsewhere(place, opened)
             _make_index(place, opened)
+            reduce_garbage_collection()
             with closing(archive_reader(place, opened)) as archive, closing(ProgressDisplay(sys.stderr, clock)) as display:
                 done = Reindexing(
                     opened.store,

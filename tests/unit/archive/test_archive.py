@@ -6,7 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -264,3 +266,30 @@ def test_a_file_that_was_moved_away_is_an_error(archive: Archive) -> None:
         writer.wait([ticket])
     with pytest.raises(ArchiveError):
         writer.close()
+
+
+class HeldBody(BodyFile):
+    """A body that is read only when `go` is set, as from a disk that is slow."""
+
+    go: threading.Event
+
+    def parts(self) -> Iterator[bytes]:
+        assert self.go.wait(300)
+        yield from super().parts()
+
+
+def test_the_crawl_waits_for_records_but_not_for_a_slow_disk(archive: Archive, tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(LARGE)
+    slow = HeldBody(tmp_path / "body", len(LARGE))
+    slow.go = threading.Event()
+    with closing(archive.writer()) as writer:
+        quick = writer.add(fetched("/1"))
+        assert not quick.is_written, "the thread begins when it is asked to"
+        writer.begin(patience_s=60)
+        assert quick.is_written
+        held = writer.add(fetched("/2", slow))
+        writer.begin(patience_s=0.001)
+        assert not held.is_written
+        slow.go.set()
+        writer.wait([held])
+        assert held.is_written
