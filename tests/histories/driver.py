@@ -45,7 +45,7 @@ from tests.histories.web import HTML, Answer, Web
 NAME = "h"
 OnServer = Callable[[str], RedisStore]
 """Opens the store of the collection with that name."""
-_ROUNDS = 20_000
+_ROUNDS = 100_000
 """More than a crawl of a small web takes; beyond, it would never end."""
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
 

@@ -109,12 +109,16 @@ class Oracle:
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
         documents, seen = self._documents(memory, past), self._configuration.content_key
+        canonical = {one.canonical for one in documents.values() if one.canonical}
         for url in before.keys() - index.keys():
             document = documents.get(url)
             if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
                 continue
             if document.canonical in before:  # it stood aside for that page itself, until that was found to be gone
                 continue
+            equal = [one for one in canonical if one in documents and documents[one].own_key == document.own_key]
+            if any(name_of(one) == name_of(url) for one in canonical.difference(equal)):
+                continue  # it may have stood aside for such a page first, which was equal to it then
             for other in documents.values():
                 is_new = other.url in index and other.url not in before
                 if (
