@@ -49,6 +49,20 @@ def test_forgotten_urls_leave_nothing_behind(known: Known, store: Store) -> None
     assert [known.discover(A).discovered, list(store.links_of(ids(known, A)))] == [1, []]
 
 
+def test_a_duplicate_that_is_forgotten_is_noted_no_more(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"), (C, "one"), (D, "two"))
+    known.acknowledge_all()
+    effects = store.reclassify(Reclassified(forgotten=ids(known, B)), now=NOW)
+    assert (effects.pushes, effects.deletes, known.orders()) == (1, 0, [("push", A)])
+    (order,) = store.orders("index", 10, now=NOW)
+    assert order.document is not None
+    assert (order.document.text, order.document.duplicates) == ("text of one", [f"http://{C}"])
+    known.acknowledge_all()
+    store.reclassify(Reclassified(forgotten=ids(known, A, C)), now=NOW)
+    assert known.orders() == [("delete", A)], "the last one of a group takes its document along, whoever else goes"
+    assert (store.counts().indexed, store.counts().duplicates) == (1, 0)
+
+
 def test_a_document_waits_in_the_index_and_its_url_is_never_due(known: Known, store: Store) -> None:
     known.crawled((A, "one"), (B, "one"), (C, "two"))
     assert store.reclassify(Reclassified(held_folded=[*ids(known, A, C), 4711]), now=NOW) == replace(Effects(), pushes=1)
