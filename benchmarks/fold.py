@@ -8,6 +8,7 @@ step runs in its own process. Killed with SIGKILL while it folds, and run again,
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import shutil
 import signal
@@ -143,6 +144,8 @@ def fill(file: Path, *, urls: int) -> None:
 
 def change(file: Path, options: UrlOptions, *, write: bool) -> dict[str, object]:
     """Show or make the change to the options; return the numbers of the plan."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 5)  # as `scrapy crawl` does at its start
     space = _space(options)
     verdicts, hash_, deletion_limit = BulkDecisions(space, None), rules_hash(space, None), DeletionLimit(100, 0)
     if write:

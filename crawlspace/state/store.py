@@ -120,6 +120,9 @@ class RefusedLinkStore(Protocol):
 class RuleChangeStore(Protocol):
     """For changes of rules, settings and the clock."""
 
+    changed_at_once: int
+    """How many URLs, or pages with their links, are changed with one call: others wait for it, where the store has others."""
+
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         """Apply a rule change to many URLs, in one transaction, with groups and orders. Their leases end. Unknown ids are ignored."""
 

@@ -10,7 +10,7 @@ from itertools import count
 import apsw
 from scrapy.cmdline import execute
 
-from crawlspace.crawl.rule_changes import folding
+from crawlspace.state.sqlite.store import SqliteStore
 
 
 def kill_at(number: int) -> None:
@@ -26,6 +26,6 @@ def kill_at(number: int) -> None:
 
 
 if __name__ == "__main__":
-    folding.BATCH = int(os.environ.get("FOLDED_AT_ONCE", folding.BATCH))
+    SqliteStore.changed_at_once = int(os.environ.get("FOLDED_AT_ONCE", SqliteStore.changed_at_once))
     kill_at(int(sys.argv[1]))
     execute(["scrapy", *sys.argv[2:]])

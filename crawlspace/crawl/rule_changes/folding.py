@@ -23,9 +23,6 @@ from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url
 
-BATCH = 10_000
-"""URLs, or pages whose links are written, at once: a server of Redis is busy for each batch, and serves other workers between two."""
-
 
 class UrlDepths(Protocol):
     """Where URLs are found by key."""
@@ -36,6 +33,8 @@ class UrlDepths(Protocol):
 
 class FoldingStore(UrlDepths, Protocol):
     """What known URLs are folded in."""
+
+    changed_at_once: int
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
@@ -77,7 +76,7 @@ def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, 
     if folds:
         _fold_links(store, folds.keys)
     for ids in (folds.without_document, folds.with_document):
-        for part in _parts(ids):
+        for part in _parts(ids, store.changed_at_once):
             effects = _fold(store, verdicts, part, folds.keys, now=now)
             done.pushes += effects.pushes
             done.deletes += effects.deletes
@@ -118,14 +117,14 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
 
 def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
     last = 0
-    while pages := store.scan_links(last, BATCH):
+    while pages := store.scan_links(last, store.changed_at_once):
         if new := _folded_links(pages, keys):
             store.relink(new)
         last = pages[-1].id
 
 
 def _folded_links(pages: Iterable[PageLinks], keys: Mapping[int, int]) -> dict[int, array[int]]:
-    """Return what pages that lead to a folded URL lead to now; all keys are looked up at once, which takes half the time."""
+    """Return what pages that lead to a folded URL lead to now; all keys are looked up at once."""
     before = array("q")
     for page in pages:
         before.extend(page.targets)
@@ -177,5 +176,5 @@ def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:
         store.relink({**{id: array("q", keys) for id, keys in moved.items()}, **dict.fromkeys(links, ())})
 
 
-def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (ids[first : first + BATCH] for first in range(0, len(ids), BATCH))
+def _parts(ids: Sequence[int], most: int) -> Iterator[Sequence[int]]:
+    return (ids[first : first + most] for first in range(0, len(ids), most))

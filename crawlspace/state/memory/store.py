@@ -48,6 +48,8 @@ class _TransactionEffects:
 class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySites):
     """A store that is lost when the process ends."""
 
+    changed_at_once = 10_000
+
     def __init__(self, *, sinks: Sequence[str] = ("index",)) -> None:
         super().__init__()
         self._ids: dict[str, int] = {}

@@ -56,6 +56,8 @@ _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
+    changed_at_once = 10_000  # a script keeps the server busy, which serves other workers between two
+
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
         self.inheritance = RedisInheritance(self.scripts, self._write)

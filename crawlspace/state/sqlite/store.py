@@ -40,6 +40,8 @@ from crawlspace.urls import url_key
 class SqliteStore(SqliteArchive):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
+    changed_at_once = 20_000
+
     def __init__(
         self,
         path: Path,
