@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,8 +41,9 @@ def run_scrapy(
     everything = _environment(env)
     with tempfile.TemporaryDirectory() as folder:
         printed, errors = Path(folder, "stdout"), Path(folder, "stderr")
-        own_python = python != sys.executable or any(name.startswith("PYTHON") for name in env or ())
-        if IS_POSSIBLE and cwd == ROOT and not own_python:
+        for path in (printed, errors):
+            path.touch()
+        if IS_POSSIBLE and python == sys.executable:
             status = quick_scrapy(args, cwd, everything, printed, errors, timeout)
         else:
             status = _scrapy([python, "-m", "scrapy", *args], cwd, everything, printed, errors, timeout)
@@ -66,16 +67,21 @@ def _scrapy(command: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: P
 
 
 def start_scrapy(
-    args: Sequence[str], cwd: Path = ROOT, *, output: Path, env: Mapping[str, str] | None = None, quickly: bool = False
+    args: Sequence[str],
+    *,
+    output: Path,
+    env: Mapping[str, str] | None = None,
+    first: Callable[[], None] | None = None,
 ) -> Running:
     """Start `scrapy args…` and return at once, so that a test can kill it; the caller ends it.
 
-    What it prints goes to a file, piece by piece; each piece and the end are reported (`tests.notifications`). `quickly`: without an
-    interpreter of its own, where that is possible.
+    What it prints goes to a file, piece by piece; each piece and the end are reported (`tests.notifications`). `first`: what is called
+    in its process before.
     """
-    if quickly and IS_POSSIBLE:
-        return start_quickly(args, cwd, _environment(env), output)
-    return start_program([sys.executable, "-m", "scrapy", *args], output=output, cwd=cwd, env=_environment(env))
+    if IS_POSSIBLE:
+        return start_quickly(args, ROOT, _environment(env), output, first)
+    assert first is None
+    return start_program([sys.executable, "-m", "scrapy", *args], output=output, cwd=ROOT, env=_environment(env))
 
 
 def _environment(more: Mapping[str, str] | None) -> dict[str, str]:

@@ -7,9 +7,22 @@ import importlib
 import pkgutil
 import sys
 
+from scrapy.settings import default_settings
+
+import tests.quick_start  # noqa: F401
+
 for package in ("scrapy.commands", "crawlspace", "middlewares", "pipelines", "spiders"):
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         importlib.import_module(module.name)
+for components in (
+    default_settings.DOWNLOADER_MIDDLEWARES_BASE,
+    default_settings.EXTENSIONS_BASE,
+    default_settings.SPIDER_MIDDLEWARES_BASE,
+):
+    for component in components:
+        importlib.import_module(component.rpartition(".")[0])
+for name in ("scrapy.utils.engine", "twisted.conch.telnet", "uvloop"):
+    importlib.import_module(name)
 if "twisted.internet.reactor" in sys.modules:
     raise RuntimeError("a reactor was imported: each process chooses its own")
 gc.freeze()

@@ -1,6 +1,7 @@
 """Scrapy's command line without the second that it takes to start: each process is forked off one that has imported all there is.
 
-What differs from `python -m scrapy`: modules are there already, and what Python reads from its environment as it starts was read before.
+What differs from `python -m scrapy`: modules are there already, and what Python reads from its environment as it starts was read before,
+but for the places of modules. A project elsewhere finds none of this folder's spiders, middlewares and pipelines imported.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from tests.notifications import Running
 
 IS_POSSIBLE = "forkserver" in multiprocessing.get_all_start_methods()
 _READS_THE_ENVIRONMENT = "crawlspace.settings"
+_ROOT = Path(__file__).resolve().parent.parent
+_OF_PROJECT = ("spiders", "middlewares", "pipelines")
 
 _reaping = threading.Lock()
 """A start reads the exit status of each process that has ended, and that can be read once: no other thread reads one meanwhile."""
@@ -33,10 +36,18 @@ Output = Path | Connection
 class _Forked:
     """A process that is Scrapy, forked off the server."""
 
-    def __init__(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Output, stderr: Output) -> None:
+    def __init__(
+        self,
+        args: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        stdout: Output,
+        stderr: Output,
+        first: Callable[[], None] | None = None,
+    ) -> None:
         server = multiprocessing.get_context("forkserver")
         server.set_forkserver_preload(["tests.preloaded"])
-        self._process = server.Process(target=_be_scrapy, args=(list(args), cwd, dict(env), stdout, stderr))
+        self._process = server.Process(target=_be_scrapy, args=(list(args), cwd, dict(env), stdout, stderr, first))
         with _reaping:
             self._process.start()
         assert self._process.pid is not None
@@ -55,18 +66,23 @@ class _Forked:
         self._process.kill()
 
 
-def start_quickly(args: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path) -> Running:
-    """Start `scrapy args…` and return at once; what it prints goes to a file."""
+def start_quickly(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], output: Path, first: Callable[[], None] | None = None
+) -> Running:
+    """Start `scrapy args…` and return at once; what it prints goes to a file. `first` is called in the new process before."""
     reading, writing = multiprocessing.Pipe(duplex=False)
     with reading, writing:
-        process = _Forked(args, cwd, env, writing, writing)
+        process = _Forked(args, cwd, env, writing, writing, first)
         return Running(process, os.dup(reading.fileno()), output)
 
 
 def quick_scrapy(
     args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Path, stderr: Path, timeout: float
 ) -> int | None:
-    """Run `scrapy args…` to its end and return its exit status, negative for a signal; None where it took too long and was killed."""
+    """Run `scrapy args…` to its end and return its exit status, negative for a signal; None where it took too long and was killed.
+
+    What it prints is appended to files that are there.
+    """
     process = _Forked(args, cwd, env, stdout, stderr)
     try:
         return process.wait(timeout)
@@ -76,7 +92,9 @@ def quick_scrapy(
         return None
 
 
-def _be_scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Output, stderr: Output) -> None:
+def _be_scrapy(
+    args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: Output, stderr: Output, first: Callable[[], None] | None
+) -> None:
     for output, number in ((stdout, 1), (stderr, 2)):
         if isinstance(output, Path):
             with output.open("ab") as file:
@@ -93,5 +111,18 @@ def _be_scrapy(args: Sequence[str], cwd: Path, env: Mapping[str, str], stdout: O
     os.environ.update(env)
     time.tzset()
     os.chdir(cwd)
+    if cwd != _ROOT:
+        _be_elsewhere(cwd, env)
     importlib.reload(importlib.import_module(_READS_THE_ENVIRONMENT))
+    if first is not None:
+        first()
     execute(["scrapy", *args])
+
+
+def _be_elsewhere(cwd: Path, env: Mapping[str, str]) -> None:
+    """Have modules found where an interpreter that starts there finds them, and forget those of the project in this folder."""
+    own = [] if env.get("PYTHONSAFEPATH") else [str(cwd)]
+    named = [place for place in env.get("PYTHONPATH", "").split(os.pathsep) if place]
+    sys.path[:] = [*own, *named, *(place for place in sys.path if place not in ("", str(_ROOT), *own, *named))]
+    for name in [name for name in sys.modules if name.partition(".")[0] in _OF_PROJECT]:
+        del sys.modules[name]

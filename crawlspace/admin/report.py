@@ -52,6 +52,8 @@ class UrlReport:
     """It has no document of its own, but the index has one of it, left there for another collection."""
     lost: bool = False
     """Its document is not in the index at present, because another collection deleted it there."""
+    text_status: str = ""
+    """Why the file has no text (`TextStatus`), if that is so."""
 
     @property
     def status(self) -> int | None:
@@ -73,6 +75,7 @@ class UrlReport:
             "url": state.url,
             "state": label_of(state),
             "status": self.status,
+            **({"text_status": self.text_status} if self.text_status else {}),
             "depth": state.depth,
             "orphaned": state.orphaned is not None,
             "source": state.source.label,

@@ -11,6 +11,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
+from crawlspace.model import Status
 from crawlspace.runtime.command import CollectionCommand, print_json
 from crawlspace.runtime.explanation_text import decision_lines, known_lines
 from crawlspace.runtime.stores.lost_from_index import lost_documents
@@ -55,7 +56,10 @@ class Command(CollectionCommand):
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
             if answer.known is not None and opened is not None and answer.known.state.indexed:
                 with lost_documents(place, opened) as lost:
-                    answer = replace(answer, known=replace(answer.known, lost=lost.is_lost(answer.known.state.url)))
+                    url = answer.known.state.url
+                    is_unreadable = answer.known.state.status == Status.UNREADABLE_FILE
+                    text_status = lost.text_status(url) if is_unreadable else ""
+                    answer = replace(answer, known=replace(answer.known, lost=lost.is_lost(url), text_status=text_status))
         if opts.json:
             print_json(answer.as_json())
         else:

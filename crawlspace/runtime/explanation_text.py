@@ -86,6 +86,8 @@ def _actions(answer: Explanation) -> Iterator[str]:
 def _known(known: UrlReport) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
+    if known.text_status:
+        status += f": {known.text_status}"
     if state.state is State.EXCLUDED and state.status == HTTPStatus.OK:
         status = f", status {state.status}, {Reason.DROPPED.sentence}"
     depth = (

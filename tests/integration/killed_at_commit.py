@@ -1,20 +1,30 @@
-"""Scrapy's command line that kills itself: `python -m tests.integration.killed_at_commit 3 crawl demo`, within its third transaction."""
+"""A crawl that kills itself within one of its transactions."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
+from collections.abc import Mapping
+from functools import partial
 from itertools import count
+from pathlib import Path
 
 import apsw
-from scrapy.cmdline import execute
 
 from crawlspace.state.sqlite.store import SqliteStore
+from tests.command_line import start_scrapy
+from tests.notifications import Running
 
 
-def kill_at(number: int) -> None:
-    """Have this process killed when it is about to commit its transaction of that number, of whatever database file."""
+def crawl_killed(
+    number: int, *, output: Path, env: Mapping[str, str], changed_at_once: int = SqliteStore.changed_at_once
+) -> Running:
+    """Crawl `demo`, and have it killed when it is about to commit its transaction of that number, of whatever database file."""
+    return start_scrapy(["crawl", "demo"], output=output, env=env, first=partial(_kill_at, number, changed_at_once))
+
+
+def _kill_at(number: int, changed_at_once: int) -> None:
+    SqliteStore.changed_at_once = changed_at_once
     commits = count(1)
 
     def commit() -> bool:
@@ -23,9 +33,3 @@ def kill_at(number: int) -> None:
         return False  # True would roll back
 
     apsw.connection_hooks.append(lambda database: database.set_commit_hook(commit))
-
-
-if __name__ == "__main__":
-    SqliteStore.changed_at_once = int(os.environ.get("FOLDED_AT_ONCE", SqliteStore.changed_at_once))
-    kill_at(int(sys.argv[1]))
-    execute(["scrapy", *sys.argv[2:]])

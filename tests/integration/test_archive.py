@@ -12,9 +12,9 @@ import zlib
 
 import pytest
 
-from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import ARCHIVED, archived, files, folder, records
+from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.stored import collection, indexed, make_due, shared, states
 from tests.sites import Site, binary, held, html, page, redirect, serve, status
 
@@ -174,9 +174,8 @@ def test_a_kill_at_any_transaction_leaves_no_place_without_its_record(project: M
     site.update({f"/{n}": page(f"Page {n}", links=[f"/{n + 6}"] if n < 20 else []) for n in range(26)})
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED))
-        command = [sys.executable, "-m", "tests.integration.killed_at_commit", str(commit), "crawl", "demo"]
-        killed = subprocess.run(command, cwd=ROOT, env={**os.environ, **demo.env}, capture_output=True, check=False)
-        assert killed.returncode == -signal.SIGKILL
+        killed = crawl_killed(commit, output=demo.folder / "output.txt", env=demo.env)
+        assert killed.wait(timeout=60) == -signal.SIGKILL, killed.output()
         _all_places_lead_to_records(demo)
         demo.crawl("demo").succeeded()
     assert len(states(demo)) == 27

@@ -17,6 +17,7 @@ from examples.intranet.expected import COLLECTIONS, Expected
 from examples.intranet.server import Intranet
 from examples.intranet.sites import free_ports
 from examples.intranet.workplace import PROJECT, Workplace
+from tests.command_line import run_scrapy
 from tests.integration.conftest import settings_with
 
 
@@ -137,6 +138,4 @@ def _known(place: Workplace, collection: str) -> dict[str, dict[str, Any]]:
 
 
 def _scrapy(place: Workplace, *words: str) -> str:
-    done = place.scrapy(*words, capture=True)
-    assert done.returncode == 0, f"scrapy {' '.join(words)}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return run_scrapy(words, env=place.variables()).succeeded().stdout

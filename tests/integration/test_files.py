@@ -121,6 +121,14 @@ def test_the_summary_and_the_list_name_files_without_text(crawled: tuple[Project
     assert len([json.loads(line)["url"] for line in listed]) == 9
 
 
+def test_explain_says_why_a_file_has_no_text(crawled: tuple[Project, Server, str]) -> None:
+    project, server, _ = crawled
+    shown = " ".join(project.scrapy("explain", "demo", server.url("/locked.docx")).stdout.split())
+    assert "status 782 a file without readable text, found by its title, name and URL: encrypted;" in shown
+    answer = json.loads(project.scrapy("explain", "demo", server.url("/cut.docx"), "--json").stdout)
+    assert answer["state"]["text_status"] == "damaged"
+
+
 def crawl_again(project: Project) -> None:
     make_due(project)
     project.crawl("demo").succeeded()

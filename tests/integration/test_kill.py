@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -16,10 +14,9 @@ import apsw
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
-from tests.command_line import ROOT
 from tests.conftest import MakeProject, assert_same
+from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.stored import collection, indexed, states
-from tests.notifications import start_program
 from tests.sites import Server, Site, hang, page, serve, status
 
 PAGES = 400
@@ -107,9 +104,8 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
         demo.write({"demo/crawl.rules": f"forbid prefix {server.url('/private/')}\n"})
         done: list[int] = []
         while pages not in done:
-            command = [sys.executable, "-m", "tests.integration.killed_at_commit", str(len(done) + 1), "crawl", "demo"]
-            process = start_program(command, output=demo.folder / "output.txt", cwd=ROOT, env={**os.environ, **demo.env})
-            assert process.wait(timeout=60) == -signal.SIGKILL, demo.output()
+            process = crawl_killed(len(done) + 1, output=demo.folder / "output.txt", env=demo.env)
+            assert process.wait(timeout=60) == -signal.SIGKILL, process.output()
             done.append(excluded(file))
         assert done == sorted(done)
         assert len(set(done)) > 2, "some were killed when a part was excluded"
@@ -132,19 +128,18 @@ def test_kill_9_within_transactions_while_known_urls_are_folded(project: MakePro
         demo.write({"demo/settings.py": "DOWNLOAD_DELAY = 0\nCRAWLSPACE_URL_DROP_PARAMETERS = ['sid']\n"})
         file = demo.data / "demo" / "state.db"
         folded: list[int] = []
-        status = -signal.SIGKILL
-        while status == -signal.SIGKILL:
-            number = str(6 * len(folded) + 5)
-            command = [sys.executable, "-m", "tests.integration.killed_at_commit", number, "crawl", "demo"]
-            env = {**os.environ, **demo.env, "FOLDED_AT_ONCE": "2"}
-            process = start_program(command, output=demo.folder / "output.txt", cwd=ROOT, env=env)
+        while True:
+            number = 6 * len(folded) + 5
+            process = crawl_killed(number, output=demo.folder / "output.txt", env=demo.env, changed_at_once=2)
             status = process.wait(timeout=60)
             with closing(SqliteStore(file, read_only=True)) as store:
                 known = [state for state in store.urls() if state.url != server.url("/")]
             paths = {urlsplit(state.url).path for state in known if state.indexed}
             assert_same(paths, pages)
             folded.append(sum("sid" in state.url for state in known))
-        assert status == 0, demo.output()
+            if status != -signal.SIGKILL:
+                break
+        assert status == 0, process.output()
         assert folded == sorted(folded, reverse=True)
         assert len(set(folded)) > 2, "some were killed when a part was folded"
         assert_same(indexed(demo), ["/", *pages])

@@ -39,7 +39,7 @@ class Team:
         number = len(self._workers)
         output = self.project.folder / f"output{number}.txt"
         env = {**self.project.env, "CRAWLSPACE_DATA_DIR": str(self.data(number))}
-        process = start_scrapy(["crawl", "demo", *args], output=output, env=env, quickly=True)
+        process = start_scrapy(["crawl", "demo", *args], output=output, env=env)
         self.project.started.append(process)
         self._workers.append(process)
         return process

@@ -1,4 +1,4 @@
-"""Which documents of a collection its index has lost, for the commands that would otherwise show them as indexed."""
+"""Which documents of a collection its index has lost, and what else commands show of what it has."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ class LostFromIndex:
 
     def is_lost(self, url: str) -> bool:
         return self._index is not None and self.count > 0 and self._index.is_lost(url)
+
+    def text_status(self, url: str) -> str:
+        """Return why the file of a URL has no text; empty where that is not known."""
+        document = None if self._index is None else self._index.get(url)
+        return "" if document is None else document.fields.get("text_status", "")
 
 
 @contextmanager
