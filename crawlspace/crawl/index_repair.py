@@ -63,7 +63,8 @@ class Resent:
     unknown: int = 0
     """Documents of the index with unknown URLs; these are inserted and fetched."""
 
-    def sentence(self) -> str:
+    def sentence(self, *, archived: str = "") -> str:
+        """Say it to a user; `archived` is the name of the collection if it has an archive."""
         parts = [
             f"{number:,} {what}"
             for number, what in (
@@ -73,7 +74,8 @@ class Resent:
             )
             if number
         ]
-        return f"{self.why.value}: of the documents {', '.join(parts) or 'none is concerned'}"
+        way = f"; `scrapy reindex {archived}` sends without fetching what the archive has" if archived and self.documents else ""
+        return f"{self.why.value}: of the documents {', '.join(parts) or 'none is concerned'}{way}"
 
 
 class Resending:

@@ -167,7 +167,7 @@ class Session:
                 why = "the settings or the spider of %s have changed: %s"
             logger.info(why, name, plan.sentence())
         if self.resent is not None:
-            logger.warning("%s: %s", self.collection.index_file, self.resent.sentence())
+            logger.warning("%s: %s", self.collection.index_file, self.resent.sentence(archived=name if self._archiving else ""))
         if plan is not None and plan.held:
             logger.warning(
                 "held in the index: %s now excluded by the rules, because to delete so much needs approval (more than %d and more than %d %%):"

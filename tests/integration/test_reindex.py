@@ -41,6 +41,15 @@ def test_an_index_that_was_lost_is_made_anew(project: MakeProject, *, is_shared:
         assert len(server.paths()) == asked
 
 
+def test_a_start_without_the_index_names_the_way_without_requests(project: MakeProject) -> None:
+    with serve(Site(SITE)) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED))
+        demo.crawl("demo").succeeded()
+        lose_index(demo)
+        said = demo.crawl("demo").succeeded().stderr
+    assert "3 are fetched and sent again; `scrapy reindex demo` sends without fetching what the archive has" in said
+
+
 def test_an_older_index_has_afterwards_what_the_store_has(project: MakeProject) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED))
