@@ -111,7 +111,7 @@ def _be_scrapy(
     os.environ.update(env)
     time.tzset()
     os.chdir(cwd)
-    if cwd != _ROOT:
+    if cwd != _ROOT or env.get("PYTHONPATH"):
         _be_elsewhere(cwd, env)
     importlib.reload(importlib.import_module(_READS_THE_ENVIRONMENT))
     if first is not None:

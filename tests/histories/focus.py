@@ -56,7 +56,9 @@ def fitting(focus: str, configuration: Configuration, web: Web, chance: random.R
 def changed(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """One change of what decides about it."""
     if focus == "folding":
-        return folded.changed(configuration, chance)
+        new = folded.changed(configuration, chance)
+        folded.have_folded(web, new, chance)
+        return new
     if focus == "starts":
         return chance.choice(
             (

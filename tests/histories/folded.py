@@ -39,6 +39,17 @@ def changed(configuration: Configuration, chance: random.Random) -> Configuratio
     return replace(configuration, **{name: chance.choice(_OPTIONS[name])})  # type: ignore[arg-type]
 
 
+def have_folded(web: Web, configuration: Configuration, chance: random.Random) -> None:
+    """Have most pages be there under their addresses with a slash, before these are the only ones: else most of a site is missing."""
+    if "add" not in (configuration.slash, *configuration.site_slash.values()):
+        return
+    for page in list(web.pages.values()):
+        url = configuration.folded(page.url)
+        if page.status == 200 and url not in web.pages and chance.random() < 0.9:
+            web.put(replace(page, url=url, links=list(page.links), canonical="", link_canonical="", linked=False))
+    web.note_nearest()
+
+
 def spell(web: Web, chance: random.Random) -> str:
     """Have a page be there under one more address, or that lead to it; or under its plain one too, which nothing links."""
     pages = [page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200]

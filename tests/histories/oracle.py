@@ -274,7 +274,7 @@ class Oracle:
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
-        if page.redirects > web.most_redirects and page.url not in web.linked:
+        if page.redirects > max(web.most_redirects, configuration.max_redirects) and page.url not in web.linked:
             return {ABSENT}
         if configuration.bars(page.url, web):
             return {("excluded", 740)}
