@@ -109,7 +109,7 @@ class Oracle:
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
         documents, seen = self._documents(memory, past), self._configuration.content_key
-        canonical = {one.canonical for one in documents.values() if one.canonical}
+        canonical = {one.canonical for one in documents.values() if one.canonical not in ("", "?")}
         for url in before.keys() - index.keys():
             document = documents.get(url)
             if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
