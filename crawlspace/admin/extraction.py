@@ -24,6 +24,12 @@ from crawlspace.state.views import KnownUrl
 EXTRACTING = "extracting"
 """Meta: as REINDEXING, of documents that are made anew."""
 
+URLS_AT_ONCE = 250
+AHEAD = 3
+"""So many times as many are begun, so that whoever makes documents need not wait while others are recorded and sent."""
+MOST_WAITING = 500
+"""Orders that may wait for the index: sending many at a time would take longer than that."""
+
 Begun = Callable[[], Mapping[int, Remade]]
 """Waits for what was begun, and returns it by id. Raises CrawlspaceError."""
 
@@ -75,13 +81,21 @@ class Extraction(Reindexing):
     def code(self) -> str:
         return self.making.hash
 
+    @property
+    def most_waiting(self) -> int:
+        return MOST_WAITING
+
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
         """Yield all URLs from the one after that id on, while documents of those that follow are made."""
-        page = self._begin(after)
-        while page:
-            following = self._begin(page[-1].id)
-            yield page
-            page = following
+        begun: deque[list[KnownUrl]] = deque()
+        while True:
+            while len(begun) < AHEAD and (page := self.store.scan(after, URLS_AT_ONCE)):
+                self._begin(page)
+                begun.append(page)
+                after = page[-1].id
+            if not begun:
+                return
+            yield begun.popleft()
 
     def order(self, page: Collection[KnownUrl], done: Reindexed) -> None:
         """Record what was made of a page; documents of which nothing could be made are sent as they are stored."""
@@ -98,13 +112,10 @@ class Extraction(Reindexing):
         self._count(changes, done)
         self._send_others([known for known in page if known.indexed and known.id not in changes], remade, done)
 
-    def _begin(self, after: int) -> list[KnownUrl]:
-        page = self.scan(after)
-        if page:
-            wanted = [known.id for known in page if _can_be_made(known)]
-            states = {state.id: state for state in self.store.get_by_ids(wanted)}
-            self._next.append(_BegunPage(states, self.making.begin(list(states.values()))))
-        return page
+    def _begin(self, page: Sequence[KnownUrl]) -> None:
+        wanted = [known.id for known in page if _can_be_made(known)]
+        states = {state.id: state for state in self.store.get_by_ids(wanted)}
+        self._next.append(_BegunPage(states, self.making.begin(list(states.values()))))
 
     def _changes(self, asked: Mapping[int, UrlState], remade: Mapping[int, Remade]) -> dict[int, tuple[UrlState, Change]]:
         """Return the changes by id, each with the state that it was made for."""

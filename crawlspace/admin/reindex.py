@@ -91,7 +91,7 @@ class Reindexing:
             self.store.set_meta(self.meta, msgspec.json.encode(done).decode())
             seen += len(page)
             self.progress(seen, total)
-            self.deliver(MOST_WAITING)
+            self.deliver(self.most_waiting)
         self.deliver(0)
         self.store.set_meta(self.meta, "")
         return done
@@ -105,15 +105,15 @@ class Reindexing:
         """What the documents depend on besides the archive."""
         return ""
 
+    @property
+    def most_waiting(self) -> int:
+        return MOST_WAITING
+
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
         """Yield all URLs from the one after that id on, a page at a time."""
-        while page := self.scan(after):
+        while page := self.store.scan(after, BATCH):
             yield page
             after = page[-1].id
-
-    def scan(self, after: int) -> list[KnownUrl]:
-        """Return the next page."""
-        return self.store.scan(after, BATCH)
 
     def order(self, page: Collection[KnownUrl], done: Reindexed) -> None:
         """Order the documents of a page to be sent."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from crawlspace.admin import reindex
+from crawlspace.admin import extraction
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import start_scrapy
 from tests.notifications import Running
@@ -30,7 +30,7 @@ def extraction_killed(number: int, args: Sequence[str], *, output: Path, env: Ma
 
 
 def _kill_extraction_at(number: int, pages_at_once: int) -> None:
-    reindex.BATCH = pages_at_once
+    extraction.URLS_AT_ONCE = pages_at_once
     _kill_at(number, SqliteStore.changed_at_once)
 
 

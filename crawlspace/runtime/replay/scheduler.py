@@ -45,6 +45,8 @@ class ReplayScheduler(BaseScheduler):
         self._at_once = asyncio.Semaphore(crawler.settings.getint("CONCURRENT_REQUESTS"))
         self._work: asyncio.Task[None] | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._answers: list[bytes] = []
+        """Those that are about to be sent."""
         self._is_over = False
 
     @classmethod
@@ -62,6 +64,7 @@ class ReplayScheduler(BaseScheduler):
             self._work.cancel()
         self._own.close()
         self._files.close()
+        self._send()
         if self._writer is not None:
             self._writer.close()
         self._session.close()
@@ -121,8 +124,15 @@ class ReplayScheduler(BaseScheduler):
         if stored is not None and document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
             remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
             remade.response = stored.location
-        if self._writer is not None:
-            self._writer.write(framed(PageAnswer(remade)))
+        if not self._answers:
+            asyncio.get_running_loop().call_soon(self._send)
+        self._answers.append(framed(PageAnswer(remade)))
+
+    def _send(self) -> None:
+        """Send the answers of this turn of the loop at once."""
+        if self._writer is not None and self._answers:
+            self._writer.write(b"".join(self._answers))
+        self._answers.clear()
 
 
 async def _read(reader: asyncio.StreamReader, number: int) -> bytes:
