@@ -7,7 +7,7 @@ until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,14 @@ class Reindexed(msgspec.Struct):
     """Documents without a record, which the next crawl fetches and sends."""
     left: int = 0
     """Documents without a record that are not fetched either, because their deletion is held."""
+    code: str = ""
+    """Hash of the code and settings that documents are made anew with."""
+    removed: int = 0
+    """Documents that are deleted, because none came of their page any more."""
+    withheld: int = 0
+    """Such deletions that are held for approval."""
+    kept: int = 0
+    """Documents that could not be made anew, and are sent as they were stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +85,63 @@ class Reindexing:
         """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""
         done = self._begun()
         total, seen = sum(self.store.counts().by_state.values()), 0
-        while page := self.store.scan(done.after, BATCH):
-            self._order([known for known in page if known.indexed], done)
+        for page in self.pages(done.after):
+            self.order(page, done)
             done.after = page[-1].id
-            self.store.set_meta(REINDEXING, msgspec.json.encode(done).decode())
+            self.store.set_meta(self.meta, msgspec.json.encode(done).decode())
             seen += len(page)
             self.progress(seen, total)
-            self.deliver(MOST_WAITING)
+            self.deliver(self.most_waiting)
         self.deliver(0)
-        self.store.set_meta(REINDEXING, "")
+        self.store.set_meta(self.meta, "")
         return done
 
-    def _begun(self) -> Reindexed:
-        done = _read(self.store.get_meta(REINDEXING))
-        if done is None:
-            return Reindexed(self.index.batch)
-        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - self.store.counts().outbox
-        return done if is_same else Reindexed(self.index.batch)
+    @property
+    def meta(self) -> str:
+        return REINDEXING
 
-    def _order(self, indexed: Collection[KnownUrl], done: Reindexed) -> None:
+    @property
+    def code(self) -> str:
+        """What the documents depend on besides the archive."""
+        return ""
+
+    @property
+    def most_waiting(self) -> int:
+        return MOST_WAITING
+
+    def pages(self, after: int) -> Iterator[list[KnownUrl]]:
+        """Yield all URLs from the one after that id on, a page at a time."""
+        while page := self.store.scan(after, BATCH):
+            yield page
+            after = page[-1].id
+
+    def order(self, page: Collection[KnownUrl], done: Reindexed) -> None:
+        """Order the documents of a page to be sent."""
+        self.send_stored([known for known in page if known.indexed], done)
+
+    def send_stored(self, indexed: Collection[KnownUrl], done: Reindexed) -> None:
+        """Order documents to be sent as they are stored; those without a record are fetched."""
         documents = {known.id: self._document(known) for known in indexed}
         unable = set(self.store.push_again(documents))
         never_due = {known.id for known in indexed if known.never_due}
-        self.store.revise(unable - never_due, self._fetched, now=self.now)
+        self.store.revise(unable - never_due, self.to_be_fetched, now=self.now)
         done.sent += len(indexed) - len(unable)
         done.fetched += len(unable - never_due)
         done.left += len(unable & never_due)
 
-    def _document(self, known: KnownUrl) -> Document | None:
-        return None if known.archived is None else self.archive.document(known.archived, known.url)
-
-    def _fetched(self, state: UrlState) -> Change | None:
+    def to_be_fetched(self, state: UrlState) -> Change | None:
         """Have a document be fetched and sent; one that is being fetched now is sent by that."""
         return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))
+
+    def _begun(self) -> Reindexed:
+        done = _read(self.store.get_meta(self.meta))
+        if done is None or done.code != self.code:
+            return Reindexed(self.index.batch, code=self.code)
+        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - self.store.counts().outbox
+        return done if is_same else Reindexed(self.index.batch, code=self.code)
+
+    def _document(self, known: KnownUrl) -> Document | None:
+        return None if known.archived is None else self.archive.document(known.archived, known.url)
 
 
 def _read(text: str | None) -> Reindexed | None:

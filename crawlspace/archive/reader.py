@@ -17,6 +17,7 @@ from crawlspace.archive.records import PREVIOUS, Location, Original
 from crawlspace.model import Document
 
 _AT_ONCE = 1 << 15
+_COPIED_AT_ONCE = 1 << 20
 _MOST_OPEN = 50
 _decode = msgspec.json.Decoder(Document).decode
 
@@ -50,6 +51,16 @@ class StoredResponse:
     body: bytes
     previous: Location | None
     """The version of the page before this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPage:
+    """A response with the document that was made of it; `id` is that of its record, and `location` where that is."""
+
+    document: Document | None
+    response: StoredResponse
+    id: str
+    location: Location
 
 
 class ArchiveReader:
@@ -93,10 +104,34 @@ class ArchiveReader:
         record = self._at(place, url)
         if record is None or record.kind != "metadata":
             return None
-        try:
-            return _decode(record.block)
-        except msgspec.MsgspecError:
+        return _document(record)
+
+    def page(self, place: int, url: str) -> StoredPage | None:
+        """Return the response that was stored for a URL, with its document."""
+        location = self.location(place)
+        first = None if location is None else self._read(location, url)
+        if location is None or first is None:
             return None
+        document = None
+        if first.kind == "metadata":
+            document, of, location = _document(first), first.fields.get("WARC-Refers-To"), Location(location.file, first.end)
+            first = self._read(location, url)
+            if first is None or first.fields.get("WARC-Record-ID") != of:
+                return None  # it was dropped, and this one belongs to another fetch
+        if first.kind != "response":
+            return None
+        return StoredPage(document, _response(first), first.fields.get("WARC-Record-ID", ""), location)
+
+    def raw_fetch(self, location: Location, url: str) -> Iterator[bytes]:
+        """Yield the records of the response at a location and of its request as they are in the file, in parts; nothing if it is not there."""
+        fd, response = self._descriptor(location.file), self._read(location, url)
+        if fd is None or response is None:
+            return
+        end, request = response.end, self._read(Location(location.file, response.end), url)
+        if request is not None and request.fields.get("WARC-Concurrent-To") == response.fields.get("WARC-Record-ID"):
+            end = request.end
+        for offset in range(location.offset, end, _COPIED_AT_ONCE):
+            yield os.pread(fd, min(_COPIED_AT_ONCE, end - offset), offset)
 
     def original(self, place: int, url: str) -> Original | None:
         """Return what is needed of the response of a URL to write a revisit record."""
@@ -181,6 +216,13 @@ def parsed(whole: bytes, end: int) -> Record | None:
     if not length.isdigit() or len(block) < int(length):
         return None
     return Record(fields, block[: int(length)], end)
+
+
+def _document(record: Record) -> Document | None:
+    try:
+        return _decode(record.block)
+    except msgspec.MsgspecError:
+        return None
 
 
 def _response(record: Record) -> StoredResponse:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from threading import Event
+
+from scrapy.utils.conf import arglist_to_dict
 
 from crawlspace import private_files
 from crawlspace.admin.reindex import IndexState, Reindexed, Reindexing
@@ -14,22 +17,26 @@ from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX
 from crawlspace.clock import SystemClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.index_repair import Resending
-from crawlspace.errors import StoreError
+from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.plural import counted
+from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
 from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.replay.extracting import MOST_PROCESSES, extracting
 from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.places import OpenStore
 
 _PAUSE_S = 0.1
+SHOWN = 20
+"""Pages that are named of which no document was made."""
 
 
 class Command(CollectionCommand):
     """Send all documents to the index again."""
 
     def syntax(self) -> str:
-        return "<collection>"
+        return "[options] <collection>"
 
     def short_desc(self) -> str:
         return "Send all documents to the index again, without fetching"
@@ -38,36 +45,100 @@ class Command(CollectionCommand):
         return (
             "Send all documents of a collection to its index again, as the archive has them; also to an index that was lost, or is new. "
             "Nothing is fetched. A document that the archive does not have stays in the index, and the next crawl fetches and sends it. "
-            "When it is stopped or killed, the next call continues. Works while the collection is crawled. "
-            "Exit status: 0 all were sent; 1 a document has no record, the collection was never crawled, or store or index have a fault; "
-            "2 wrong use; 130 stopped by Ctrl-C."
+            "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
+            "now; a page without a document by now leaves the index. "
+            "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
+            "Exit status: 0 all were sent; 1 a document has no record or could not be made anew, the collection was never crawled, or store or "
+            "index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--extract", action="store_true", help="make the documents anew from the archived pages")
+        parser.add_argument(
+            "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy reindex demo"))
+        processes = _processes(opts)
         clock = SystemClock()
         with place.store.changing() as opened:
             if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 1
             refuse_index_elsewhere(place, opened)
+            if opts.extract and opened.crawlers():
+                raise StoreError(
+                    f"{place.name} is being crawled, with the code and settings of when that began: stop the crawl first, or wait for its end"
+                )
             _make_index(place, opened)
             reduce_garbage_collection()
             with closing(archive_reader(place, opened)) as archive, closing(ProgressDisplay(sys.stderr, clock)) as display:
-                done = Reindexing(
+                reindexing = Reindexing(
                     opened.store,
                     archive,
                     _index_state(place),
                     int(clock.now()),
                     deliver=_delivering(place, opened),
                     progress=lambda seen, total: display("sending", seen, total),
-                ).run()
+                )
+                if opts.extract:
+                    kept = _Kept(display)
+                    with extracting(
+                        reindexing, place, opened, archive, processes=processes, options=_options(opts), report=kept.add
+                    ) as extraction:
+                        done = extraction.run()
+                    kept.close()
+                else:
+                    done = reindexing.run()
             if not opened.crawlers():
                 all_taken = not (done.fetched or done.left or opened.store.counts().parked)
                 with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
                     Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again(all_taken=all_taken)
         print(_sentence(place.name, done))
-        return 1 if done.fetched or done.left else 0
+        return 1 if done.fetched or done.left or done.kept else 0
+
+
+class _Kept:
+    """Prints of which pages no document was made, and why: the first of them."""
+
+    def __init__(self, display: ProgressDisplay) -> None:
+        self._display = display
+        self._number = 0
+
+    def add(self, url: str, why: str) -> None:
+        self._number += 1
+        if self._number <= SHOWN:
+            self._display.close()
+            sys.stderr.write(f"{escaped(url)} was not made anew: {escaped(why)}\n")
+
+    def close(self) -> None:
+        if self._number > SHOWN:
+            sys.stderr.write(f"and {self._number - SHOWN:,} more\n")
+
+
+def _processes(opts: argparse.Namespace) -> int:
+    """Return the number of processes that make documents anew. Raises UsageError."""
+    if opts.processes is not None and not opts.extract:
+        raise UsageError("--processes is for documents that are made anew: add --extract")
+    if opts.processes is not None and not 1 <= opts.processes <= MOST_PROCESSES:
+        raise UsageError(f"--processes is {opts.processes}; write a number from 1 to {MOST_PROCESSES}")
+    return opts.processes or min(
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, MOST_PROCESSES
+    )
+
+
+def _options(opts: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of the command line."""
+    options = arglist_to_dict(opts.set)
+    if opts.loglevel:
+        options["LOG_LEVEL"] = opts.loglevel
+    if opts.logfile:
+        options["LOG_FILE"] = opts.logfile
+    if opts.nolog:
+        options["LOG_ENABLED"] = "False"
+    return options
 
 
 def _make_index(place: Place, opened: OpenStore) -> None:
@@ -110,6 +181,15 @@ def _delivering(place: Place, opened: OpenStore) -> Callable[[int], None]:
 
 def _sentence(name: str, done: Reindexed) -> str:
     sentence = f"{name}: {counted(done.sent, 'document was', 'documents were')} sent again"
+    if done.removed:
+        sentence += f"; {counted(done.removed, 'page has', 'pages have')} no document any more, and left the index"
+    if done.withheld:
+        sentence += (
+            f"; {counted(done.withheld, 'document is', 'documents are')} held in the index, because to delete so much needs approval"
+            f" (`scrapy deletions {name}`)"
+        )
+    if done.kept:
+        sentence += f"; {counted(done.kept, 'document', 'documents')} could not be made anew, and stayed as before"
     if done.fetched:
         sentence += f"; {counted(done.fetched, 'has', 'have')} no record in the archive: the next crawl fetches and sends"
         sentence += f" {'it' if done.fetched == 1 else 'them'} (`scrapy urls {name} --not-archived`)"

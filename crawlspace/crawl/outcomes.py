@@ -13,7 +13,7 @@ from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.lifecycle import Transition, advance, is_retry, withhold
+from crawlspace.state.lifecycle import Transition, advance, is_retry, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE
@@ -74,6 +74,14 @@ class OutcomePolicy:
         if _concerns_site(outcome) and not again:
             health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
+        return self._within_limit(state, outcome, transition, canonical)
+
+    def make_anew(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
+        """Return the same for an outcome that was made of a stored response: it shows nothing of the site."""
+        transition = made_anew(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
+        return self._within_limit(state, outcome, transition, canonical)
+
+    def _within_limit(self, state: UrlState, outcome: Outcome, transition: Transition, canonical: int | None) -> Transition:
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
             transition.state.canonical = canonical
             return self._follow_document(state, transition)

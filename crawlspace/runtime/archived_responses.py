@@ -21,10 +21,7 @@ _decompression = BaseDecompression.__new__(BaseDecompression)
 
 def response_of(stored: StoredResponse, request: Request | None = None) -> Response:
     """Return a response as its spider gets it. Raises UndecodableBody."""
-    headers = Headers()
-    for name, value in stored.headers:
-        headers.appendlist(name, value)
-    body = stored.body
+    headers, body = _headers_of(stored), stored.body
     encodings = headers.getlist("Content-Encoding")
     if encodings:
         body, left = _decompression.decompress(body, encodings, MOST_BYTES)
@@ -32,6 +29,22 @@ def response_of(stored: StoredResponse, request: Request | None = None) -> Respo
             headers["Content-Encoding"] = left
         else:
             del headers["Content-Encoding"]
+    return _made(stored, headers, body, request)
+
+
+def as_sent(stored: StoredResponse, request: Request) -> Response:
+    """Return a response as Scrapy's downloader middlewares get it."""
+    return _made(stored, _headers_of(stored), stored.body, request)
+
+
+def _headers_of(stored: StoredResponse) -> Headers:
+    headers = Headers()
+    for name, value in stored.headers:
+        headers.appendlist(name, value)
+    return headers
+
+
+def _made(stored: StoredResponse, headers: Headers, body: bytes, request: Request | None) -> Response:
     kind = responsetypes.from_args(headers=headers, url=stored.url, body=body)
     return kind(stored.url, status=stored.status, headers=headers, body=body, request=request or Request(stored.url))
 

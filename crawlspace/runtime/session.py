@@ -71,7 +71,7 @@ class Session:
         startup: Startup,
         *,
         opened: CrawlStore,
-        index: EmbeddedIndex,
+        index: EmbeddedIndex | None,
         archiving: Archiving | None,
         settings: Mapping[str, object],
     ) -> None:
@@ -98,14 +98,14 @@ class Session:
         self._settings = settings
         self.shared: Sharing | None = None
         """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
-        self._index = index
+        self._close_index = index.close if index is not None else lambda: None
         self._archiving = archiving
         self.without_effect: Sequence[str] = ()
         """What the user has set and nothing reads, in sentences."""
         self.resent: Resent | None = None
         """What is sent to the index again."""
         self._closed = False
-        self._lost = LostDocuments(self.engine, index) if index_is_here(collection, opened) else None
+        self._lost = LostDocuments(self.engine, index) if index is not None and index_is_here(collection, opened) else None
         self._settled_at = -inf
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
@@ -361,7 +361,7 @@ class Session:
         except StoreError as error:
             self.error = self.error or error
         finally:
-            self._index.close()
+            self._close_index()
             is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
             self._keep_error(lambda: end_archive(self._archiving, self.collection, self._store, is_last=is_last))
             self._keep_error(self._store.close)

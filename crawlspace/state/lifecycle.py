@@ -79,6 +79,30 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     )
 
 
+def made_anew(state: UrlState, transition: Transition) -> Transition:
+    """Return the transition of an outcome that was made of a stored response: what only a fetch shows stays as it was.
+
+    A page that has failed since then stays a failed one, with another document.
+    """
+    after = transition.state
+    failed = state.state is State.FAILED and after.checksum is not None
+    new = structs.replace(
+        after,
+        state=state.state if failed else after.state,
+        status=state.status if failed else after.status,
+        fetched_at=state.fetched_at,
+        interval_s=state.interval_s,
+        next_fetch=state.next_fetch,
+        retries=state.retries,
+        errors=state.errors,
+        lease_until=state.lease_until,
+        asked=state.asked,
+        etag=None if after.etag is None else state.etag,
+        last_modified=None if after.last_modified is None else state.last_modified,
+    )
+    return replace(transition, state=new)
+
+
 def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     """Return the state of a URL that is gone and stays known: it is fetched with an unconditional GET after the shortest interval."""
     interval = policy.refresh_min_s

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import apsw
 
+from crawlspace.admin import extraction
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import start_scrapy
 from tests.notifications import Running
@@ -21,6 +22,16 @@ def crawl_killed(
 ) -> Running:
     """Crawl `demo`, and have it killed when it is about to commit its transaction of that number, of whatever database file."""
     return start_scrapy(["crawl", "demo"], output=output, env=env, first=partial(_kill_at, number, changed_at_once))
+
+
+def extraction_killed(number: int, args: Sequence[str], *, output: Path, env: Mapping[str, str], pages_at_once: int) -> Running:
+    """Do the same with a command that makes documents anew, so many pages at a time."""
+    return start_scrapy(args, output=output, env=env, first=partial(_kill_extraction_at, number, pages_at_once))
+
+
+def _kill_extraction_at(number: int, pages_at_once: int) -> None:
+    extraction.URLS_AT_ONCE = pages_at_once
+    _kill_at(number, SqliteStore.changed_at_once)
 
 
 def _kill_at(number: int, changed_at_once: int) -> None:

@@ -42,7 +42,7 @@ class FileReading:
         self._crawler = crawler
         self._settings = session.collection.files
         self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Request] = {}
         remove_left(files_folder(session.collection))
         self._continue = divert_responses(crawler, self.takes)
 
@@ -50,6 +50,10 @@ class FileReading:
     def are_waiting(self) -> bool:
         """Whether files wait."""
         return bool(self._tasks)
+
+    def reading(self, request: Request) -> asyncio.Task[None] | None:
+        """Return what reads the file that came for a request, and goes on with its response; None where it is no file, or read already."""
+        return next((task for task, of in self._tasks.items() if of is request), None)
 
     def takes(self, response: Any, request: Request) -> bool:
         """Take a response if it is a file that has yet to be read. Return whether."""
@@ -66,14 +70,14 @@ class FileReading:
         if kind is None or b"Location" in response.headers:
             if body is None or body.path is None:
                 return False
-            self._begin(self._go_on(response, request))
+            self._begin(self._go_on(response, request), request)
             return True
         answer = Outcome(state.id, state.url, OutcomeKind.DOCUMENT, response.status)
         answer.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             answer.latency_s = response.meta.get("download_latency")
         self._session.engine.turns.file_arrived(answer, size=len(response.body) if body is None else body.size)
-        self._begin(self._read(response, request, declared=declared, kind=kind))
+        self._begin(self._read(response, request, declared=declared, kind=kind), request)
         wake(self._crawler)  # the turn of its site has ended
         return True
 
@@ -84,10 +88,10 @@ class FileReading:
         self._tasks.clear()
         self._processes.close()
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None], request: Request) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = request
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     def _kind(self, response: Response, request: Request, declared: str | None) -> str | None:
         """Return the type of a response that is a file and admitted; None for any other."""

@@ -130,6 +130,17 @@ class OwnParsing:
             return self.requests.without_page > 0
         return len(self._waiting) >= self._spider.crawler.settings.getint("CONCURRENT_REQUESTS")
 
+    def leave(self, request: Request) -> UrlState | None:
+        """Leave the page that a request of the spider's own belongs to, without an outcome. Returns its URL; None if it belongs to none."""
+        page = request.meta[OWN].page
+        if page is None:
+            self.requests.without_page -= 1
+            return None
+        self._close(page)
+        page.response.meta[LATER] = True
+        state: UrlState = page.state
+        return state
+
     def close(self) -> None:
         """Leave the pages that still wait: their leases are given back, and they are fetched again."""
         for page in list(self._waiting):

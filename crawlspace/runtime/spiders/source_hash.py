@@ -5,16 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 from hashlib import blake2b
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scrapy import Spider
 
 _NOT_OF_THE_PROJECT = ("crawlspace", "scrapy", "builtins")
 
 
-def source_hash(spider: type[Spider]) -> str:
-    """Return a hexadecimal hash of the modules that hold a spider class and its bases, other than Scrapy's and ours.
+def source_hash(spider: type) -> str:
+    """Return a hexadecimal hash of the modules that hold a class, as that of a spider, and its bases, other than Scrapy's and ours.
 
     Comments and the layout of the text do not count. Empty where the code of one can't be read.
     """

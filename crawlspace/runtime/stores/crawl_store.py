@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from crawlspace.config.collection import Collection
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
+    from crawlspace.state.memory.store import MemoryStore
     from crawlspace.state.redis.store import RedisStore
 
 PAUSE_S = 0.1
@@ -51,7 +52,7 @@ class Joined:
 class CrawlStore:
     """The store of a collection that this process crawls; `joined` where several do."""
 
-    store: SqliteStore | RedisStore
+    store: SqliteStore | RedisStore | MemoryStore
     joined: Joined | None = None
 
 

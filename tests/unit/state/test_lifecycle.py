@@ -9,7 +9,7 @@ from msgspec import structs
 
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.error_policy import read_error_rules
-from crawlspace.state.lifecycle import advance, approved, discarded, withhold
+from crawlspace.state.lifecycle import advance, approved, discarded, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import Health
 
@@ -286,3 +286,27 @@ def test_after_an_error_a_file_without_text_is_fetched_unconditionally() -> None
     """Its status is that of the error then, and a 304 could not tell that it has no text."""
     for known, etag in ((PAGE, '"1"'), (SCAN, None)):
         assert advance(known, LATE, policy=POLICY, now=NOW).state.etag == etag
+
+
+LATER = structs.replace(PAGE, fetched_at=5, next_fetch=NOW + DAY, last_modified="then", errors=0)
+FAILS_NOW = structs.replace(LATER, state=State.FAILED, status=613, errors=2)
+NOT_NOW = outcome(EXCLUDED, 200)
+ANEW = [
+    # known, what is made of its stored response, state and status after, its checksum, the validators it is requested with
+    (LATER, replace(document(), etag='"0"', last_modified="x"), (State.DONE, 200), b"new", ('"1"', "then")),
+    (LATER, document(), (State.DONE, 200), b"new", (None, None)),
+    (LATER, replace(document(), status=782), (State.DONE, 782), b"new", (None, None)),
+    (LATER, NOT_NOW, (State.EXCLUDED, 200), None, (None, None)),
+    (FAILS_NOW, document(), (State.FAILED, 613), b"new", (None, None)),
+    (FAILS_NOW, NOT_NOW, (State.EXCLUDED, 200), None, (None, None)),
+]
+
+
+@pytest.mark.parametrize(("known", "made", "after", "checksum", "validators"), ANEW)
+def test_what_is_made_anew_changes_nothing_that_only_a_fetch_shows(
+    known: UrlState, made: Outcome, after: tuple[State, int], checksum: bytes | None, validators: tuple[str | None, str | None]
+) -> None:
+    new = made_anew(known, advance(known, made, policy=POLICY, now=NOW)).state
+    assert (new.state, new.status, new.checksum, (new.etag, new.last_modified)) == (*after, checksum, validators)
+    kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "asked")
+    assert [getattr(new, name) for name in kept] == [getattr(known, name) for name in kept]

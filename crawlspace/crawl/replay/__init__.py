@@ -1,0 +1,1 @@
+"""Pages whose responses come from the archive: what is made of them anew, and how that is recorded."""

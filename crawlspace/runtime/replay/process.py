@@ -1,0 +1,82 @@
+"""A process that makes documents anew of archived pages: `python -m crawlspace.runtime.replay.process DESCRIPTOR`.
+
+It talks on the socket that it inherits, and ends when the other side closes that. It has the spider of the collection, with the project's
+middlewares and pipelines, and neither store nor index.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.utils.project import get_project_settings
+
+from crawlspace.errors import CrawlspaceError
+from crawlspace.printable import printable
+from crawlspace.runtime.command import reduce_garbage_collection
+from crawlspace.runtime.loader import CollectionLoader
+from crawlspace.runtime.replay.messages import LENGTH_BYTES, Fault, ReplayStart, framed, start_of
+from crawlspace.runtime.replay.session import ReplaySession
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+_SCHEDULER = "crawlspace.runtime.replay.scheduler.ReplayScheduler"
+_HANDLER = "crawlspace.runtime.replay.no_network.NoNetwork"
+
+
+def main(descriptor: int) -> int:
+    """Make documents anew until the other side closes the socket."""
+    with socket.socket(fileno=descriptor) as channel:
+        start = start_of(_receive(channel, int.from_bytes(_receive(channel, LENGTH_BYTES), "big")))
+        try:
+            _run(start, channel)
+        except CrawlspaceError as error:
+            channel.sendall(framed(Fault(str(error))))
+            return error.exit_status
+        except SystemExit as error:  # of the loader, where the code of a spider fails
+            channel.sendall(framed(Fault(str(error.code))))
+            return 1
+    return 0
+
+
+def _run(start: ReplayStart, channel: socket.socket) -> None:
+    settings = _settings(start)
+    own = settings.copy()
+    CollectionLoader.from_settings(own).load(start.collection).update_settings(own)
+    session = ReplaySession(start.collection, own, archive_files=start.archive_files, channel=channel)
+    process: Any = (AsyncCrawlerProcess if settings.getbool("TWISTED_REACTOR_ENABLED") else CrawlerProcess)(settings)
+    reduce_garbage_collection()
+    crawl = process.crawl(process.create_crawler(start.collection), session=session)
+    process.start(install_signal_handlers=False)
+    if isinstance(crawl, asyncio.Future) and crawl.done() and (error := crawl.exception()) is not None:
+        raise CrawlspaceError(f"the spider could not be set up: {printable(str(error))}; see your settings and components")
+
+
+def _settings(start: ReplayStart) -> Settings:
+    settings = get_project_settings()
+    settings.setdict({"LOG_LEVEL": "WARNING"}, priority="command")
+    settings.setdict(start.options, priority="cmdline")
+    progress = {"crawlspace.runtime.progress.Progress": None}
+    ours = {
+        "SCHEDULER": _SCHEDULER,
+        "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), _HANDLER),
+        "FEEDS": {},
+        "EXTENSIONS": {**settings.getdict("EXTENSIONS"), **progress},
+    }
+    settings.setdict(ours, priority="cmdline")
+    return settings
+
+
+def _receive(channel: socket.socket, number: int) -> bytes:
+    received = bytearray()
+    while len(received) < number and (part := channel.recv(number - len(received))):
+        received += part
+    return bytes(received)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))
