@@ -150,13 +150,14 @@ class Extraction(Reindexing):
 
     def _send_others(self, indexed: Sequence[KnownUrl], remade: Mapping[int, Remade], done: Reindexed) -> None:
         """Send stored documents: those that are held, or of which nothing was made. Those without a response are fetched by the next crawl."""
-        missing = [known for known in indexed if known.id in remade and remade[known.id].is_missing]
-        self.send_stored(indexed, done)
+        unable = self.send_stored(indexed, done)
         done.kept += sum(known.id in remade and bool(remade[known.id].kept) for known in indexed)
-        able = [known.id for known in missing if not known.never_due]
-        done.fetched += len(able)
-        done.sent -= len(able)
-        self.store.revise(able, self.to_be_fetched, now=self.now)
+        without_response = [
+            known.id for known in indexed if known.id in remade and remade[known.id].is_missing and known.id not in unable
+        ]
+        done.fetched += len(without_response)
+        done.sent -= len(without_response)
+        self.store.revise(without_response, self.to_be_fetched, now=self.now)
 
 
 def _can_be_made(known: KnownUrl) -> bool:

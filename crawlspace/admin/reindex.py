@@ -119,8 +119,8 @@ class Reindexing:
         """Order the documents of a page to be sent."""
         self.send_stored([known for known in page if known.indexed], done)
 
-    def send_stored(self, indexed: Collection[KnownUrl], done: Reindexed) -> None:
-        """Order documents to be sent as they are stored; those without a record are fetched."""
+    def send_stored(self, indexed: Collection[KnownUrl], done: Reindexed) -> set[int]:
+        """Order documents to be sent as they are stored; those without a record are fetched. Returns the ids of these."""
         documents = {known.id: self._document(known) for known in indexed}
         unable = set(self.store.push_again(documents))
         never_due = {known.id for known in indexed if known.never_due}
@@ -128,6 +128,7 @@ class Reindexing:
         done.sent += len(indexed) - len(unable)
         done.fetched += len(unable - never_due)
         done.left += len(unable & never_due)
+        return unable
 
     def to_be_fetched(self, state: UrlState) -> Change | None:
         """Have a document be fetched and sent; one that is being fetched now is sent by that."""

@@ -108,19 +108,12 @@ class ArchiveReader:
 
     def page(self, place: int, url: str) -> StoredPage | None:
         """Return the response that was stored for a URL, with its document."""
-        location = self.location(place)
-        first = None if location is None else self._read(location, url)
-        if location is None or first is None:
+        found = self._fetch(self.location(place), url)
+        if found is None:
             return None
-        document = None
-        if first.kind == "metadata":
-            document, of, location = _document(first), first.fields.get("WARC-Refers-To"), Location(location.file, first.end)
-            first = self._read(location, url)
-            if first is None or first.fields.get("WARC-Record-ID") != of:
-                return None  # it was dropped, and this one belongs to another fetch
-        if first.kind != "response":
-            return None
-        return StoredPage(document, _response(first), first.fields.get("WARC-Record-ID", ""), location)
+        document, response, location = found
+        made = None if document is None else _document(document)
+        return StoredPage(made, _response(response), response.fields.get("WARC-Record-ID", ""), location)
 
     def raw_fetch(self, location: Location, url: str) -> Iterator[bytes]:
         """Yield the records of the response at a location and of its request as they are in the file, in parts; nothing if it is not there."""
@@ -135,10 +128,10 @@ class ArchiveReader:
 
     def original(self, place: int, url: str) -> Original | None:
         """Return what is needed of the response of a URL to write a revisit record."""
-        record = next(self._responses(self.location(place), url), None)
-        if record is None:
+        found = self._fetch(self.location(place), url)
+        if found is None:
             return None
-        fields = record.fields
+        fields = found[1].fields
         return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""))
 
     def response(self, place: int, url: str) -> StoredResponse | None:
@@ -146,7 +139,8 @@ class ArchiveReader:
         return self.response_at(self.location(place), url)
 
     def response_at(self, location: Location | None, url: str) -> StoredResponse | None:
-        return next((_response(record) for record in self._responses(location, url)), None)
+        found = self._fetch(location, url)
+        return None if found is None else _response(found[1])
 
     def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
         """Yield the responses of a URL that are still there, the newest first."""
@@ -155,18 +149,17 @@ class ArchiveReader:
             yield found
             location = found.previous
 
-    def _responses(self, location: Location | None, url: str) -> Iterator[Record]:
-        """Yield the response at a location, behind its document if it has one."""
+    def _fetch(self, location: Location | None, url: str) -> tuple[Record | None, Record, Location] | None:
+        """Return the document at a location, if there is one, with the response behind it, and where that is; None without a response."""
         if location is None:
-            return
-        record = self._read(location, url)
+            return None
+        document, record = None, self._read(location, url)
         if record is not None and record.kind == "metadata":
-            of = record.fields.get("WARC-Refers-To")
-            record = self._read(Location(location.file, record.end), url)
-            if record is not None and record.fields.get("WARC-Record-ID") != of:
-                return  # it was dropped, and this one belongs to another fetch
-        if record is not None and record.kind == "response":
-            yield record
+            document, location = record, Location(location.file, record.end)
+            record = self._read(location, url)
+            if record is not None and record.fields.get("WARC-Record-ID") != document.fields.get("WARC-Refers-To"):
+                return None  # it was dropped, and this one belongs to another fetch
+        return (document, record, location) if record is not None and record.kind == "response" else None
 
     def _at(self, place: int, url: str) -> Record | None:
         location = self.location(place)

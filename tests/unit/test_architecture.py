@@ -23,6 +23,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "decision",
             "errors",
             "exchange",
+            "framing",
             "globs",
             "model",
             "parsing",

@@ -1,4 +1,4 @@
-"""What a process that reads files is asked, and how both sides write it: a length of four bytes, then MessagePack."""
+"""What a process that reads files is asked, and what it answers (`framing`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from crawlspace.content.documents.contents import FileContents, FileLimits
 
 HELLO = b"\1"
 """Sent by a process that is ready."""
-LENGTH_BYTES = 4
 MAX_ANSWER = 256 * 1024 * 1024
 """Bytes of an answer; the text alone may have 16 MB."""
 
@@ -27,12 +26,6 @@ class FileJob(Struct, frozen=True):
 
 _JOBS = msgpack.Decoder(FileJob)
 _CONTENTS = msgpack.Decoder(FileContents)
-
-
-def framed(message: FileJob | FileContents) -> bytes:
-    """Return a message with its length."""
-    body = msgpack.encode(message)
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 def job_of(body: bytes) -> FileJob:

@@ -19,9 +19,10 @@ from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, UnreadableFile
 from crawlspace.content.documents.converters import convert
-from crawlspace.content.documents.jobs import HELLO, LENGTH_BYTES, FileJob, framed, job_of
+from crawlspace.content.documents.jobs import HELLO, FileJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
+from crawlspace.framing import framed, received
 
 NICENESS = 5
 """Where processors are scarce, pages go first."""
@@ -35,8 +36,8 @@ def main(descriptor: int, memory_bytes: int) -> None:
     os.nice(NICENESS)
     with socket.socket(fileno=descriptor) as channel:
         channel.sendall(HELLO)
-        while length := _receive(channel, LENGTH_BYTES):
-            job = job_of(_receive(channel, int.from_bytes(length, "big")))
+        while body := received(channel):
+            job = job_of(body)
             limit_time(job.timeout_s)
             channel.sendall(framed(answer(job)))
             signal.alarm(0)
@@ -88,17 +89,6 @@ def _converted(job: FileJob) -> FileContents:
             Path(path).unlink(missing_ok=True)
     finish(contents)
     return contents
-
-
-def _receive(channel: socket.socket, number: int) -> bytes:
-    """Return so many bytes; none when the other side has closed the socket."""
-    received = bytearray()
-    while len(received) < number:
-        part = channel.recv(min(number - len(received), 1024 * 1024))
-        if not part:
-            return b""
-        received += part
-    return bytes(received)
 
 
 if __name__ == "__main__":

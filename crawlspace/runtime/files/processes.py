@@ -18,7 +18,8 @@ from contextlib import ExitStack, suppress
 from msgspec import MsgspecError
 
 from crawlspace.content.documents.contents import FileContents, TextStatus
-from crawlspace.content.documents.jobs import HELLO, LENGTH_BYTES, MAX_ANSWER, FileJob, contents_of, framed
+from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
+from crawlspace.framing import LENGTH_BYTES, framed
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a process that makes documents anew is asked, and what it answers: a length of four bytes, then MessagePack."""
+"""What a process that makes documents anew is asked, and what it answers (`framing`)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from msgspec import Struct, msgpack
 
 from crawlspace.crawl.replay.remade import Remade
 from crawlspace.model import UrlState
-
-LENGTH_BYTES = 4
 
 
 class ReplayStart(Struct, frozen=True):
@@ -41,12 +39,6 @@ class PageAnswer(Struct, frozen=True, tag="page"):
 _starts = msgpack.Decoder(ReplayStart)
 _pages = msgpack.Decoder(Pages)
 _answers: msgpack.Decoder[PageAnswer | Fault] = msgpack.Decoder(PageAnswer | Fault)
-
-
-def framed(message: ReplayStart | Pages | PageAnswer | Fault) -> bytes:
-    """Return a message with its length."""
-    body = msgpack.encode(message)
-    return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 def start_of(body: bytes) -> ReplayStart:

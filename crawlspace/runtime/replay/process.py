@@ -15,10 +15,11 @@ from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.utils.project import get_project_settings
 
 from crawlspace.errors import CrawlspaceError
+from crawlspace.framing import framed, received
 from crawlspace.printable import printable
 from crawlspace.runtime.command import reduce_garbage_collection
 from crawlspace.runtime.loader import CollectionLoader
-from crawlspace.runtime.replay.messages import LENGTH_BYTES, Fault, ReplayStart, framed, start_of
+from crawlspace.runtime.replay.messages import Fault, ReplayStart, start_of
 from crawlspace.runtime.replay.session import ReplaySession
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _HANDLER = "crawlspace.runtime.replay.no_network.NoNetwork"
 def main(descriptor: int) -> int:
     """Make documents anew until the other side closes the socket."""
     with socket.socket(fileno=descriptor) as channel:
-        start = start_of(_receive(channel, int.from_bytes(_receive(channel, LENGTH_BYTES), "big")))
+        start = start_of(received(channel))
         try:
             _run(start, channel)
         except CrawlspaceError as error:
@@ -69,13 +70,6 @@ def _settings(start: ReplayStart) -> Settings:
     }
     settings.setdict(ours, priority="cmdline")
     return settings
-
-
-def _receive(channel: socket.socket, number: int) -> bytes:
-    received = bytearray()
-    while len(received) < number and (part := channel.recv(number - len(received))):
-        received += part
-    return bytes(received)
 
 
 if __name__ == "__main__":

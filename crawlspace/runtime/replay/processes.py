@@ -13,8 +13,9 @@ from contextlib import ExitStack, suppress
 
 from crawlspace.crawl.replay.remade import Remade
 from crawlspace.errors import CrawlspaceError
+from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import UrlState
-from crawlspace.runtime.replay.messages import LENGTH_BYTES, Fault, Pages, ReplayStart, answer_of, framed
+from crawlspace.runtime.replay.messages import Fault, Pages, ReplayStart, answer_of
 
 _COMMAND = (sys.executable, "-m", "crawlspace.runtime.replay.process")
 END_S = 60.0

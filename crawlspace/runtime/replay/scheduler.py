@@ -10,10 +10,11 @@ from scrapy import signals
 from scrapy.core.scheduler import BaseScheduler
 
 from crawlspace.archive import records
+from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import OutcomeKind
 from crawlspace.printable import printable
 from crawlspace.runtime.files.reading import FileReading
-from crawlspace.runtime.replay.messages import LENGTH_BYTES, PageAnswer, framed, pages_of
+from crawlspace.runtime.replay.messages import PageAnswer, pages_of
 from crawlspace.runtime.replay.pages import ArchivedPages
 from crawlspace.runtime.requests import OWN, STATE
 from crawlspace.runtime.scrapy_internals import wake
