@@ -18,6 +18,7 @@ from crawlspace.rules.address import is_address
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import Check, CrawlSpace, Find, first_refusal, refused_by_domain_only
+from crawlspace.rules.url_options import OriginFolding
 from crawlspace.urls import Url, as_url, parse
 
 logger = logging.getLogger(__name__)
@@ -99,9 +100,12 @@ class BulkDecisions:
         if folding is None:
             return None
         origin = self._origin_of(url, host_as_written)
-        if origin is not None and origin.folds_queries_only and url.find("?", origin.length) < 0:
+        if origin is None:
+            return folding.folded(parse(url, host_as_written=host_as_written))
+        if origin.folding is None or (origin.folding.concerns_queries_only and url.find("?", origin.length) < 0):
             return None
-        return folding.folded(parse(url, host_as_written=host_as_written) if origin is None else origin.url_of(url))
+        known = origin.url_of(url)
+        return origin.folding.folded(known.path, known.query)
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
         """Return why a URL is excluded; None if it is in the crawl space.
@@ -226,7 +230,7 @@ class BulkDecisions:
                 finds=tuple(check.find for check in checks),
                 elsewhere=self._checks_elsewhere(checks, url) if unreachable is None else None,
                 unreachable=unreachable,
-                folds_queries_only=folding is not None and folding.changes_queries_only(url.host, url.port),
+                folding=None if folding is None else folding.origin(url),
             )
         except Exception:  # noqa: BLE001 - malformed, or as in `of`
             return None
@@ -259,8 +263,7 @@ class _Origin(NamedTuple):
     """The same without domain rules, if those forbid the host and the global space allows it."""
     unreachable: Exclusion | None
     """The exclusion by the host's addresses."""
-    folds_queries_only: bool
-    """The URL options leave URLs without a query as they are."""
+    folding: OriginFolding | None
 
     def url_of(self, text: str) -> _KnownUrl:
         """Return the URL with a text in normal form; the object is reused by the next call."""

@@ -17,8 +17,8 @@ from crawlspace.rules.address import is_address
 from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url
 
 _WWW = "www."
-_CACHED_SITES = 20_000
-"""Sites cached at a time."""
+_CACHED_ORIGINS = 20_000
+"""Origins cached at a time."""
 
 
 class Folding(StrEnum):
@@ -88,6 +88,36 @@ class UrlOptions:
 NO_OPTIONS = UrlOptions()
 
 
+class OriginFolding:
+    """How the URLs with one scheme, host and port are folded."""
+
+    __slots__ = ("_beginning", "_host", "_keeps_host", "_port", "_scheme", "_written", "concerns_queries_only", "options")
+
+    def __init__(self, url: UrlParts, host: str, options: UrlOptions) -> None:
+        """`host` is the folded one of a URL with that origin, and `options` are those for its URLs."""
+        port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
+        self._beginning = f"{url.scheme}://{host}{port}"
+        self._scheme = url.scheme
+        self._host = host
+        self._port = url.port
+        self._written = _as_written(url, host)
+        self._keeps_host = host == url.host
+        self.options = options
+        self.concerns_queries_only = self._keeps_host and options.trailing_slash is Folding.KEEP
+        """URLs without a query stay as they are."""
+
+    def folded(self, path: str, query: str | None) -> Url | None:
+        """Return the folded URL; None if nothing changes."""
+        new_path = self.options.path(path)
+        new_query = None if query is None else self.options.query(query)
+        if self._keeps_host and new_path == path and new_query == query:
+            return None
+        text = f"{self._beginning}{new_path}"
+        if new_query is not None:
+            text = f"{text}?{new_query}"
+        return Url(text, self._scheme, self._host, self._port, new_path, new_query, self._written)
+
+
 class UrlFolding:
     """The URL options of a collection. The host is folded by the options of its own site, all else by those of the folded one."""
 
@@ -96,7 +126,7 @@ class UrlFolding:
         self._options_of = options_of
         self.of_hosts = of_hosts
         self.of_the_rest = of_the_rest
-        self._sites: dict[tuple[str, int], tuple[str, UrlOptions]] = {}
+        self._origins: dict[tuple[str, str, int, str], OriginFolding] = {}
 
     def fold(self, url: Url) -> Url:
         """Return the folded URL: the argument itself if nothing changes."""
@@ -104,34 +134,21 @@ class UrlFolding:
 
     def folded(self, url: UrlParts) -> Url | None:
         """Return the folded URL; None if nothing changes."""
-        if url.scheme not in DEFAULT_PORTS:
-            return None
-        host, options = self.site(url.host, url.port)
-        path = options.path(url.path)
-        query = None if url.query is None else options.query(url.query)
-        if host == url.host and path == url.path and query == url.query:
-            return None
-        port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
-        text = f"{url.scheme}://{host}{port}{path}"
-        if query is not None:
-            text = f"{text}?{query}"
-        return Url(text, url.scheme, host, url.port, path, query, _as_written(url, host))
+        origin = self.origin(url)
+        return None if origin is None else origin.folded(url.path, url.query)
 
-    def changes_queries_only(self, host: str, port: int) -> bool:
-        """Whether URLs of a site without a query stay as they are."""
-        folded, options = self.site(host, port)
-        return folded == host and options.trailing_slash is Folding.KEEP
-
-    def site(self, host: str, port: int) -> tuple[str, UrlOptions]:
-        """Return the folded host, and the options for its URLs."""
-        found = self._sites.get((host, port))
-        if found is None:
-            if len(self._sites) >= _CACHED_SITES:
-                self._sites.clear()
-            found = self._sites[host, port] = self._site(host, port)
+    def origin(self, url: UrlParts) -> OriginFolding | None:
+        """Return how the URLs with the origin of this one are folded; None for a scheme that is not crawled."""
+        key = url.scheme, url.host, url.port, url.host_as_written
+        found = self._origins.get(key)
+        if found is None and url.scheme in DEFAULT_PORTS:
+            if len(self._origins) >= _CACHED_ORIGINS:
+                self._origins.clear()
+            found = self._origins[key] = OriginFolding(url, *self._site(url.host, url.port))
         return found
 
     def _site(self, host: str, port: int) -> tuple[str, UrlOptions]:
+        """Return the folded host, and the options for its URLs."""
         options = self._options_of(host, port)
         folded = options.host(host)
         if folded != host:
@@ -142,7 +159,8 @@ class UrlFolding:
 
     def as_folder(self, url: UrlParts) -> UrlParts:
         """Return the folder of which a URL is the page, where the slash at its end was removed; else the URL itself."""
-        if self.site(url.host, url.port)[1].trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
+        origin = self.origin(url)
+        if origin is not None and origin.options.trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
             return structs.replace(as_url(url), path=f"{url.path.rstrip('/')}/")
         return url
 

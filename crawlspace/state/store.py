@@ -32,7 +32,7 @@ from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 
 
 class LeaseStore(Protocol):
@@ -125,6 +125,9 @@ class RuleChangeStore(Protocol):
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         """Apply a rule change to many URLs, in one transaction, with groups and orders. Their leases end. Unknown ids are ignored."""
+
+    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
+        """Return those of some ten thousand URLs that are stored, in the order of the ids."""
 
     def drop_inherited(self) -> None:
         """Remove metadata inherited from pages that are outside the crawl space by now (760, 761), or from no stored page.

@@ -12,15 +12,15 @@ In batches of a few short transactions, each of which leaves all in order, so th
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
-from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, PageLinks, UrlDepth
 from crawlspace.state.duplicates import rank_of
-from crawlspace.state.views import KnownUrl
+from crawlspace.state.views import FoldedUrl, KnownUrl
 from crawlspace.urls import Url
 
 
@@ -37,9 +37,8 @@ class FoldingStore(UrlDepths, Protocol):
     changed_at_once: int
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
     def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None: ...
@@ -83,7 +82,7 @@ def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, 
     return done
 
 
-def folded_into(state: UrlState, into: Url, *, key: int) -> NewUrl:
+def folded_into(state: UrlState | FoldedUrl, into: Url, *, key: int) -> NewUrl:
     """Return the URL that a known one is folded into, to be inserted; `key` is its key."""
     return NewUrl(
         key=key,
@@ -138,8 +137,7 @@ def _folded_links(pages: Iterable[PageLinks], keys: Mapping[int, int]) -> dict[i
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
-    states: list[UrlState] = []
-    store.revise(ids, states.append, now=now)  # reads them, and changes none
+    states = store.urls_to_fold(ids)
     into = {
         state.id: folded_into(state, url, key=keys[state.key])
         for state in states
@@ -151,17 +149,16 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
     others = known_by_url(store, into.values())
     waiting = {id: other for id, new in into.items() if (other := others[new.url]).state != State.DONE}
     _move_links(store, waiting)
-    left = store.left_to_others(waiting.keys())
-    held = [state for state in states if state.id in waiting and (state.indexed or state.id in left)]
-    if pending := [state.id for state in held if state.state is State.PENDING]:  # they would be fetched
+    held = [state for state in states if state.in_index and state.id in waiting]
+    if pending := [state.id for state in held if state.state == State.PENDING]:  # they would be fetched
         store.reclassify(Reclassified(given_up=pending), now=now)
     held_ids = [state.id for state in held]
     return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
 
 
-def _may_lack_a_link(state: UrlState) -> bool:
+def _may_lack_a_link(state: FoldedUrl) -> bool:
     """Return whether no link may lead to a URL: an orphan, one that the rules kept out, or one that was folded before, by a start that was killed."""
-    return state.orphaned is not None or state.status in OUT_OF_SPACE or state.held is Held.FOLDED
+    return state.orphaned is not None or state.status in OUT_OF_SPACE or state.held == Held.FOLDED
 
 
 def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:

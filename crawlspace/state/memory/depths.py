@@ -37,6 +37,12 @@ class MemoryDepths:
         self._links: dict[int, tuple[int, ...]] = {}
         self._depth_marks: dict[int, DepthMark] = {}
 
+    def _with_key(self, key: int) -> list[UrlState]:
+        return self._stored(self._keys.get(key, ()))
+
+    def _stored(self, ids: Iterable[int]) -> list[UrlState]:
+        return [self._urls[id] for id in ids if id in self._urls]
+
     def depth_marks(self) -> dict[int, DepthMark]:
         return dict(self._depth_marks)
 

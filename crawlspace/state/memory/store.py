@@ -30,7 +30,7 @@ from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_p
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
-from crawlspace.state.views import Counts, KnownUrl, Site, known_url
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, Site, folded_url, known_url
 
 
 @dataclass(slots=True)
@@ -214,6 +214,9 @@ class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySi
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
         return [self._copy(row) for row in self._stored(ids)]
 
+    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
+        return [folded_url(row, left_to_others=self._groups.has_left(row.id)) for row in self._stored(ids)]
+
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if self._groups.has_left(id)}
 
@@ -305,12 +308,6 @@ class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySi
     # private
     def _rows(self, site: str) -> list[UrlState]:
         return [self._urls[id] for id in sorted(self._sites.get(site, ()))]
-
-    def _with_key(self, key: int) -> list[UrlState]:
-        return self._stored(self._keys.get(key, ()))
-
-    def _stored(self, ids: Iterable[int]) -> list[UrlState]:
-        return [self._urls[id] for id in ids if id in self._urls]
 
     def _copy(self, row: UrlState) -> UrlState:
         winner = self._groups.standing_of(row).winner

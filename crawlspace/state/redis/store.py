@@ -46,7 +46,7 @@ from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site, folded_url
 from crawlspace.urls import url_key
 
 _PAGE = 500
@@ -186,6 +186,10 @@ class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
                 break
         left = self.left_to_others([one.id for one in found]) if self._command("SCARD", Key.LEFT) else ()
         return [one._replace(left_to_others=True) if one.id in left else one for one in found] if left else found
+
+    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
+        left = self.left_to_others(ids)
+        return [folded_url(state, left_to_others=state.id in left) for state in self.get_by_ids(list(ids))]
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         return {id for id, left in zip(ids, self._command("SMISMEMBER", Key.LEFT, *ids), strict=True) if left} if ids else set()

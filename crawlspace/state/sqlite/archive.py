@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import apsw
@@ -13,18 +11,14 @@ from crawlspace.model import Document
 from crawlspace.state.duplicates import Settlement
 from crawlspace.state.sqlite import counters, outbox
 from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.file import SqliteFile
+from crawlspace.state.sqlite.part import SqlitePart
 from crawlspace.state.sqlite.rows import integers, pack_whole
 
 
-class SqliteArchive(ABC):
+class SqliteArchive(SqlitePart):
     """The part of the store that concerns the archive."""
 
-    _file: SqliteFile
     _sinks: Sequence[str]
-
-    @abstractmethod
-    def _writing(self) -> AbstractContextManager[apsw.Connection]: ...
 
     def archive_files(self) -> dict[int, str]:
         with self._file.reading() as db:

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import apsw
 
 from crawlspace.model import LINKS_ONLY, Held, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
+from crawlspace.state.sqlite.part import SqlitePart
 from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 
 _DEPTH = (
@@ -26,6 +26,64 @@ _LEADS_ON = (
 
 _PAGE_LINKS = f"SELECT url.id, depth + NOT {_MAY_REDIRECT}, targets FROM links CROSS JOIN url ON url.id = links.id"
 _PAGES = 10_000
+
+
+class SqliteDepths(SqlitePart):
+    """The part of the store that concerns link depths."""
+
+    def depth_marks(self) -> dict[int, DepthMark]:
+        with self._file.reading() as db:
+            return _marks(db)
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        with self._writing() as db:
+            for key, mark in marks.items():
+                if mark is None:
+                    db.execute("DELETE FROM depth_mark WHERE key = ?", (key,))
+                else:
+                    _write(db, key, mark)
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        statement = f"{_DEPTH} carray(?) AS wanted CROSS JOIN url INDEXED BY url_key ON url.key = wanted.value"
+        return self._depths(statement, integers(sorted(set(keys))))
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        return self._depths(f"{_DEPTH} url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", after, limit)
+
+    def orphans(self) -> list[UrlDepth]:
+        return self._depths(f"{_DEPTH} url INDEXED BY url_orphaned WHERE orphaned IS NOT NULL ORDER BY id")
+
+    def _depths(self, statement: str, *values: int | apsw.CArrayBinding | None) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return list(map(UrlDepth._make, db.execute(statement, values)))
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        with self._file.reading() as db:
+            return _links_of(db, ids)
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        with self._file.reading() as db:
+            rows = db.execute(f"{_PAGE_LINKS} WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?", (after, limit))
+            return [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in rows]
+
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        wanted = frozenset(keys)
+        last: int | None = 0
+        while last is not None:  # some thousand pages to a statement
+            with self._file.reading() as db:
+                last, pages = _links_to(db, wanted, after=last)
+            yield from pages
+
+    def set_depths(self, new: Sequence[NewDepth]) -> None:
+        with self._writing() as db:
+            db.executemany(
+                "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL",
+                [(one.depth, one.depth_from, one.orphaned, one.id, one.depth_before) for one in new],
+            )
+
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        with self._writing() as db:
+            relink(db, links)
 
 
 class UrlBefore(NamedTuple):
@@ -51,7 +109,7 @@ class ChangedRow(Protocol):
 def before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, UrlBefore]:
     """Return URLs that are going to be changed as they are now."""
     leading = [row.id for row in rows if leads_on(row.old_state, row.old_status)]
-    links = links_of(db, leading)
+    links = _links_of(db, leading)
     return {row.id: UrlBefore(row.key, row.depth, frozenset(links.get(row.id, ()))) for row in rows}
 
 
@@ -82,11 +140,12 @@ def mark(
 
 
 def _merge(db: apsw.Connection, keys: Collection[int], one: DepthMark) -> None:
-    stored = marks(db, keys) if keys else {}
-    set_marks(db, {key: merged(stored.get(key), one) for key in keys})
+    stored = _marks(db, keys) if keys else {}
+    for key in keys:
+        _write(db, key, merged(stored.get(key), one))
 
 
-def marks(db: apsw.Connection, keys: Collection[int] | None = None) -> dict[int, DepthMark]:
+def _marks(db: apsw.Connection, keys: Collection[int] | None = None) -> dict[int, DepthMark]:
     """Return the marks of these keys, or all."""
     if keys is None:
         rows = db.execute("SELECT key, mark FROM depth_mark")
@@ -95,48 +154,9 @@ def marks(db: apsw.Connection, keys: Collection[int] | None = None) -> dict[int,
     return {key: DepthMark(*map(int, text.split())) for key, text in rows}
 
 
-def set_marks(db: apsw.Connection, wanted: Mapping[int, DepthMark | None]) -> None:
-    for key, one in wanted.items():
-        if one is None:
-            db.execute("DELETE FROM depth_mark WHERE key = ?", (key,))
-        else:
-            _write(db, key, one)
-
-
-def of_keys(db: apsw.Connection, keys: Iterable[int]) -> list[UrlDepth]:
-    rows = db.execute(
-        f"{_DEPTH} carray(?) AS wanted CROSS JOIN url INDEXED BY url_key ON url.key = wanted.value",
-        (integers(sorted(set(keys))),),
-    )
-    return list(map(UrlDepth._make, rows))
-
-
-def scan(db: apsw.Connection, after: int, limit: int) -> list[UrlDepth]:
-    return list(map(UrlDepth._make, db.execute(f"{_DEPTH} url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", (after, limit))))
-
-
-def orphans(db: apsw.Connection) -> list[UrlDepth]:
-    rows = db.execute(f"{_DEPTH} url INDEXED BY url_orphaned WHERE orphaned IS NOT NULL ORDER BY id")
-    return list(map(UrlDepth._make, rows))
-
-
-def links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]:
+def _links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]:
     rows = db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
     return {id: unpack_keys(targets) for id, targets in rows}
-
-
-def scan_links(db: apsw.Connection, after: int, limit: int) -> list[PageLinks]:
-    rows = db.execute(f"{_PAGE_LINKS} WHERE links.id > ? AND {_LEADS_ON} ORDER BY links.id LIMIT ?", (after, limit))
-    return [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in rows]
-
-
-def links_to(reading: Callable[[], AbstractContextManager[apsw.Connection]], keys: frozenset[int]) -> Iterator[PageLinks]:
-    """Yield the pages that lead to one of the keys, some thousand pages to a statement."""
-    last: int | None = 0
-    while last is not None:
-        with reading() as db:
-            last, pages = _links_to(db, keys, after=last)
-        yield from pages
 
 
 def _links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple[int | None, list[PageLinks]]:
@@ -154,13 +174,6 @@ def _links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple
     )
     last = rows[-1][0] if len(rows) == _PAGES else None
     return last, [PageLinks(id, reach, unpack_keys(targets)) for id, reach, targets in pages]
-
-
-def set_depths(db: apsw.Connection, depths: Sequence[NewDepth]) -> None:
-    db.executemany(
-        "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL",
-        [(new.depth, new.depth_from, new.orphaned, new.id, new.depth_before) for new in depths],
-    )
 
 
 def relink(db: apsw.Connection, links: Mapping[int, Sequence[int]]) -> None:

@@ -11,14 +11,18 @@ import apsw
 from crawlspace.model import State, UrlState
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite import counters
-from crawlspace.state.sqlite.rows import URL_COLUMNS, integers, unpack_keys, url_states
-from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.state.sqlite.rows import SOURCES, URL_COLUMNS, integers, unpack_keys, url_states
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 PAGE = 1_000
 _LIGHT = (
     "SELECT url.id, url.key, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
     " state <> 0 AND next_fetch IS NULL, source, shift, refused, archived, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
+)
+_TO_FOLD = (
+    "SELECT id, key, url, state, status, source, shift, depth, redirects, host_as_written, held, inherited, depth_from, orphaned,"
+    " indexed OR left_behind FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
 )
 
 
@@ -59,6 +63,16 @@ def pages(
 
 def scan(db: apsw.Connection, after: int, limit: int) -> list[KnownUrl]:
     return list(map(KnownUrl._make, db.execute(_LIGHT, (after, limit))))
+
+
+def urls_to_fold(db: apsw.Connection, ids: Collection[int]) -> list[FoldedUrl]:
+    found = []
+    for row in db.execute(_TO_FOLD, (integers(ids),)):
+        one = FoldedUrl(*row)
+        one.source = SOURCES[row[5]]
+        one.in_index = bool(row[14])
+        found.append(one)
+    return found
 
 
 def counts(db: apsw.Connection) -> Counts:

@@ -15,7 +15,7 @@ import msgspec
 from crawlspace.model import Document, Held, Source, State, UrlState
 
 _STATES = tuple(State)
-_SOURCES = tuple(Source)
+SOURCES = tuple(Source)
 _HELD = (None, *Held)
 
 SET_ASIDE = 1 << 40
@@ -43,7 +43,7 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
     for row in rows:
         state = UrlState(*row)
         state.state = _STATES[row[4]]
-        state.source = _SOURCES[row[6]]
+        state.source = SOURCES[row[6]]
         state.indexed = bool(row[24])
         state.held = _HELD[row[26] or 0]
         state.asked = bool(row[28])

@@ -6,7 +6,6 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,26 +17,26 @@ from crawlspace.decision import Reason
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.sqlite import counters, depths, outbox, reading, refused_links, rule_change
+from crawlspace.state.sqlite import counters, outbox, reading, refused_links, rule_change
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
 from crawlspace.state.sqlite.archive import SqliteArchive
 from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.depths import SqliteDepths
 from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
 
 
-class SqliteStore(SqliteArchive):
+class SqliteStore(SqliteArchive, SqliteDepths):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
     changed_at_once = 20_000
@@ -188,46 +187,6 @@ class SqliteStore(SqliteArchive):
         with self._file.reading() as db:
             return refused_links.select(db, reason=reason, host=host, page=page)
 
-    # link depths
-    def depth_marks(self) -> dict[int, DepthMark]:
-        with self._file.reading() as db:
-            return depths.marks(db)
-
-    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
-        with self._writing() as db:
-            depths.set_marks(db, marks)
-
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return depths.of_keys(db, keys)
-
-    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return depths.scan(db, after, limit)
-
-    def orphans(self) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return depths.orphans(db)
-
-    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
-        with self._file.reading() as db:
-            return depths.links_of(db, ids)
-
-    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
-        with self._file.reading() as db:
-            return depths.scan_links(db, after, limit)
-
-    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
-        return depths.links_to(self._file.reading, frozenset(keys))
-
-    def set_depths(self, new: Sequence[NewDepth]) -> None:
-        with self._writing() as db:
-            depths.set_depths(db, new)
-
-    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
-        with self._writing() as db:
-            depths.relink(db, links)
-
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         with self._file.reading() as db:
@@ -248,6 +207,10 @@ class SqliteStore(SqliteArchive):
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
         with self._file.reading() as db:
             return reading.by_ids(db, ids)
+
+    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
+        with self._file.reading() as db:
+            return reading.urls_to_fold(db, ids)
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         with self._file.reading() as db:
