@@ -215,7 +215,7 @@ class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySi
         return [self._copy(row) for row in self._stored(ids)]
 
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
-        return [folded_url(row, left_to_others=self._groups.has_left(row.id)) for row in self._stored(ids)]
+        return [folded_url(self._copy(row), left_to_others=self._groups.has_left(row.id)) for row in self._stored(ids)]
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         return {id for id in ids if self._groups.has_left(id)}
