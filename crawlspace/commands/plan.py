@@ -9,7 +9,7 @@ from types import MappingProxyType
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.startup import (
     build_deletion_limit,
@@ -25,7 +25,7 @@ from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.loader import CollectionLoader
-from crawlspace.runtime.spiders.source_hash import source_hash
+from crawlspace.runtime.spiders.source_hash import spider_code
 from crawlspace.state.memory.store import MemoryStore
 
 _KINDS = {
@@ -34,6 +34,7 @@ _KINDS = {
     RETURNED: "are back in the crawl space",
     UNINDEXED: "are crawled for their links only (2004)",
     DUE: "are due at once: a check admits more now, or the spider has changed",
+    JUDGED: "have links to be judged again, from the archive: a check admits more now",
     FOLDED: "are folded into others by the URL options",
     DELETIONS: "leave the index",
 }
@@ -97,7 +98,7 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
             verdicts,
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space, spider=source_hash(spider)),
+            rediscovery=build_rediscovery(collection, space, spider=spider_code(spider)),
             depths=pending_depths(known, collection),
         )
         unknown = sorted(verdicts.hosts_without_addresses)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import inf
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
@@ -132,11 +131,13 @@ class Engine:
         )
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
+        self.is_judging = False
+        """Whether links of archived pages are left to be judged; set from outside."""
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
         self._version = self.results.version()
-        self._looked_at = -inf
+        self._looked_at = float("-inf")
 
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
@@ -263,9 +264,7 @@ class Engine:
             state = change.state
             if not change.forget and state.next_fetch is not None and (state.retries or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
-        self._discovered({(one.site, one.queue) for one in batch.new}, effects)
-        self.site_failures.found(batch.new)
-        self.fetch_again(effects)
+        self.inserted(batch.new, effects)
         self.backlog += effects.pushes + effects.deletes
         self._update()
 
@@ -310,7 +309,7 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Whether nothing is in flight, pending or to be recorded."""
-        return not self.commits.waits and not self._leased and not self.turns.are_left and self.frontier.is_done()
+        return not (self.commits.waits or self._leased or self.turns.are_left or self.is_judging) and self.frontier.is_done()
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
         """Exclude a URL just returned by the frontier."""
@@ -341,10 +340,13 @@ class Engine:
     def enter(self, new: Sequence[NewUrl]) -> None:
         """Insert URLs that the checks have admitted; known ones may get nearer."""
         if new:
-            effects = self.store.discover(new, now=self._now())
-            self._discovered({(one.site, one.queue) for one in new}, effects)
-            self.site_failures.found(new)
-            self.fetch_again(effects)
+            self.inserted(new, self.store.discover(new, now=self._now()))
+
+    def inserted(self, new: Sequence[NewUrl], effects: Effects) -> None:
+        """Go on with URLs that were inserted, and with what that has changed."""
+        self._discovered({(one.site, one.queue) for one in new}, effects)
+        self.site_failures.found(new)
+        self.fetch_again(effects)
 
     def fetch_again(self, effects: Effects) -> None:
         """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
@@ -394,6 +396,5 @@ class Engine:
         self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
         if self.folded:
             self.commits.batch.changes += self.outcome_policy.replaced(self.folded.of(state), change, outcome, policy=self.policy)
-        if new:
-            self.commits.batch.new.extend(new)
+        self.commits.batch.new += new
         self.progress.count(state, outcome)

@@ -18,7 +18,7 @@ from crawlspace.crawl.rule_changes.generation import begin_generation
 from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
-from crawlspace.crawl.rule_changes.rediscovery import Rediscovery
+from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
@@ -80,8 +80,8 @@ def build_deletion_limit(collection: Collection) -> DeletionLimit:
     return DeletionLimit(collection.max_deletions_percent, collection.max_deletions)
 
 
-def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: str = "") -> Rediscovery:
-    """Return the collection's checks and the hash of its spider, to be compared with those of the last start."""
+def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: SpiderCode = UNKNOWN_SPIDER) -> Rediscovery:
+    """Return the collection's checks and what is known of its spider, to be compared with those of the last start."""
     checks = Checks(
         rules=collection.rules,
         limits=collection.limits,
@@ -96,7 +96,13 @@ def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: str 
         meta_robots=collection.content.obey_meta_robots,
     )
     starts = frozenset(start.url.text for start in collection.start_urls)
-    return Rediscovery(checks.described(), starts, is_wanted=collection.rediscover, spider=spider)
+    return Rediscovery(
+        checks.described(),
+        starts,
+        is_wanted=collection.rediscover,
+        spider=spider.hash,
+        from_archive=collection.archive.is_on and spider.follows_links,
+    )
 
 
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
@@ -118,9 +124,9 @@ def open_engine(
     clock: Clock,
     worker: WorkerView | None = None,
     archiving: Archiving | None = None,
-    spider: str = "",
+    spider: SpiderCode = UNKNOWN_SPIDER,
 ) -> Startup:
-    """Bring the store in line and make the engine; the start URLs are entered. `spider` is the hash of the spider's code.
+    """Bring the store in line and make the engine; the start URLs are entered. `spider`: what is known of the spider's code.
 
     Raises ConfigError, before any change, if the rules refuse all start URLs or the sink has another name than SINK. After a kill, the next start continues.
     """

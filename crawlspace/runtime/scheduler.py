@@ -27,7 +27,8 @@ from crawlspace.runtime.scrapy_internals import is_busy, wake
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.spiders.failures import lost
 from crawlspace.runtime.spiders.own_parsing import OwnParsing, is_own
-from crawlspace.runtime.spiders.source_hash import source_hash
+from crawlspace.runtime.spiders.source_hash import spider_code
+from crawlspace.runtime.stored_links import StoredLinks
 from crawlspace.runtime.without_effect import sentences, without_effect
 
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ class FrontierScheduler(BaseScheduler):
         self._session.guard_connections(lambda: wake(self._crawler))
         self._session.share(self._crawler, self._redirected)
         self._files = FileReading(self._session, self._crawler)
+        self._stored_links = StoredLinks(self._session, spider.linking, self._crawler)
 
     def close(self, reason: str) -> None:
         self._cancel_alarm()
         self._own.close()
         self._files.close()
+        self._stored_links.close()
         self._session.finish_reason = reason
         self._session.close()
 
@@ -265,6 +268,6 @@ def open_session(spider: type[Spider], settings: BaseSettings) -> Session:
             f"SCHEDULER is {quoted(written)}, which applies no rules and records no states: remove that setting;"
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
-    session = Session.open(spider.name, settings, spider=source_hash(spider))
+    session = Session.open(spider.name, settings, spider=spider_code(spider))
     session.without_effect = list(sentences(without_effect(spider, settings, spider.name)))
     return session

@@ -20,6 +20,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.index_repair import Resending, Resent
 from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.outcomes import DAY_S
+from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
 from crawlspace.crawl.site_addresses import Locating
@@ -116,10 +117,8 @@ class Session:
         """Scrapy's reason for the end of the crawl: "finished" when nothing was left to do."""
 
     @classmethod
-    def open(cls, name: str, settings: Mapping[str, object], *, spider: str = "") -> Session:
+    def open(cls, name: str, settings: Mapping[str, object], *, spider: SpiderCode = UNKNOWN_SPIDER) -> Session:
         """Read the configuration, lock the collection, open store and index, bring them in line, and enter the start URLs.
-
-        `spider` is the hash of the spider's code.
 
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
@@ -380,7 +379,7 @@ async def _end(crawler: Crawler, reason: str) -> None:
 
 
 def _opened(
-    collection: Collection, opened: CrawlStore, index: EmbeddedIndex, archiving: Archiving | None, *, spider: str
+    collection: Collection, opened: CrawlStore, index: EmbeddedIndex, archiving: Archiving | None, *, spider: SpiderCode
 ) -> tuple[Startup, Resent | None]:
     """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
     check_sink(index)  # before anything is sent again

@@ -20,7 +20,7 @@ def get_integer(store: Named, name: str) -> int | None:
     try:
         return int(value)
     except ValueError as error:
-        raise _damaged(name, value) from error
+        raise damaged(name, value) from error
 
 
 def get_integers(store: Named, name: str) -> set[int]:
@@ -29,7 +29,7 @@ def get_integers(store: Named, name: str) -> set[int]:
     try:
         return {int(number) for number in value.split()}
     except ValueError as error:
-        raise _damaged(name, value) from error
+        raise damaged(name, value) from error
 
 
 def get_table(store: Named, name: str) -> dict[str, object] | None:
@@ -40,13 +40,13 @@ def get_table(store: Named, name: str) -> dict[str, object] | None:
     try:
         table = json.loads(value)
     except ValueError as error:
-        raise _damaged(name, value) from error
+        raise damaged(name, value) from error
     if not isinstance(table, dict):
-        raise _damaged(name, value)
+        raise damaged(name, value)
     return table
 
 
-def _damaged(name: str, value: str) -> StoreDamaged:
+def damaged(name: str, value: str) -> StoreDamaged:
     return StoreDamaged(
         f"what the store keeps as {name} is damaged ({value[:80]!r}): put a copy of the store back, or move it and the index away and crawl anew"
     )

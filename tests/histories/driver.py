@@ -18,6 +18,7 @@ from crawlspace.config.collection import Collection, load_collection
 from crawlspace.content.fingerprint import checksum
 from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.crawl.lost_documents import LostDocuments
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import open_engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
@@ -295,7 +296,9 @@ class SimulatedCrawler(IndexFile):
         indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
-        startup = open_engine(collection, store=store, sink=sink, clock=self.clock, archiving=archiving, spider=str(self.spider))
+        startup = open_engine(
+            collection, store=store, sink=sink, clock=self.clock, archiving=archiving, spider=SpiderCode(str(self.spider))
+        )
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held

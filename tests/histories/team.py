@@ -16,6 +16,7 @@ from typing import Any
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection as Configured
 from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.prefetch import Prefetch
@@ -323,7 +324,7 @@ class SimulatedTeam(SimulatedCrawler):
                 assert worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
             shared.mark.save()
             startup = open_engine(
-                collection, store=store, sink=sink, clock=self.clock, worker=shared.view, spider=str(self.spider)
+                collection, store=store, sink=sink, clock=self.clock, worker=shared.view, spider=SpiderCode(str(self.spider))
             )
             worker.ready()
         except Killed:

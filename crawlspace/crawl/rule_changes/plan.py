@@ -9,7 +9,7 @@ from crawlspace.model import Status
 from crawlspace.plural import counted
 
 EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"
-FOLDED = "folded"
+FOLDED, JUDGED = "folded", "judged"
 OTHERS = "(others)"
 """Stands for all hosts except those with the most changes."""
 
@@ -41,6 +41,8 @@ class Plan:
     """The first few URLs of each kind."""
     due: int = 0
     """URLs that are due at once: links of theirs, or they themselves, were refused by a check that admits more now; start URLs."""
+    judged: int = 0
+    """Pages whose links were refused by such a check and are judged from the archive: they need no request."""
     unindexed: int = 0
     """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
     folded: int = 0
@@ -55,7 +57,7 @@ class Plan:
     @property
     def has_effect(self) -> bool:
         """Whether any known URL is affected."""
-        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due or self.folded)
+        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due or self.judged or self.folded)
 
     def sentence(self) -> str:
         """Return the effects in one line."""
@@ -73,6 +75,7 @@ class Plan:
             (self.returned, "back in the crawl space"),
             (self.folded, f"folded into {self.folded_into:,}"),
             (self.due, "due at once because a check admits more or the spider has changed"),
+            (self.judged, "with links to be judged again from the archive, without a request"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]
 
@@ -87,6 +90,7 @@ class Plan:
             RETURNED: self.returned,
             UNINDEXED: self.unindexed,
             DUE: self.due,
+            JUDGED: self.judged,
             FOLDED: self.folded,
             "folded_into": self.folded_into,
             DELETIONS: self.deletions,

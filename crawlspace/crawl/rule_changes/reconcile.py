@@ -22,7 +22,7 @@ from crawlspace.crawl.host_limit import has_room, note_kept_out
 from crawlspace.crawl.rule_changes.folding import FoldingStore, fold_known
 from crawlspace.crawl.rule_changes.generation import generation, set_generation
 from crawlspace.crawl.rule_changes.plan import Plan
-from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery
+from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery, begin_judging
 from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Survey, SurveyedStore, survey
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules
@@ -135,6 +135,8 @@ def reconcile(
     if store.get_meta(DEEPER):
         store.set_meta(DEEPER, "")
     note_kept_out(store, found.beyond_limit, hold=work.hold)
+    if found.judged:
+        begin_judging(store, looser, now=now)
     if rediscovery is not None:
         rediscovery.applied(store)
     store.set_meta(RULES_HASH, hash)
@@ -179,6 +181,7 @@ def _plan(found: Survey, *, indexed: int, hold: bool, changed: bool) -> Plan:
         examples=found.examples,
         unindexed=len(found.unindexed) + len(found.unindexed_deletions),
         due=len(found.due),
+        judged=found.judged,
         folded=len(found.folds),
         folded_into=found.folds.survivors,
     )

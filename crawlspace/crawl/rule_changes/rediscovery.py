@@ -1,14 +1,17 @@
-"""Which pages are due at once after a change that loosens a check, because they may lead to URLs that it refused before."""
+"""Which pages may lead to URLs that a check refused before a change that loosens it: they are due at once, or judged from the archive."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
 
 from crawlspace.crawl.rule_changes.generation import begin_generation
 from crawlspace.decision import Reason
 from crawlspace.model import State, Status
 from crawlspace.rules.loosened import loosened
+from crawlspace.state.metadata import damaged
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.views import KnownUrl
 
@@ -16,6 +19,8 @@ CHECKS = "checks"
 """Meta: the description of the checks last applied to the store, see `rules.loosened`."""
 SPIDER = "spider_hash"
 """Meta: the hash of the code of the spider at the last start."""
+JUDGING = "judging"
+"""Meta: of which pages the links are to be judged from the archive, see `Judging`; empty where there are none."""
 _STATUSES = {Reason.MIME_TYPE: Status.WRONG_TYPE, Reason.ROBOTS: Status.ROBOTS_FORBIDDEN, Reason.NOINDEX: Status.NOINDEX}
 """The status of a URL that was refused for itself."""
 
@@ -28,14 +33,51 @@ class AppliedChecks(NotedChecks, Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
+class SpiderCode(NamedTuple):
+    """What is known of the code of a spider."""
+
+    hash: str = ""
+    """Empty where it is not known."""
+    follows_links: bool = False
+    """A page leads to its links, and to nothing that the spider makes of it: it has no `parse()` of its own."""
+
+
+UNKNOWN_SPIDER = SpiderCode()
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """Pages of which the links are to be judged from the archive: those that had some refused by one of these checks."""
+
+    letters: str
+    """The letters of the checks, see `refused_links.py`."""
+    since: int
+    """When the checks changed, in seconds since 1970."""
+    after: int = 0
+    """The pages up to this id are judged."""
+
+    def concerns(self, known: KnownUrl) -> bool:
+        return _has_stored_links(known, frozenset(self.letters))
+
+    def with_others(self, letters: frozenset[str]) -> Self:
+        """Return the same with further checks: all pages are judged anew."""
+        return msgspec.structs.replace(self, letters="".join(sorted(letters.union(self.letters))), after=0)
+
+
 class LoosenedChecks:
     """The checks that admit more than before. False where there are none, and the spider is the same."""
 
     def __init__(
-        self, reasons: frozenset[Reason] = frozenset(), starts: frozenset[str] = frozenset(), *, is_other_spider: bool = False
+        self,
+        reasons: frozenset[Reason] = frozenset(),
+        starts: frozenset[str] = frozenset(),
+        *,
+        is_other_spider: bool = False,
+        from_archive: bool = False,
     ) -> None:
+        """`from_archive`: links of archived pages can be judged without fetching."""
         self._has_changed = bool(reasons) or is_other_spider
-        self._letters = letters_of(reasons)
+        self.letters = letters_of(reasons)
+        self._from_archive = from_archive
         self._statuses = frozenset(int(status) for reason, status in _STATUSES.items() if reason in reasons)
         self._starts = starts
 
@@ -47,10 +89,42 @@ class LoosenedChecks:
         by it after it was fetched, and each start URL."""
         if not self._has_changed or known.state == State.PENDING:
             return False
-        return has_any(known.refused, self._letters) or known.status in self._statuses or known.url in self._starts
+        return has_any(known.refused, self.letters) or self._is_refused(known)
+
+    def is_judged(self, known: KnownUrl) -> bool:
+        """Return whether the links of a URL that is concerned are judged from the archive instead."""
+        return self._from_archive and _has_stored_links(known, self.letters) and not self._is_refused(known)
+
+    def _is_refused(self, known: KnownUrl) -> bool:
+        return known.status in self._statuses or known.url in self._starts
 
 
 NONE_LOOSENED = LoosenedChecks()
+
+
+def _has_stored_links(known: KnownUrl, letters: frozenset[str]) -> bool:
+    """Return whether the archive has a page of which a check with one of these letters refused links."""
+    return known.state == State.DONE and known.archived is not None and has_any(known.refused, letters)
+
+
+def judging(store: NotedChecks) -> Judging | None:
+    """Return which pages are to be judged from the archive; None where there are none. Raises StoreDamaged."""
+    value = store.get_meta(JUDGING)
+    if not value:
+        return None
+    try:
+        return msgspec.json.decode(value, type=Judging)
+    except msgspec.MsgspecError as error:
+        raise damaged(JUDGING, value) from error
+
+
+def note_judging(store: AppliedChecks, wanted: Judging) -> None:
+    store.set_meta(JUDGING, msgspec.json.encode(wanted).decode())
+
+
+def begin_judging(store: AppliedChecks, looser: LoosenedChecks, *, now: int) -> None:
+    """Have the links of archived pages judged by the crawl. What an earlier start has left is judged with them."""
+    note_judging(store, (judging(store) or Judging("", now)).with_others(looser.letters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +139,16 @@ class Rediscovery:
     """CRAWLSPACE_REDISCOVER."""
     spider: str = ""
     """The hash of the spider's code; empty where it is not known."""
+    from_archive: bool = False
+    """Links of archived pages can be judged without fetching."""
 
     def loosened(self, store: NotedChecks) -> LoosenedChecks:
         """Return the checks that admit more than at the last start; none where there was no start."""
         before = store.get_meta(CHECKS)
         if not self.is_wanted or before is None:
             return NONE_LOOSENED
-        return LoosenedChecks(loosened(before, self.checks), self.starts, is_other_spider=self.is_other_spider(store))
+        reasons, is_other_spider = loosened(before, self.checks), self.is_other_spider(store)
+        return LoosenedChecks(reasons, self.starts, is_other_spider=is_other_spider, from_archive=self.from_archive)
 
     def is_other_spider(self, store: NotedChecks) -> bool:
         """Return whether the code of the spider has changed since the last start."""

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import KnownFolds
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, KEPT, OTHERS, RETURNED, UNINDEXED
+from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
@@ -57,6 +57,8 @@ class Survey:
     """Become 2004; their documents are deleted."""
     due: array[int] = field(default_factory=lambda: array("q"))
     """Are due at once: they have links, or are themselves, what a check refused that admits more now."""
+    judged: int = 0
+    """How many pages had links refused by such a check that are judged from the archive."""
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Get another queue."""
     folds: KnownFolds = field(default_factory=KnownFolds)
@@ -119,6 +121,11 @@ class Survey:
         """Add a page whose links, or which itself, a check has refused that admits more now."""
         self.due.append(known.id)
         self._count(DUE, known, None)
+
+    def judge(self, known: KnownUrl) -> None:
+        """Add a page of which the links are judged from the archive."""
+        self.judged += 1
+        self._count(JUDGED, known, None)
 
     def fold(self, known: KnownUrl, into: Url) -> None:
         """Add a URL that is folded into another one."""
@@ -222,7 +229,7 @@ def survey(
             if again:
                 found.come_back(known)
             elif loosens and looser.concern(known):
-                found.look_again(known)
+                (found.judge if looser.is_judged(known) else found.look_again)(known)
         found.known += len(page)
         last = page[-1].id
     return found

@@ -127,6 +127,11 @@ class BaseCollectionSpider(scrapy.Spider):
         """Whether the class has a `parse()` of its own."""
         return type(self).parse is not BaseCollectionSpider.parse
 
+    @property
+    def linking(self) -> Responses | None:
+        """What shows where a page leads; None where that is left to a `parse()` of the class's own."""
+        return None if self._parses else self._responses
+
     def page_parser(self) -> Any:
         """Return what the responses to page requests are given to."""
         parse = self.own.parse if self._parses else self.parse

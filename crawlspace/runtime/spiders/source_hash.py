@@ -5,8 +5,20 @@ from __future__ import annotations
 import ast
 import inspect
 from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
+
+if TYPE_CHECKING:
+    from scrapy import Spider
 
 _NOT_OF_THE_PROJECT = ("crawlspace", "scrapy", "builtins")
+
+
+def spider_code(spider: type[Spider]) -> SpiderCode:
+    """Return what a start has to know of the code of a collection's spider."""
+    parses = str(getattr(spider.parse, "__module__", "")).partition(".")[0] not in _NOT_OF_THE_PROJECT
+    return SpiderCode(source_hash(spider), follows_links=not parses)
 
 
 def source_hash(spider: type) -> str:

@@ -12,6 +12,7 @@ from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.startup import (
     Startup,
     build_deletion_limit,
@@ -41,7 +42,7 @@ class Site(Web):
     spider = "first"
 
     def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=self.spider)
+        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=SpiderCode(self.spider))
 
     def plan(self) -> Plan:
         collection = self.collection()
@@ -51,7 +52,7 @@ class Site(Web):
             build_verdicts(collection, space, self.store),
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space, spider=self.spider),
+            rediscovery=build_rediscovery(collection, space, spider=SpiderCode(self.spider)),
             depths=pending_depths(self.store, collection),
         )
 

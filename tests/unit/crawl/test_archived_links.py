@@ -1,0 +1,180 @@
+"""Which links of archived pages are judged again by a crawl, and what is left to a fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.rule_changes.archived_links import PAGES_AT_ONCE, LinkJudging
+from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
+from crawlspace.crawl.startup import Startup, open_engine
+from crawlspace.errors import StoreDamaged
+from crawlspace.model import Outcome, OutcomeKind, State, UrlState
+from crawlspace.state.changes import Change
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from tests.conftest import assert_same
+from tests.servers import emptied
+from tests.unit.crawl.test_engine_life import HOME, Web
+
+PAGES = [f"{HOME}{number}" for number in range(2 * PAGES_AT_ONCE + 3)]
+OTHER = [f"http://other.example/{number}" for number in range(len(PAGES))]
+ONLY_HERE = "allow domain a.example\nforbid domain *\n"
+BOTH = "allow domain other.example\n" + ONLY_HERE
+ONE_MORE = "allow domain more.example\n" + BOTH
+FOLLOWS = SpiderCode("a hash", follows_links=True)
+
+
+class ArchivedSite(Web):
+    """Each page leads to one of another host, and is in the archive."""
+
+    spider = FOLLOWS
+
+    def __init__(self, folder: Path, store: Store) -> None:
+        super().__init__(folder, store)
+        self.pages = {HOME: "home", **{url: url for url in (*PAGES, *OTHER)}}
+        self.links = {HOME: PAGES, **{page: [other] for page, other in zip(PAGES, OTHER, strict=True)}}
+        self.not_archived: set[str] = set()
+        self.read: list[str] = []
+        self.write(start=HOME, rules=ONLY_HERE)
+        self.crawl()
+        self.revise(lambda state: Change(structs.replace(state), archived=100 + state.id))
+        self.clock.advance(1)
+
+    def open(self) -> Startup:
+        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=self.spider)
+
+    def revise(self, change: object) -> None:
+        self.store.revise([state.id for state in self.store.urls()], change, now=0)  # type: ignore[arg-type]
+
+    def stored(self, state: UrlState) -> Outcome | None:
+        self.read.append(state.url)
+        if state.url in self.not_archived:
+            return None
+        return Outcome(state.id, state.url, OutcomeKind.DOCUMENT, 200, links=self.links.get(state.url, []))
+
+    def judge(self, *, steps: int = 100) -> None:
+        """Crawl, and judge links in so many steps before anything is fetched."""
+        engine = self.open().engine
+        judged = LinkJudging(engine, self.stored)
+        assert engine.is_judging == bool(self.store.get_meta(JUDGING))
+        self.asked, self.read = [], []
+        assert not engine.is_done() or not engine.is_judging
+        while steps and judged.step():
+            steps -= 1
+        if steps:
+            self.work(engine)
+            assert engine.is_done()
+        engine.close()
+
+    def urls(self) -> list[str]:
+        return [url for url, _ in self.asked]
+
+    def of(self, url: str) -> UrlState:
+        state = self.store.get(url)
+        assert state is not None
+        return state
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ArchivedSite]:
+    store: Store
+    if request.param == "memory":
+        store = MemoryStore(sinks=(SINK,))
+    elif request.param == "sqlite":
+        store = SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    else:
+        store = RedisStore(emptied(), "demo", sinks=(SINK,))
+    yield ArchivedSite(tmp_path, store)
+    store.close()
+
+
+def test_what_comes_into_reach_is_fetched_and_the_pages_are_not(site: ArchivedSite) -> None:
+    before = {url: site.of(url) for url in PAGES}
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert_same(site.read, PAGES)
+    assert_same(site.urls(), [HOME, *OTHER])
+    for url, was in before.items():
+        assert site.of(url) == structs.replace(was, refused=None)
+    assert site.store.get_meta(JUDGING) == ""
+    site.judge()
+    assert (site.read, site.asked) == ([], [])
+
+
+def test_a_start_goes_on_where_the_last_one_was_stopped(site: ArchivedSite) -> None:
+    site.write(start=HOME, rules=BOTH)
+    site.judge(steps=1)
+    assert_same(site.read, PAGES[:PAGES_AT_ONCE])
+    site.judge()
+    assert_same(site.read, PAGES[PAGES_AT_ONCE:])
+    assert_same(site.urls(), [HOME, *OTHER])
+
+
+def test_another_change_before_the_end_has_all_pages_judged_by_both(site: ArchivedSite) -> None:
+    site.links[PAGES[0]] = [OTHER[0], "http://more.example/"]
+    site.write(start=HOME, rules=BOTH)
+    site.judge(steps=1)
+    site.clock.advance(1)
+    site.write(start=HOME, rules=ONE_MORE)
+    site.judge()
+    assert_same(site.read, [PAGES[0], *PAGES[PAGES_AT_ONCE:]])
+    assert "http://more.example/" in site.urls()
+
+
+def test_what_is_not_in_the_archive_is_fetched(site: ArchivedSite) -> None:
+    site.not_archived = set(PAGES[:2])
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert_same(site.urls(), [HOME, *PAGES[:2], *OTHER])
+
+
+def test_pages_without_a_record_and_of_spiders_that_parse_are_due_at_once(site: ArchivedSite) -> None:
+    site.spider = SpiderCode("a hash")
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert (site.read, set(site.urls())) == ([], {HOME, *PAGES, *OTHER})
+
+
+def test_a_page_that_was_fetched_since_is_not_judged_again(site: ArchivedSite) -> None:
+    site.write(start=HOME, rules=BOTH)
+    site.judge(steps=1)
+    later = int(site.clock.now()) + 1
+    site.revise(lambda state: Change(structs.replace(state, fetched_at=later)) if state.url == PAGES[-1] else None)
+    site.judge()
+    assert_same(site.read, PAGES[PAGES_AT_ONCE:-1])
+
+
+def test_links_beyond_the_limit_of_a_host_stay_refused(site: ArchivedSite) -> None:
+    site.settings = {"CRAWLSPACE_MAX_URLS_PER_HOST": len(PAGES) + 1}
+    site.links[PAGES[0]] = [OTHER[0], f"{HOME}one-more"]
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert site.of(PAGES[0]).refused == "h1"
+    assert site.of(PAGES[0]).etag is None
+    assert site.store.get(f"{HOME}one-more") is None
+
+
+def test_a_page_that_changes_meanwhile_is_left_as_it_is_then(site: ArchivedSite) -> None:
+    site.write(start=HOME, rules=BOTH)
+    engine = site.open().engine
+
+    def stored(state: UrlState) -> Outcome | None:
+        site.revise(lambda one: Change(structs.replace(one, state=State.GONE, status=404)) if one.id == state.id else None)
+        return site.stored(state)
+
+    LinkJudging(engine, stored).step()
+    assert {site.of(url).status for url in PAGES[:PAGES_AT_ONCE]} == {404}
+    assert site.store.get(OTHER[0]) is None
+
+
+def test_a_damaged_note_is_reported(site: ArchivedSite) -> None:
+    site.store.set_meta(JUDGING, "[")
+    with pytest.raises(StoreDamaged):
+        judging(site.store)
