@@ -122,6 +122,7 @@ def test_a_plan_lists_rules_hosts_and_examples_and_changes_nothing(monkeypatch: 
         "returned": 3,
         "unindexed": 0,
         "due": 0,
+        "judged": 0,
         "folded": 0,
         "folded_into": 0,
         "deletions": 3,
