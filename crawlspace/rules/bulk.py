@@ -61,6 +61,7 @@ class BulkDecisions:
         self._last: tuple[str, str | None, _Origin | None] = "", None, None
         site_limits = space.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
+        self.max_link_depth = space.limits.max_link_depth
         self._depth_is_limited = space.limits.max_link_depth is not None
         self.hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
         self._admitted: dict[str, int] = {}

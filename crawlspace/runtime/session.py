@@ -161,9 +161,9 @@ class Session:
             if plan.changed:
                 why = "the rules of %s have changed: %s"
             elif plan.returned:
-                why = "hosts of %s have room again (CRAWLSPACE_MAX_URLS_PER_HOST): %s"
+                why = "hosts of %s have room again (CRAWLSPACE_MAX_URLS_PER_HOST), or its last run was killed: %s"
             else:
-                why = "the settings or the spider of %s have changed: %s"
+                why = "the settings or the spider of %s have changed, or its last run was killed: %s"
             logger.info(why, name, plan.sentence())
         if self.resent is not None:
             logger.warning("%s: %s", self.collection.index_file, self.resent.sentence(archived=name if self._archiving else ""))

@@ -14,6 +14,10 @@ from crawlspace.model import LINKS_ONLY, State
 ANY_PAGE = 0
 """As `DepthMark.page`: the mark does not depend on who gave the depth."""
 
+LOWERED = "depths_lowered"
+"""Meta: written in each transaction that lowers the depth of URLs that were crawled (`Effects.lowered`). What follows from that is another
+transaction; the next start looks for what a kill between the two has left, and removes the note."""
+
 
 class DepthMark(NamedTuple):
     """Why the depth of a URL may be wrong."""

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
-from crawlspace.state.depths import NewDepth
+from crawlspace.state.depths import LOWERED, NewDepth
 from crawlspace.state.sqlite import counters, discovery
 from crawlspace.state.store import Store
 from crawlspace.state.views import Site
@@ -84,7 +84,9 @@ def test_found_again(
     effects = known.discover(new("a.example/", source=by, depth=at))
     now = known.get("a.example/")
     assert (now.source, now.depth) == (then_source, then_depth)
-    assert effects.lowered == ([(now.id, depth, at)] if state == "done" and at < depth else [])
+    is_lowered = state == "done" and at < depth
+    assert effects.lowered == ([(now.id, depth, at)] if is_lowered else [])
+    assert known.store.get_meta(LOWERED) == ("1" if is_lowered else None)
 
 
 def test_found_twice_in_one_batch(known: Known) -> None:
@@ -239,9 +241,11 @@ def test_a_url_lowered_while_it_was_fetched(known: Known) -> None:
     outcome = known.change("a.example/", links=[key("a.example/x")], discovered=[new("a.example/x", depth=6)])
     known.leased("a.example")
     assert known.discover(new("a.example/", depth=1)).lowered == []
+    assert known.store.get_meta(LOWERED) is None
     effects = known.record(outcome)
     assert [known.get(url).depth for url in ("a.example/", "a.example/x")] == [1, 2]
     assert effects.lowered == [(known.get("a.example/").id, 5, 1)]
+    assert known.store.get_meta(LOWERED) == "1"
 
 
 def test_a_change_with_a_smaller_depth(known: Known) -> None:

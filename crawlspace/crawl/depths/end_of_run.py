@@ -9,7 +9,7 @@ from crawlspace.crawl.depths.orphans import delete_orphans
 from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, find, last_run, write
 from crawlspace.plural import counted
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.depths import ANY_PAGE, DepthMark
+from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.metadata import get_integers
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def end_run(engine: Engine) -> None:
         )
     store.set_meta(RUN, str(run))
     engine.fetch_again(effects)
+    if engine.results is store and store.get_meta(LOWERED):  # else another worker may have ended before that
+        store.set_meta(LOWERED, "")
     if collection.orphans_after is not None:
         policy = engine.outcome_policy
         deleted = delete_orphans(

@@ -29,7 +29,7 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.depths import ANY_PAGE, DepthMark
+from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.metadata import get_table
 
 RULES_HASH = "rules_hash"
@@ -73,7 +73,7 @@ def plan(
     counts = store.counts()
     changed = work is not None or store.get_meta(RULES_HASH) != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not store.get_meta(DEEPER) and not has_room(store, verdicts):
+    if not changed and not looser and not _depths_changed(store, verdicts) and not has_room(store, verdicts):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
     found = survey(store, verdicts, looser=looser, depths=depths)
     hold = (
@@ -100,7 +100,7 @@ def reconcile(
     before = store.get_meta(RULES_HASH)
     changed = work is not None or before != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not store.get_meta(DEEPER) and not has_room(store, verdicts):
+    if not changed and not looser and not _depths_changed(store, verdicts) and not has_room(store, verdicts):
         if rediscovery is not None:
             rediscovery.applied(store)
         return None
@@ -132,8 +132,7 @@ def reconcile(
         store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:
         store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
-    if store.get_meta(DEEPER):
-        store.set_meta(DEEPER, "")
+    _remove_notes(store)
     note_kept_out(store, found.beyond_limit, hold=work.hold)
     if found.judged:
         begin_judging(store, looser, now=now)
@@ -144,6 +143,17 @@ def reconcile(
     return replace(
         _plan(found, indexed=indexed, hold=work.hold, changed=changed), pushed=pushed + folded.pushes, replaced=folded.deletes
     )
+
+
+def _depths_changed(store: SurveyedStore, verdicts: BulkDecisions) -> bool:
+    """Return whether depths may be beyond the limit, or within it again, that were not when their URLs were checked."""
+    return bool(store.get_meta(DEEPER)) or (verdicts.max_link_depth is not None and bool(store.get_meta(LOWERED)))
+
+
+def _remove_notes(store: ReclassifiedStore) -> None:
+    for note in (DEEPER, LOWERED):
+        if store.get_meta(note):
+            store.set_meta(note, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,15 @@ from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
 from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
+from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
 from crawlspace.urls import Url
 
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
+_TOO_DEEP = letters_of([Reason.LINK_DEPTH])
+"""A page that is nearer than the limit had links that were too deep before it was: they are not any more."""
 BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
 
@@ -190,6 +193,7 @@ def survey(
     """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != verdicts.actions_hash)
+    deepest = verdicts.max_link_depth
     acts, folds, loosens = bool(before or verdicts.actions_hash), verdicts.folds, bool(looser)
     verdicts.begin()
     last = 0
@@ -230,6 +234,8 @@ def survey(
                 found.come_back(known)
             elif loosens and looser.concern(known):
                 (found.judge if looser.is_judged(known) else found.look_again)(known)
+            elif deepest is not None and depth < deepest and has_any(known.refused, _TOO_DEEP):
+                found.look_again(known)
         found.known += len(page)
         last = page[-1].id
     return found

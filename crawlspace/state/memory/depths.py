@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import structs
 
@@ -12,6 +12,7 @@ from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import (
     ANY_PAGE,
+    LOWERED,
     DepthMark,
     NewDepth,
     PageLinks,
@@ -29,6 +30,8 @@ _Before = dict[int, tuple[UrlState, frozenset[int]]]
 
 class MemoryDepths:
     """The part of the store that concerns link depths. All URLs are its own."""
+
+    set_meta: Callable[[str, str], None]
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,6 +113,8 @@ class MemoryDepths:
         for id, depth in sorted(nearer.items()):
             if self._urls[id].state and self._urls[id].depth < depth:
                 effects.lowered.append((id, depth, self._urls[id].depth))
+        if effects.lowered:
+            self.set_meta(LOWERED, "1")
 
     def _before_links_are_lost(self, ids: Iterable[int]) -> _Before:
         rows = [self._urls[id] for id in ids if id in self._urls]

@@ -11,7 +11,7 @@ import apsw
 
 from crawlspace.model import NewUrl, State
 from crawlspace.state.changes import Effects
-from crawlspace.state.depths import leads_on
+from crawlspace.state.depths import LOWERED, leads_on
 from crawlspace.state.sqlite.counters import Tally, add, take
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
 from crawlspace.state.sqlite.rows import integers, unpack_keys
@@ -162,6 +162,8 @@ class Discovery:
             for id in sorted(self.nearer)
             if states[id] != State.PENDING and depths[id] < self.nearer[id]
         ]
+        if self._effects.lowered:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (LOWERED,))
 
     def _known(self, urls: Sequence[NewUrl]) -> dict[str, _Known]:
         rows = self._db.execute(

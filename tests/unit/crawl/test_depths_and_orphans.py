@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.crawl.engine import SINK, Engine
 from crawlspace.errors import SettingError
 from crawlspace.model import Held
+from crawlspace.state.depths import LOWERED
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -167,3 +168,34 @@ def test_what_comes_back_into_the_space_without_the_page_that_led_there_is_an_or
     site.write(start=HOME)
     site.crawl()
     assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("limited_from_the_start", [False, True])
+def test_what_a_kill_leaves_of_a_shorter_way_is_made_up_for(
+    site: Site, monkeypatch: pytest.MonkeyPatch, *, limited_from_the_start: bool
+) -> None:
+    """A URL is nearer in one transaction, and what was too deep before is fetched by another one."""
+    if not limited_from_the_start:
+        site.crawl()
+    site.settings = {"DEPTH_LIMIT": 1}
+    site.crawl()
+    assert site.indexed == {"", "a", "d"}
+    site.write(start=f"{HOME}\n{A}")
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Engine, "fetch_again", killed)
+        with pytest.raises(Killed):
+            site.open()
+    assert site.store.get_meta(LOWERED)
+    site.settings = {"DEPTH_LIMIT": 1, "CRAWLSPACE_REDISCOVER": False}
+    assert site.plan().has_effect
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "d"}
+    assert not site.store.get_meta(LOWERED)

@@ -96,6 +96,7 @@ function record.carry()
     local before, now = record.nearer[id], rows[id][DEPTH]
     if rows[id][STATE] ~= PENDING and now < before then lowered[#lowered + 1] = {id, before, now} end
   end
+  if #lowered > 0 then later("HSET", keys.meta, "depths_lowered", 1) end
   return lowered
 end
 
