@@ -117,7 +117,7 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
         yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
         return
     if not shown.changed and shown.returned:
-        yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST)"
+        yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST), or a run was killed"
     beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
     yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")
     if shown.held:

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, Judging, judging, note_judging
 from crawlspace.decision import Reason
-from crawlspace.model import Outcome, UrlState
+from crawlspace.model import Outcome, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
@@ -78,10 +78,11 @@ class LinkJudging:
             """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
             written.pop(state.id, None)
             seen, change = changes[state.id]
-            if state != seen:  # it is being fetched, or a person has changed it
-                return None
-            written[state.id] = change
-            return change
+            if state == seen:
+                written[state.id] = change
+            elif state.lease_until is None and state.state is State.DONE:  # else its next fetch judges them, if there is one
+                written[state.id] = _due_at_once(state, now)
+            return written.get(state.id)
 
         effects = self._store.revise(changes, unless_changed, now=now)
         new = [url for _, change in changes.values() for url in change.discovered]
@@ -99,7 +100,7 @@ class LinkJudging:
     def _change(self, state: UrlState, now: int) -> Change:
         outcome = self._read(state)
         if outcome is None or outcome.links is None:
-            return Change(structs.replace(state, rules=0, next_fetch=at_once(now, state.fetched_at)))
+            return _due_at_once(state, now)
         new, keys, refused, sample = self._engine.admission.of_page(state, outcome)
         after = structs.replace(state, refused=packed(refused or {}))
         if refused and Reason.URLS_PER_HOST in refused:
@@ -114,8 +115,12 @@ class LinkJudging:
                 "the links of %s were judged again from the archive, without a request: %s found%s",
                 counted(self._judged, "page"),
                 counted(self._found, "URL"),
-                f"; {counted(self._due, 'page')} not in the archive: to be fetched" if self._due else "",
+                f"; {counted(self._due, 'page')} not in the archive, or changed meanwhile: to be fetched" if self._due else "",
             )
+
+
+def _due_at_once(state: UrlState, now: int) -> Change:
+    return Change(structs.replace(state, rules=0, next_fetch=at_once(now, state.fetched_at)))
 
 
 def _is_fetched(state: UrlState, left: Judging) -> bool:

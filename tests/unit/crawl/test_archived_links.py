@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -161,16 +162,20 @@ def test_links_beyond_the_limit_of_a_host_stay_refused(site: ArchivedSite) -> No
     assert site.store.get(f"{HOME}one-more") is None
 
 
-def test_a_page_that_changes_meanwhile_is_left_as_it_is_then(site: ArchivedSite) -> None:
+@pytest.mark.parametrize(("to", "is_due"), [({"state": State.GONE, "status": 404}, False), ({"retries": 1}, True)])
+def test_a_page_that_changes_meanwhile_is_left_to_its_fetch(site: ArchivedSite, to: dict[str, Any], *, is_due: bool) -> None:
     site.write(start=HOME, rules=BOTH)
     engine = site.open().engine
 
     def stored(state: UrlState) -> Outcome | None:
-        site.revise(lambda one: Change(structs.replace(one, state=State.GONE, status=404)) if one.id == state.id else None)
+        site.revise(lambda one: Change(structs.replace(one, **to)) if one.id == state.id else None)
         return site.stored(state)
 
     LinkJudging(engine, stored).step()
-    assert {site.of(url).status for url in PAGES[:PAGES_AT_ONCE]} == {404}
+    for url in PAGES[:PAGES_AT_ONCE]:
+        now = site.of(url)
+        assert {name: getattr(now, name) for name in to} == to
+        assert ((now.next_fetch or 0) <= site.clock.now()) == is_due
     assert site.store.get(OTHER[0]) is None
 
 
