@@ -119,11 +119,14 @@ class OutcomePolicy:
             return [Change(state, forget=True) for state in folded]
         if change.links is not None and change.state.key in change.links and outcome.kind is OutcomeKind.REDIRECTED:
             return []
-        return [Change(state, forget=True) for state in folded if self._deletes_folded(state, outcome, policy)]
+        return [
+            Change(state, forget=True) for state in folded if self._deletes_folded(state, outcome, policy, site=change.state.site)
+        ]
 
-    def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy) -> bool:
-        health = self._healths.get(state.site) or self._read(state.site)
-        small = outcome.status in MISSING and self._is_small(state.site, health, policy)
+    def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:
+        """`site` is the one that has answered: whether it fails as a whole is what counts."""
+        health = self._healths.get(site) or self._read(site)
+        small = outcome.status in MISSING and self._is_small(site, health, policy)
         state = structs.replace(state, held=None)
         transition = advance(state, outcome, policy=policy, now=int(self._clock.now()), site=health, is_small_site=small)
         if not _deletes(transition, outcome):

@@ -123,7 +123,7 @@ def lost(
         if into == url or into in there_or_noted:
             continue
         page = oracle.document_at(into)
-        if page is None or oracle.stands_aside(page):
+        if page is None or oracle.stands_aside(page) or oracle.is_refused(into):
             continue
         if configuration.content_key(page.title, page.text) not in there:
             yield f"LOST    {url}: folded into {into}, which is there and not in the index"
@@ -145,7 +145,7 @@ def forgotten(
         into = configuration.folded(url)
         if into == url or not before[url].indexed or (into in after and after[into].checksum is not None):
             continue
-        if oracle.document_at(into) is not None:
+        if oracle.document_at(into) is not None and not oracle.is_refused(into):
             yield f"LOST    {url}: forgotten, and {into} has no document yet"
 
 

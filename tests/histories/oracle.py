@@ -13,7 +13,7 @@ from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
 from tests.histories.inherited import fields_of
 from tests.histories.past import Kept, Past
-from tests.histories.web import Page, Web, distances, host_of, name_of
+from tests.histories.web import REFUSALS, Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
@@ -74,6 +74,10 @@ class Oracle:
         page = self._web.page(url)
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {_DONE}
         return page if is_sure else None
+
+    def is_refused(self, url: str) -> bool:
+        """Whether the whole site of an address answers that its pages are gone, or forbidden: what it loses by that is looked at elsewhere."""
+        return self._web.site_of(url).outage in REFUSALS
 
     def stands_aside(self, page: Page) -> bool:
         """Whether a page names another one in its place."""

@@ -320,3 +320,16 @@ def test_www_moves_urls_to_another_site(site: FoldedSite) -> None:
     assert (site.store.known_of_host("www.h.example"), site.store.known_of_host("h.example")) == (0, 2)
     site.crawl()
     assert site.asked == []
+
+
+def test_documents_wait_where_most_of_the_other_site_is_missing(site: FoldedSite) -> None:
+    home, pages = "http://www.h.example/", [f"http://www.h.example/{number}" for number in range(40)]
+    site.write(start=home)
+    site.pages, site.links = {home: "home", **{url: url for url in pages}}, {home: pages}
+    site.crawl()
+    site.settings = {"CRAWLSPACE_URL_FOLD_WWW": "remove"}
+    site.pages = {"http://h.example/": "home"}
+    site.crawl()
+    window = 20
+    assert len(site.indexed) >= 1 + len(pages) - window
+    assert set(site.held().values()) == {Held.FOLDED}
