@@ -65,12 +65,12 @@ class LinkJudging:
             return False
         concerned = [known.id for known in urls if left.concerns(known)]
         ids = concerned[:PAGES_AT_ONCE]
-        self._judge([state for state in self._store.get_by_ids(ids) if not _is_fetched(state, left)])
+        now = int(self._engine.clock.now())
+        self._judge([state for state in self._store.get_by_ids(ids) if not _is_fetched(state, left, now)], now)
         note_judging(self._store, structs.replace(left, after=ids[-1] if len(concerned) > len(ids) else urls[-1].id))
         return True
 
-    def _judge(self, states: Sequence[UrlState]) -> None:
-        now = int(self._engine.clock.now())
+    def _judge(self, states: Sequence[UrlState], now: int) -> None:
         changes = {state.id: (state, self._change(state, now)) for state in states}
         written: dict[int, Change] = {}
 
@@ -123,6 +123,7 @@ def _due_at_once(state: UrlState, now: int) -> Change:
     return Change(structs.replace(state, rules=0, next_fetch=at_once(now, state.fetched_at)))
 
 
-def _is_fetched(state: UrlState, left: Judging) -> bool:
-    """Whether the links of a page are judged by a fetch, one since the change or one that is being made."""
-    return state.lease_until is not None or (state.fetched_at or 0) > left.since
+def _is_fetched(state: UrlState, left: Judging, now: int) -> bool:
+    """Whether the links of a page are judged by a fetch: one since the change, one that is being made, or one with an unconditional GET that is due."""
+    is_due = state.rules == 0 and state.next_fetch is not None and state.next_fetch <= now
+    return is_due or state.lease_until is not None or (state.fetched_at or 0) > left.since
