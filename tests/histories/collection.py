@@ -20,6 +20,7 @@ from tests.histories.past import Past
 from tests.histories.web import Web, host_of
 
 NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
+_ERRORS_OF_HOSTS = 500
 
 
 @dataclass(slots=True)
@@ -161,6 +162,7 @@ class Collection:
                 if state.checksum is not None and url not in there and host_of(url) in dead
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
+        left |= {url for url in self._returned if _has_failed(states.get(url))}
         if self._other is None:
             return Past(kept, self._elsewhere, left, returned=self._returned)
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
@@ -266,6 +268,11 @@ def _is_undecided(state: UrlState) -> bool:
 def _is_left(state: UrlState | None) -> bool:
     """What was left in the index for another crawler is to be deleted, and that is held."""
     return state is not None and state.checksum is None and state.held in (Held.RULES, Held.MANY)
+
+
+def _has_failed(state: UrlState | None) -> bool:
+    """What came back has failed in a way that may be its host's: what was left in the index of it stays until a later fetch."""
+    return state is not None and state.checksum is None and state.state is State.GONE and (state.status or 0) >= _ERRORS_OF_HOSTS
 
 
 def row_of(state: UrlState | None) -> str:

@@ -77,7 +77,9 @@ def _distances(
             if state.key not in distances or not _leads_on(state):
                 continue
             is_redirect = state.state is State.REDIRECTED or (
-                may_redirect and state.state in (State.FAILED, State.PENDING) and state.checksum is None
+                may_redirect
+                and state.state in (State.FAILED, State.PENDING)
+                and (state.checksum is None or state.held is Held.MANY)  # the document of a redirect, whose deletion is held
             )
             reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):
