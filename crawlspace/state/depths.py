@@ -81,6 +81,8 @@ class NewDepth(NamedTuple):
 
 LEADING = frozenset({State.PENDING, State.DONE, State.REDIRECTED, State.FAILED})
 
+_UNANSWERED = frozenset({State.FAILED, State.PENDING})
+
 
 def leads_on(state: int, status: int | None) -> bool:
     """Return whether the links count that were stored for a URL: not if it is gone, or forbidden, or outside the crawl space."""
@@ -93,13 +95,13 @@ def leads_again(before: int, status_before: int | None, now: int, status: int | 
 
 
 def may_redirect(state: int, *, has_document: bool) -> bool:
-    """Return whether a URL is a redirect, or fails for a while and may have been one: of what it leads to nothing has changed then."""
-    return state == State.REDIRECTED or (state == State.FAILED and not has_document)
+    """Return whether a URL is a redirect, or may have been one before it failed, or was outside the crawl space, and has not answered since."""
+    return state == State.REDIRECTED or (state in _UNANSWERED and not has_document)
 
 
 def is_farther(before: int, now: int, *, had_document: bool) -> bool:
     """Return whether what a URL leads to is farther from it in the second state: a redirect has become a page."""
-    return may_redirect(before, has_document=had_document) and now not in (State.REDIRECTED, State.FAILED)
+    return may_redirect(before, has_document=had_document) and now != State.REDIRECTED and now not in _UNANSWERED
 
 
 def reach_of(depth: int, state: int) -> int:

@@ -18,7 +18,9 @@ from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
 _DEPTH = (
     f"SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL, held IS {int(Held.FOLDED)} FROM"
 )
-_MAY_REDIRECT = f"(state = {int(State.REDIRECTED)} OR (state = {int(State.FAILED)} AND checksum IS NULL))"
+_MAY_REDIRECT = (
+    f"(state = {int(State.REDIRECTED)} OR (state IN ({int(State.FAILED)}, {int(State.PENDING)}) AND checksum IS NULL))"
+)
 _LEADS_ON = (
     f"(state IN ({', '.join(str(int(state)) for state in sorted(LEADING))})"
     f" OR (state = {int(State.EXCLUDED)} AND status IN ({', '.join(map(str, sorted(LINKS_ONLY)))})))"

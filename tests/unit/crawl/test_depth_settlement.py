@@ -114,7 +114,7 @@ class LinkedPages:
             state = states[name]
             for key in links.get(state.id, ()) if leads_on(state.state, state.status) else ():
                 target = names[key]
-                is_redirect = state.state is State.REDIRECTED or (may_redirect and state.state is State.FAILED)
+                is_redirect = state.state is State.REDIRECTED or (may_redirect and state.state in (State.FAILED, State.PENDING))
                 depth = found[name] + (not is_redirect)
                 if target in states and depth < found.get(target, 99) and states[target].status not in OUT_OF_SPACE:
                     found[target] = depth

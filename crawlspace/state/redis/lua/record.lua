@@ -127,7 +127,7 @@ end
 
 -- As in `depths.py`.
 function record.may_redirect(state, has_document)
-  return state == REDIRECTED or state == FAILED and not has_document
+  return state == REDIRECTED or (state == FAILED or state == PENDING) and not has_document
 end
 
 -- Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten.
@@ -136,7 +136,7 @@ function record.mark_depths()
     local key, depth, links, state, checksum = unpack(record.before[id], 1, 5)
     local row = rows[id]
     if not row then record.mark_depth(key, 0, depth) end
-    local is_farther = row and record.may_redirect(state, checksum) and row[STATE] ~= REDIRECTED and row[STATE] ~= FAILED
+    local is_farther = row and record.may_redirect(state, checksum) and row[STATE] ~= REDIRECTED and row[STATE] ~= FAILED and row[STATE] ~= PENDING
     local links_now = row and not is_farther and record.counting_links(id, row) or ""
     if links ~= "" and links ~= links_now then
       local still = {}
