@@ -62,7 +62,6 @@ class BulkDecisions:
         site_limits = space.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
         self.max_link_depth = space.limits.max_link_depth
-        self._depth_is_limited = space.limits.max_link_depth is not None
         self.hosts_are_limited = any(each.max_urls_per_host is not None for each in limits)
         self._admitted: dict[str, int] = {}
 
@@ -123,7 +122,7 @@ class BulkDecisions:
                 refusal = first_refusal(origin.finds, known)
                 if refusal is not None:
                     verdict = self._refused(refusal, known, origin, depth)
-                elif self._depth_is_limited and self._is_too_deep(url, depth):
+                elif self.max_link_depth is not None and self._is_too_deep(url, depth):
                     verdict = _LINK_DEPTH
                 else:
                     verdict = origin.unreachable

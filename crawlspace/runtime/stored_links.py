@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
@@ -9,7 +10,7 @@ from scrapy.utils.asyncio import call_later
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.crawl.rule_changes.archived_links import LinkJudging
-from crawlspace.errors import CrawlspaceError
+from crawlspace.errors import CrawlspaceError, StoreError
 from crawlspace.model import OutcomeKind
 from crawlspace.runtime.archived_responses import response_of
 from crawlspace.runtime.download.failures import UndecodableBody
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from crawlspace.model import Outcome, UrlState
     from crawlspace.runtime.session import Session
+
+logger = logging.getLogger(__name__)
 
 
 class StoredLinks:
@@ -56,15 +59,26 @@ class StoredLinks:
             wake(self._crawler)
         except CrawlspaceError as error:
             self._session.fail(error, self._crawler)
+        except Exception as error:
+            logger.exception("the links of archived pages could not be judged")
+            fault = f"the links of archived pages could not be judged, through a fault of ours ({type(error).__name__}: {error})"
+            self._session.fail(StoreError(f"{fault}: the log has the details, please report it; nothing is lost"), self._crawler)
 
     def _read(self, state: UrlState) -> Outcome | None:
+        """Return the outcome of the stored response; None where it cannot be read, so that the page is fetched."""
+        try:
+            return self._outcome(state)
+        except UndecodableBody:
+            return None
+        except Exception:
+            logger.exception("%s: its stored response could not be read, so the page is fetched", state.url)
+            return None
+
+    def _outcome(self, state: UrlState) -> Outcome | None:
         stored = None if state.archived is None or self._responses is None else self._archive.response(state.archived, state.url)
         if stored is None or self._responses is None:
             return None
-        try:
-            response = response_of(stored, page_request(state, callback=None, errback=None))
-        except UndecodableBody:
-            return None
+        response = response_of(stored, page_request(state, callback=None, errback=None))
         if sniff(declared_type(response.headers), response.body[:SNIFFED_BYTES]) not in HTML_TYPES:
             return None
         outcome = self._responses.outcome(response, state).outcome

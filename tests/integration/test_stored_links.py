@@ -98,6 +98,17 @@ def test_pages_that_the_archive_has_not_are_requested(project: MakeProject) -> N
         )
 
 
+def test_a_damaged_archive_costs_requests_and_no_page(project: MakeProject) -> None:
+    with serve(site()) as server:
+        demo = crawled(project, server.url("/"))
+        for file in folder(demo).glob("*.warc.gz"):
+            file.write_bytes(b"\x1f\x8b" + b"damaged " * (file.stat().st_size // 8))
+        loosen(demo)
+        server.forget()
+        demo.crawl("demo").succeeded()
+        assert sorted(server.paths()) == sorted(["/", *LINKING, *CLOSED])
+
+
 def test_without_an_archive_pages_are_requested(project: MakeProject) -> None:
     with serve(site()) as server:
         demo = crawled(project, server.url("/"))

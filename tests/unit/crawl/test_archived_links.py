@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ class ArchivedSite(Web):
     def open(self) -> Startup:
         return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=self.spider)
 
-    def revise(self, change: object) -> None:
-        self.store.revise([state.id for state in self.store.urls()], change, now=0)  # type: ignore[arg-type]
+    def revise(self, change: Callable[[UrlState], Change | None]) -> None:
+        self.store.revise([state.id for state in self.store.urls()], change, now=0)
 
     def stored(self, state: UrlState) -> Outcome | None:
         self.read.append(state.url)
@@ -66,7 +66,7 @@ class ArchivedSite(Web):
         judged = LinkJudging(engine, self.stored)
         assert engine.is_judging == bool(self.store.get_meta(JUDGING))
         self.asked, self.read = [], []
-        assert not engine.is_done() or not engine.is_judging
+        assert not (engine.is_done() and engine.is_judging)
         while steps and judged.step():
             steps -= 1
         if steps:
