@@ -107,7 +107,8 @@ class CheckedCollection(Collection):
             if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
                 continue
             host = self._web.site_of(url).host
-            if host in down and was.held is None and url not in run.orphans and not self._configuration.bars(url, self._web):
+            excused = was.held is not None or url in run.orphans or url in run.too_far or self._configuration.bars(url, self._web)
+            if host in down and not excused:
                 failing[host] += 1
                 if down[host] in _MISSING:
                     missing[host] += 1

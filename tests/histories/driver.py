@@ -24,7 +24,7 @@ from crawlspace.crawl.startup import open_engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -302,6 +302,8 @@ class SimulatedCrawler(IndexFile):
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held
+        if collection.limits.max_link_depth is not None:
+            run.too_far = {state.url for state in store.urls() if state.state is State.EXCLUDED and state.checksum is None}
         run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
         lost = LostDocuments(startup.engine, sink.sink) if isinstance(sink.sink, EmbeddedIndex) else None
         if lost is not None:

@@ -51,6 +51,8 @@ class Run:
     """Of the brake, at the start of the crawl."""
     most_by_rules: int = 0
     """The same before the change of the rules, which is counted by itself."""
+    too_far: set[str] = field(default_factory=set)
+    """URLs that were outside the crawl space after its start, where links may be counted."""
     pushed: set[str] = field(default_factory=set)
     """URLs whose documents were sent to the index."""
     changes: list[str] = field(default_factory=list)

@@ -21,7 +21,7 @@ from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
 from tests.histories.folded import folded_web
-from tests.histories.loosened import loosened, needless
+from tests.histories.loosened import loosened, needless, with_starts
 from tests.histories.reconfigured import reconfigured
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
@@ -296,7 +296,7 @@ class History(CrawledCollection):
 
     def _loosen(self) -> None:
         """All being settled, have a check admit more, and the next crawl find all that this brings into reach, though nothing else is due."""
-        chance, before, known = self._chance, self._configuration, self._known
+        chance, before, known, starts = self._chance, self._configuration, self._known, list(self._web.starts)
         what = chance.random()
         if what < 0.15:
             for one in self._all():
@@ -324,7 +324,8 @@ class History(CrawledCollection):
         if not 0.15 <= what < 0.35:
             self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
         if not (self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth):
-            self._report.differences += needless(asked, known, before, folded_web(self._web, before))
+            was, now = (folded_web(web, before) for web in (with_starts(self._web, starts), self._web))
+            self._report.differences += needless(asked, known, before, was, starts=now.start_urls())
         for one in self._all():
             one._compare()
         self._report.met["loosened check"] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from crawlspace.model import State, UrlState
@@ -54,12 +55,25 @@ def loosened(configuration: Configuration, chance: random.Random) -> Configurati
     return chance.choice(wider) if wider else None
 
 
-def needless(asked: Iterable[str], known: Mapping[str, UrlState], before: Configuration, web: Web) -> Iterator[str]:
-    """What was asked for though the former checks had refused nothing of it; `known` is what was known before the change."""
+def with_starts(web: Web, starts: Iterable[str]) -> Web:
+    """The same web, crawled from other start URLs."""
+    other = copy(web)
+    other.starts = list(starts)
+    return other
+
+
+def needless(
+    asked: Iterable[str], known: Mapping[str, UrlState], before: Configuration, web: Web, *, starts: Iterable[str]
+) -> Iterator[str]:
+    """What was asked for though the former checks had refused nothing of it, and it is none of `starts`.
+
+    `known` is what was known before the change, and the start URLs of `web` are those of before it: they decide what is offsite.
+    """
+    now_start = set(starts)
     for url in sorted(asked):
         state, page = known.get(url), web.page(url)
         is_as_before = state is not None and state.state is State.DONE and state.status == 200 and state.held is None
-        if not is_as_before or page is None or fails(page) or url in web.start_urls():
+        if not is_as_before or page is None or fails(page) or url in now_start:
             continue
         if web.site_of(url).is_dead:  # its pages have been due for long, and its robots.txt kept them waiting
             continue
