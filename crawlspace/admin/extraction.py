@@ -27,8 +27,6 @@ EXTRACTING = "extracting"
 URLS_AT_ONCE = 250
 AHEAD = 3
 """So many times as many are begun, so that whoever makes documents need not wait while others are recorded and sent."""
-MOST_WAITING = 500
-"""Orders that may wait for the index: sending many at a time would take longer than that."""
 
 Begun = Callable[[], Mapping[int, Remade]]
 """Waits for what was begun, and returns it by id. Raises CrawlspaceError."""
@@ -80,10 +78,6 @@ class Extraction(Reindexing):
     @property
     def code(self) -> str:
         return self.making.hash
-
-    @property
-    def most_waiting(self) -> int:
-        return MOST_WAITING
 
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
         """Yield all URLs from the one after that id on, while documents of those that follow are made."""

@@ -21,9 +21,9 @@ from crawlspace.state.views import Counts, KnownUrl
 
 REINDEXING = "reindexing"
 """Meta: how far a reindex has come; empty when none was begun."""
-BATCH = 500
-MOST_WAITING = 2_000
-"""Orders that may wait for the index meanwhile."""
+BATCH = 200
+MOST_WAITING = 3_000
+"""Orders that may wait for the index meanwhile, so that it gets many at once."""
 
 
 class ReindexStore(Protocol):
@@ -91,7 +91,7 @@ class Reindexing:
             self.store.set_meta(self.meta, msgspec.json.encode(done).decode())
             seen += len(page)
             self.progress(seen, total)
-            self.deliver(self.most_waiting)
+            self.deliver(MOST_WAITING)
         self.deliver(0)
         self.store.set_meta(self.meta, "")
         return done
@@ -104,10 +104,6 @@ class Reindexing:
     def code(self) -> str:
         """What the documents depend on besides the archive."""
         return ""
-
-    @property
-    def most_waiting(self) -> int:
-        return MOST_WAITING
 
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
         """Yield all URLs from the one after that id on, a page at a time."""

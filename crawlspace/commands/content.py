@@ -14,7 +14,7 @@ from crawlspace.config.collection import read_url_folding
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.archived_responses import body_of
 from crawlspace.runtime.command import CollectionCommand, EscapingOutput
-from crawlspace.runtime.download.failures import UndecodableBody
+from crawlspace.runtime.download.errors import UndecodableBody
 from crawlspace.runtime.stores.archive import archive_reader
 
 

@@ -32,12 +32,12 @@ from crawlspace.runtime.loader import CollectionLoader, collection_settings
 from crawlspace.runtime.run_end.finish_command import run_finish_command
 from crawlspace.runtime.run_end.report import RunReport
 from crawlspace.runtime.run_end.summary import summary
-from crawlspace.runtime.scheduler import open_session
-from crawlspace.runtime.session import Session
 from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
+
+    from crawlspace.runtime.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +135,8 @@ class Command(ScrapyCrawl):
 
     def _open(self, settings: BaseSettings) -> None:
         """Open the collection; where that fails, report it and exit."""
+        from crawlspace.runtime.scheduler import open_session  # noqa: PLC0415 - Scrapy loads this module for each command
+
         self._own_settings = settings
         try:
             collection_folder(self._name, settings)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from threading import Event
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 
 from scrapy.utils.conf import arglist_to_dict
 
 from crawlspace import private_files
 from crawlspace.admin.reindex import IndexState, Reindexed, Reindexing
+from crawlspace.admin.sending import MOST_AT_ONCE, Sending
 from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX
 from crawlspace.clock import SystemClock
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.index_repair import Resending
-from crawlspace.errors import StoreError, UsageError
+from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain
 from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
@@ -27,7 +28,6 @@ from crawlspace.runtime.replay.extracting import MOST_PROCESSES, extracting
 from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.places import OpenStore
 
-_PAUSE_S = 0.1
 SHOWN = 20
 """Pages that are named of which no document was made."""
 
@@ -74,13 +74,17 @@ class Command(CollectionCommand):
                 )
             _make_index(place, opened)
             reduce_garbage_collection()
-            with closing(archive_reader(place, opened)) as archive, closing(ProgressDisplay(sys.stderr, clock)) as display:
+            with (
+                closing(archive_reader(place, opened)) as archive,
+                closing(ProgressDisplay(sys.stderr, clock)) as display,
+                _delivering(place, opened) as deliver,
+            ):
                 reindexing = Reindexing(
                     opened.store,
                     archive,
                     _index_state(place),
                     int(clock.now()),
-                    deliver=_delivering(place, opened),
+                    deliver=deliver,
                     progress=lambda seen, total: display("sending", seen, total),
                 )
                 if opts.extract:
@@ -162,21 +166,24 @@ def _index_state(place: Place) -> IndexState:
         return IndexState(0 if mark is None else mark.batch, index.count(of=place.name))
 
 
-def _delivering(place: Place, opened: OpenStore) -> Callable[[int], None]:
-    """Return a function that has orders be sent until no more than a number of them wait. Raises StoreError."""
-    clock = SystemClock()
+@contextmanager
+def _delivering(place: Place, opened: OpenStore) -> Iterator[Callable[[int], None]]:
+    """Yield a function that has orders be sent until no more than a number of them wait. It raises StoreError."""
+    said = opened.deliver(place.index_file, SystemClock())
+    if said != CRAWL_UPDATES_INDEX and opened.store.backlog(SINK):
+        raise StoreError(f"{said}; `scrapy reindex {place.name}` goes on where it was")
+    with ExitStack() as stack:
+        index = stack.enter_context(closing(EmbeddedIndex(place.index_file, owner=place.name)))
+        drain = Drain(opened.store, index, SystemClock(), batch=MOST_AT_ONCE)
+        sending = stack.enter_context(closing(Sending(drain, lambda: opened.alone(place.index_file))))
 
-    def deliver(most: int) -> None:
-        while (waiting := opened.store.backlog(SINK)) > most:
-            said = opened.deliver(place.index_file, clock)
-            if said == CRAWL_UPDATES_INDEX:
-                if not most:
-                    return
-                Event().wait(_PAUSE_S)
-            elif opened.store.backlog(SINK) >= waiting:
-                raise StoreError(f"{said}; `scrapy reindex {place.name}` goes on where it was")
+        def deliver(most: int) -> None:
+            try:
+                sending.until(most)
+            except IndexUnavailable as error:
+                raise StoreError(f"{error}; `scrapy reindex {place.name}` goes on where it was") from error
 
-    return deliver
+        yield deliver
 
 
 def _sentence(name: str, done: Reindexed) -> str:

@@ -7,6 +7,7 @@ difference means that one of the two was lost or restored from a copy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from secrets import token_hex
@@ -54,7 +55,7 @@ class MarkedStore(Protocol):
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
     def backlog(self, sink: str) -> int: ...
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]: ...
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = ...) -> list[IndexOrder]: ...
 
 
 def stored_mark(store: MarkedStore, sink: str) -> BatchMark | None:
@@ -103,7 +104,7 @@ def _waits(store: MarkedStore, sink: str, found: BatchMark, now: int) -> bool:
     """Return whether the outbox still has a batch that the index has, or orders that replaced it."""
     if store.backlog(sink) > _LOOKED_AT:
         return True
-    return any(order.sequence >= found.sequence for order in store.orders(sink, _LOOKED_AT, now=now))
+    return any(order.sequence >= found.sequence for order in store.orders(sink, _LOOKED_AT, now=now, most_bytes=sys.maxsize))
 
 
 def _name(sink: str) -> str:

@@ -29,8 +29,8 @@ MAX_FAULTS = 10
 class OrderSource(Protocol):
     """The outbox of a store."""
 
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
-        """Return the next orders of a sink, in the order of sending."""
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = ...) -> list[IndexOrder]:
+        """Return the next orders of a sink, in the order of sending; fewer where their documents have many bytes."""
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         """Remove orders that are done."""

@@ -1,30 +1,15 @@
-"""The private names of Scrapy, and of Twisted's HTTP client below it, that are used, each with its reason.
+"""The private names of Scrapy that are used, each with its reason; those of its HTTP client are in download/http_internals.py.
 
-This is what to compare when one of the two changes. What other modules need of them has a public name here.
+This is what to compare when Scrapy changes. What other modules need of them has a public name here.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from scrapy.core.downloader.handlers import http11
-from scrapy.core.downloader.handlers.http11 import (
-    HTTP11DownloadHandler,
-    _LenientHTTP11ClientFactory,
-    _LenientHTTP11ClientProtocol,
-    _LenientHTTPClientParser,
-    _ScrapyAgent,
-    _TunnelingTCP4ClientEndpoint,
-)
 from twisted.internet.defer import succeed
-from twisted.internet.endpoints import HostnameEndpoint
-from twisted.python.failure import Failure
-from twisted.web import _newclient
-from twisted.web.client import HTTPConnectionPool
-from twisted.web.http import _ChunkedTransferDecoder
 
 if TYPE_CHECKING:
     from http.cookiejar import Cookie
@@ -33,11 +18,6 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.http.cookies import CookieJar
-
-ParseError = _newclient.ParseError
-RequestNotSent = _newclient.RequestNotSent
-"""These two errors are exported by no public module; the others of the client are in twisted.web.client."""
-
 
 STOPPED = "download_stopped"
 """Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""
@@ -142,203 +122,6 @@ class ExportHook:
     async def end_export(self, slot: Any, spider: Any) -> None:
         """Finish the file of an export, and store it."""
         await super()._close_slot(slot, spider)  # type: ignore[misc]
-
-
-# --- the HTTP client ----------------------------------------------------------------------------------------------
-
-TunnelEndpoint = _TunnelingTCP4ClientEndpoint
-"""What connects through a proxy. It has no public name, and its answer no bounds."""
-
-
-class ChunkedDecoder(_ChunkedTransferDecoder):
-    """Decoder of chunked bodies with a method for each trailer: Twisted bounds their bytes only, in a private attribute."""
-
-    def limit_trailer_bytes(self, most: int) -> None:
-        self._maxTrailerHeadersSize = min(most, self._maxTrailerHeadersSize)
-
-    def trailers(self, number: int) -> None:
-        """So many lines of trailers have been read."""
-
-    def _dataReceived_TRAILER(self) -> bool:  # noqa: N802
-        goes_on = super()._dataReceived_TRAILER()
-        self.trailers(len(self._trailerHeaders))
-        return goes_on
-
-
-class ResponseParser(_LenientHTTPClientParser):
-    """Parser of a response. `chunked`: the decoder of chunked bodies, which Twisted takes from a private table."""
-
-    def __init_subclass__(cls, *, chunked: type[ChunkedDecoder], **others: Any) -> None:
-        super().__init_subclass__(**others)
-        cls._transferDecoders = {b"chunked": chunked}
-
-
-class ClientProtocol(_LenientHTTP11ClientProtocol):
-    """HTTP connection with methods where a response ends and where it is given up: Twisted has none."""
-
-    @property
-    def reads_response(self) -> bool:
-        """Whether what comes belongs to a response: without a parser, nothing was asked, or the response is complete."""
-        return self._parser is not None
-
-    def parse_with(self, parser: type[ResponseParser]) -> None:
-        """Replace the class of the parser, which Twisted chooses by itself."""
-        assert self._parser is not None
-        self._parser.__class__ = parser
-
-    def do_not_keep(self) -> None:
-        """Close the connection after this response; whether it is kept is an attribute of the request, which is private."""
-        if self._currentRequest is not None:
-            self._currentRequest.persistent = False
-
-    def response_complete(self, rest: bytes) -> None:
-        """A response is complete; `rest` was sent after it."""
-
-    def given_up(self, reason: Failure) -> None:
-        """The connection is being closed, because of what came."""
-
-    def _finishResponse_WAITING(self, rest: bytes) -> None:  # noqa: N802
-        self.response_complete(rest)
-        super()._finishResponse_WAITING(rest)
-
-    def _giveUp(self, reason: Failure) -> None:  # noqa: N802
-        super()._giveUp(reason)
-        self.given_up(reason)
-
-
-class ConnectionFactory(_LenientHTTP11ClientFactory):
-    """Factory of connections that return to the pool: the callback for that is private."""
-
-    def connection(self, protocol: type[ClientProtocol]) -> Any:
-        return protocol(self._quiescentCallback)
-
-
-def tunnel_state(endpoint: Any) -> tuple[Any, bytes, Callable[[], None]]:
-    """Return what waits for a proxy's answer, what came of it, and what ends the connection: the endpoint has no limits to set."""
-    return endpoint._tunnelReadyDeferred, endpoint._connectBuffer, endpoint._protocol.transport.abortConnection
-
-
-class Body(Protocol):
-    """Takes the place of the buffer of a body, with a limit of its own."""
-
-    is_too_large: bool
-    """Nothing of it is to be read, or no more."""
-
-    @property
-    def is_over(self) -> bool: ...
-
-    def write(self, data: bytes) -> object: ...
-
-    def getvalue(self) -> bytes: ...
-
-    def truncate(self, size: int) -> object: ...
-
-    def drop(self) -> None: ...
-
-
-class DownloadAgent(_ScrapyAgent):
-    """What downloads one response, with a method that returns what takes its body: Scrapy has no way to set that."""
-
-    def body_for(
-        self, request: Request, values_of: Callable[[bytes], list[bytes]], *, length: int, page_limit: int
-    ) -> Body | None:
-        """Return what takes the body of a response, by its headers; None: as usual."""
-        return None
-
-    def _cb_bodyready(self, txresponse: Any, request: Request) -> Any:
-        length = txresponse.length if isinstance(txresponse.length, int) else -1
-        limit = request.meta.get("download_maxsize", self._maxsize)
-        headers = txresponse.headers
-        body = self.body_for(request, lambda name: headers.getRawHeaders(name, []), length=length, page_limit=limit)
-        if body is None:
-            return super()._cb_bodyready(txresponse, request)
-        if body.is_too_large:
-            txresponse._transport.stopProducing()
-            txresponse._transport.loseConnection()
-            return {"txresponse": txresponse, "flags": [STOPPED]}
-        self._maxsize = 0  # the body has its limit
-        deliver = txresponse.deliverBody
-        txresponse.deliverBody = lambda reader: deliver(_into(body, reader))
-        return super()._cb_bodyready(txresponse, request)
-
-
-def _into(body: Body, reader: Any) -> Any:
-    """Return the reader of a response that puts what comes into a body."""
-    reader._bodybuf = body
-    receive = reader.dataReceived
-
-    def received(data: bytes) -> None:
-        try:
-            receive(data)
-        except OSError as error:  # the disk is full
-            reader.transport.loseConnection()
-            reader._finished.errback(Failure(error))
-            return
-        if reader._finished.called or not body.is_over:
-            return
-        if body.is_too_large:
-            body.drop()
-            reader.transport.stopProducing()
-            reader.transport.loseConnection()
-            reader._finish_response(flags=[STOPPED])
-        else:
-            reader._finished.cancel()
-
-    reader.dataReceived = received
-    return reader
-
-
-def use_agent(agent: type[DownloadAgent]) -> None:
-    """Set what downloads responses. Scrapy's handler makes it in the middle of a method."""
-    http11._ScrapyAgent = agent  # type: ignore[misc]
-
-
-def pool_of(handler: HTTP11DownloadHandler) -> HTTPConnectionPool:
-    """Return the connections of Scrapy's download handler, which has no parameter for them."""
-    return handler._pool
-
-
-def use_factory(pool: HTTPConnectionPool, factory: type[ConnectionFactory]) -> None:
-    """Set what makes the connections of a pool. Twisted documents `_factory` for subclasses; Scrapy sets it too."""
-    pool._factory = factory
-
-
-def new_connection(pool: HTTPConnectionPool, key: Any, endpoint: Any) -> Any:
-    """Return a connection that is not a kept one. The pool's public method prefers those."""
-    return pool._newConnection(key, endpoint)
-
-
-def wrap_new_connection(pool: HTTPConnectionPool, wrap: Callable[[Callable[..., Any], Any], Callable[..., Any]]) -> None:
-    """Have connections made by `wrap(make, clock)`. The pool is where they are made; Scrapy has no setting for it."""
-    pool._newConnection = wrap(pool._newConnection, pool._reactor)  # type: ignore[method-assign]
-
-
-def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:
-    """Have the pool close the connection that has been idle longest, once there are more.
-
-    Twisted bounds them by site, and by four minutes. In four minutes a crawl can ask more sites than a process may have files open:
-    then nothing could be opened any more, and every further page would be an error.
-    """
-    put = pool._putConnection
-
-    def put_and_bound(key: Any, connection: Any) -> None:
-        put(key, connection)
-        while len(pool._timeouts) > most:
-            ending = next(iter(pool._timeouts.values()))  # they are in the order in which they became idle
-            site, idle = ending.args
-            ending.cancel()
-            pool._removeConnection(site, idle)
-            if not pool._connections[site]:
-                del pool._connections[site]
-
-    pool._putConnection = put_and_bound  # type: ignore[method-assign]
-
-
-def remember_host_names(most: int) -> None:
-    """Have Twisted remember the two forms of a host, which it makes for each request anew, even on a connection that was kept."""
-    forms_of = HostnameEndpoint._hostAsBytesAndText
-    if not hasattr(forms_of, "cache_info"):
-        HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(most)(forms_of))  # type: ignore[method-assign]
 
 
 def divert_responses(crawler: Crawler, takes: Callable[[Any, Request], bool]) -> Callable[[Any, Request], Any]:

@@ -13,7 +13,7 @@ from crawlspace.crawl.rule_changes.archived_links import LinkJudging
 from crawlspace.errors import CrawlspaceError, StoreError
 from crawlspace.model import OutcomeKind
 from crawlspace.runtime.archived_responses import response_of
-from crawlspace.runtime.download.failures import UndecodableBody
+from crawlspace.runtime.download.errors import UndecodableBody
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.requests import page_request
 from crawlspace.runtime.scrapy_internals import wake

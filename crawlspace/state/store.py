@@ -32,7 +32,7 @@ from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 
 
 class LeaseStore(Protocol):
@@ -247,8 +247,10 @@ class SiteStore(Protocol):
 class OrderStore(Protocol):
     """For the index: the outbox."""
 
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now.
+
+        There are fewer than the limit where their documents, as they are stored, have more than so many bytes; but always one.
 
         There is at most one order for a URL and sink: a newer one replaces an older one that is not acknowledged, so that an order is
         neither overtaken nor sent when it is out of date. Parked orders are left out.

@@ -11,6 +11,9 @@ from msgspec import Struct
 from crawlspace.decision import Reason
 from crawlspace.model import Queue, Source, State, UrlState
 
+MOST_BYTES_AT_ONCE = 16_000_000
+"""Documents of one batch of orders, unless one is larger: a batch is in memory as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Site:

@@ -16,7 +16,7 @@ from twisted.python.failure import Failure
 from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.requests import robots_request
 from spiders.collection import CollectionSpider

@@ -252,6 +252,19 @@ def test_deletes_go_first_and_the_oldest_first(known: Known) -> None:
     assert sequences == sorted(sequences)
 
 
+# most bytes -> orders at once; a text has 11 bytes, and some stores count a little more than the text
+LARGE = [(1, 1), (11, 1), (1_000, 3)]
+
+
+@pytest.mark.parametrize(("most_bytes", "number"), LARGE)
+def test_fewer_orders_where_their_documents_are_large(known: Known, store: Store, most_bytes: int, number: int) -> None:
+    urls = [f"a.example/{n}" for n in range(4)]
+    known.crawled(*((url, url) for url in urls))
+    known.record(known.change(urls[3], checksum=None), *(known.page(url, f"new {url}") for url in urls[:3]))
+    found = store.orders("index", 10, now=NOW, most_bytes=most_bytes)
+    assert [order.op for order in found] == [Op.DELETE, *[Op.PUSH] * number], "an order without a document counts nothing"
+
+
 def test_a_newer_order_takes_the_place_of_an_older_one(known: Known, store: Store) -> None:
     known.discover("a.example/")
     known.record(known.page("a.example/", "one"))

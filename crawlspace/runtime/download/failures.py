@@ -22,38 +22,14 @@ from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.scrapy_internals import ParseError
+from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, UndecodableBody
+from crawlspace.runtime.download.http_internals import ParseError
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from crawlspace.runtime.download.resolver import GuardedResolver
-
-
-class NotAsked(Exception):
-    """A request was not sent, through no fault of its site: its URL is as before it was leased."""
-
-    def __init__(self) -> None:
-        super().__init__("others may have the site")
-
-
-class KeptConnectionClosed(DownloadFailedError):
-    """A connection that was kept from an earlier request was closed before a byte of the answer came."""
-
-    def __init__(self) -> None:
-        super().__init__("the server closed a kept connection without an answer")
-
-
-class UndecodableBody(Exception):
-    """A body is not compressed as its headers say."""
-
-
-class HeadersTooLarge(Exception):
-    """The headers of an answer are over the bounds."""
-
-    def __init__(self) -> None:
-        super().__init__("more than 1,000 header lines, or 256 KiB of headers")
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,9 @@ from twisted.web.client import URI
 from crawlspace.cache import Recent
 from crawlspace.runtime.download.archived import exchange_of
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
-from crawlspace.runtime.download.failures import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
-from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
-from crawlspace.runtime.files.download import FileAgent
-from crawlspace.runtime.logformat import make_libraries_printable
-from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
-from crawlspace.runtime.scrapy_internals import (
+from crawlspace.runtime.download.http_internals import (
     bound_idle_connections,
     pool_of,
     remember_host_names,
@@ -38,6 +34,10 @@ from crawlspace.runtime.scrapy_internals import (
     use_factory,
     wrap_new_connection,
 )
+from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.files.download import FileAgent
+from crawlspace.runtime.logformat import make_libraries_printable
+from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -12,8 +12,8 @@ from typing import Any
 from twisted.internet.error import ConnectionDone
 from twisted.python.failure import Failure
 
-from crawlspace.runtime.download.failures import HeadersTooLarge
-from crawlspace.runtime.scrapy_internals import (
+from crawlspace.runtime.download.errors import HeadersTooLarge
+from crawlspace.runtime.download.http_internals import (
     ChunkedDecoder,
     ClientProtocol,
     ConnectionFactory,

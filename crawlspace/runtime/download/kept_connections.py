@@ -14,8 +14,8 @@ from twisted.python.failure import Failure
 from twisted.web.client import RequestTransmissionFailed, ResponseNeverReceived
 
 from crawlspace.cache import Recent
-from crawlspace.runtime.download.failures import KeptConnectionClosed
-from crawlspace.runtime.scrapy_internals import RequestNotSent, new_connection
+from crawlspace.runtime.download.errors import KeptConnectionClosed
+from crawlspace.runtime.download.http_internals import RequestNotSent, new_connection
 
 if TYPE_CHECKING:
     from twisted.web.client import HTTPConnectionPool

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES
 from crawlspace.content_type import declared, essence, is_generic
+from crawlspace.runtime.download.http_internals import DownloadAgent
 from crawlspace.runtime.files.body import IN_MEMORY, FileBody
 from crawlspace.runtime.requests import CONTENTS, FILE, STATE
-from crawlspace.runtime.scrapy_internals import DownloadAgent
 
 if TYPE_CHECKING:
     from pathlib import Path

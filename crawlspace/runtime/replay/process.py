@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 _SCHEDULER = "crawlspace.runtime.replay.scheduler.ReplayScheduler"
 _HANDLER = "crawlspace.runtime.replay.no_network.NoNetwork"
+_WITHOUT_EFFECT = (
+    "crawlspace.runtime.progress.Progress",
+    "scrapy.extensions.telnet.TelnetConsole",
+    "scrapy.extensions.remote_control.RemoteControl",
+    "scrapy.extensions.spiderstate.SpiderState",
+)
+_LIMITS = ("TIMEOUT", "TIMEOUT_NO_ITEM", "ITEMCOUNT", "PAGECOUNT", "PAGECOUNT_NO_ITEM", "ERRORCOUNT")
+"""They end a crawl early: no process that makes documents may end before it has made them all."""
 
 
 def main(descriptor: int) -> int:
@@ -61,12 +69,14 @@ def _settings(start: ReplayStart) -> Settings:
     settings = get_project_settings()
     settings.setdict({"LOG_LEVEL": "WARNING"}, priority="command")
     settings.setdict(start.options, priority="cmdline")
-    progress = {"crawlspace.runtime.progress.Progress": None}
+    without_effect = dict.fromkeys(_WITHOUT_EFFECT)
     ours = {
         "SCHEDULER": _SCHEDULER,
         "DOWNLOAD_HANDLERS": dict.fromkeys(("http", "https"), _HANDLER),
         "FEEDS": {},
-        "EXTENSIONS": {**settings.getdict("EXTENSIONS"), **progress},
+        "EXTENSIONS": {**settings.getdict("EXTENSIONS"), **without_effect},
+        "HTTPCACHE_ENABLED": False,
+        **{f"CLOSESPIDER_{limit}": 0 for limit in _LIMITS},
     }
     settings.setdict(ours, priority="cmdline")
     return settings

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
-from crawlspace.runtime.download.failures import Meaning, NotAsked, meaning_of
+from crawlspace.runtime.download.errors import NotAsked
+from crawlspace.runtime.download.failures import Meaning, meaning_of
 from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import STATE, request_id
 

@@ -36,6 +36,9 @@ class OpenStore(Protocol):
     def deliver(self, index_file: Path, clock: Clock) -> str:
         """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits."""
 
+    def alone(self, index_file: Path) -> AbstractContextManager[Callable[[], object]]:
+        """Keep all others from sending to the index. Raises StoreLocked where a crawl does; call what it yields now and then."""
+
 
 class StorePlace(Protocol):
     """Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that lead to none."""
@@ -99,10 +102,9 @@ class OpenFile:
         return ""
 
     def deliver(self, index_file: Path, clock: Clock) -> str:
-        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=self._alone)
+        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=lambda: self.alone(index_file))
 
     @contextmanager
-    def _alone(self) -> Iterator[Callable[[], object]]:
-        """Hold the lock of the crawl. Raises StoreLocked."""
+    def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
         with closing(CrawlLock(self.store.path)):
             yield lambda: None

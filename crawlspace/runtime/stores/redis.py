@@ -78,22 +78,22 @@ class OnServer:
         if (there := place.decode(errors="replace")) != here:
             return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is at {there}: the next crawl there sends them"
 
-        @contextmanager
-        def alone() -> Iterator[Callable[[], object]]:
-            """Join the workers without crawling, as the one that sends. Raises StoreLocked where a worker does."""
-            sender = Worker(self.store, timeout_s=self.timeout_s)
-            self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
-            try:
-                sender.heartbeat()  # a sender that does not report any more expires
-                if not sender.drains(SINK, here)[0]:
-                    raise StoreLocked(CRAWL_UPDATES_INDEX)
-                yield sender.heartbeat
-            except WorkerExpired as error:
-                raise StoreLocked("sending took so long that another worker sends now") from error
-            finally:
-                sender.leave()
+        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=lambda: self.alone(index_file))
 
-        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=alone)
+    @contextmanager
+    def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
+        """Join the workers without crawling, as the one that sends."""
+        sender = Worker(self.store, timeout_s=self.timeout_s)
+        self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
+        try:
+            sender.heartbeat()  # a sender that does not report any more expires
+            if not sender.drains(SINK, index_place(index_file))[0]:
+                raise StoreLocked(CRAWL_UPDATES_INDEX)
+            yield sender.heartbeat
+        except WorkerExpired as error:
+            raise StoreLocked("sending took so long that another worker sends now") from error
+        finally:
+            sender.leave()
 
     def _alive(self) -> list[WorkerSeen]:
         return [one for one in workers(self.store) if one.unseen_s < self.timeout_s]

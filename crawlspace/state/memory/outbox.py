@@ -42,13 +42,17 @@ class MemoryOutbox:
             if order is not None and order.op is Op.PUSH:
                 order.kept = order.kept or document
 
-    def next(self, sink: str, limit: int, document_of: Callable[[int], Document | None]) -> list[IndexOrder]:
+    def next(self, sink: str, limit: int, document_of: Callable[[int], Document | None], most_bytes: int) -> list[IndexOrder]:
         waiting = [order for order in self._of(sink).values() if order.reason is None]
         waiting.sort(key=lambda order: (order.op is Op.PUSH, order.sequence))
-        return [
-            IndexOrder(order.sequence, order.op, order.url, order.kept or document_of(order.id) if order.op is Op.PUSH else None)
-            for order in waiting[:limit]
-        ]
+        orders: list[IndexOrder] = []
+        for order in waiting[:limit]:
+            document = order.kept or document_of(order.id) if order.op is Op.PUSH else None
+            orders.append(IndexOrder(order.sequence, order.op, order.url, document))
+            most_bytes -= 0 if document is None else len(document.text)
+            if most_bytes <= 0:
+                break
+        return orders
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> list[int]:
         """Take orders out; return the ids they concern."""

@@ -30,7 +30,7 @@ from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_p
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
-from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, Site, folded_url, known_url
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, Site, folded_url, known_url
 
 
 @dataclass(slots=True)
@@ -284,8 +284,8 @@ class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySi
         return self._groups.push_again({id: documents[id] for id in indexed})
 
     # the outbox
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
-        return self._outbox.next(sink, limit, self._groups.document)
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
+        return self._outbox.next(sink, limit, self._groups.document, most_bytes)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         self._groups.drop_texts(self._outbox.acknowledge(sink, orders))

@@ -46,7 +46,7 @@ from crawlspace.state.redis.scripts import Scripts
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site, folded_url
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site, folded_url
 from crawlspace.urls import url_key
 
 _PAGE = 500
@@ -269,10 +269,10 @@ class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
         self._write("save_robots", **encode_robots(entry))
 
     # the outbox
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         return [
             IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document))
-            for sequence, op, url, document in self._read("orders", sink=sink, limit=limit)
+            for sequence, op, url, document in self._read("orders", sink=sink, limit=limit, bytes=most_bytes)
         ]
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:

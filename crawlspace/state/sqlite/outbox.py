@@ -50,16 +50,20 @@ def give(
         drop_texts(db, settlement.push)
 
 
-def next_orders(db: apsw.Connection, sink: str, limit: int) -> list[IndexOrder]:
+def next_orders(db: apsw.Connection, sink: str, limit: int, most_bytes: int) -> list[IndexOrder]:
     rows = db.execute(
         f"SELECT outbox.op, outbox.sequence, outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
         f" {_DOCUMENT_TABLES} WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
         (sink, limit),
     )
-    return [
-        IndexOrder(sequence, _OPS[op], url, _document(db, url, *parts) if op == _PUSH else None)
-        for op, sequence, url, *parts in list(rows)
-    ]
+    orders: list[IndexOrder] = []
+    for op, sequence, url, whole, body, text, *parts in rows:
+        document = _document(db, url, whole, body, text, *parts) if op == _PUSH else None
+        orders.append(IndexOrder(sequence, _OPS[op], url, document))
+        most_bytes -= 0 if document is None else len(whole or text)
+        if most_bytes <= 0:
+            break
+    return orders
 
 
 def keep(db: apsw.Connection, ids: Sequence[int]) -> None:

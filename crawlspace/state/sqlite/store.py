@@ -32,7 +32,7 @@ from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
 
 
@@ -275,10 +275,10 @@ class SqliteStore(SqliteArchive, SqliteDepths):
             sqlite_sites.save_robots(db, entry)
 
     # the outbox
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure
         with self._file.snapshot() as db:
-            return outbox.next_orders(db, sink, limit)
+            return outbox.next_orders(db, sink, limit, most_bytes)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         with self._writing() as db:

@@ -35,7 +35,7 @@ class Outbox:
         self.waiting.pop(url, None)
         self.waiting[url] = IndexOrder(self.given, op, url, document)
 
-    def orders(self, sink: str, limit: int, *, now: int) -> list[IndexOrder]:
+    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = 0) -> list[IndexOrder]:
         assert sink == "memory"
         assert now >= 1_750_000_000
         return sorted(self.waiting.values(), key=lambda order: (order.op is not Op.DELETE, order.sequence))[:limit]

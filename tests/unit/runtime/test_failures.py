@@ -21,7 +21,8 @@ from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.failures import HeadersTooLarge, KeptConnectionClosed, UndecodableBody, meaning_of
+from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, UndecodableBody
+from crawlspace.runtime.download.failures import meaning_of
 from crawlspace.runtime.download.kept_connections import SecondTurns
 
 URL = "http://a.example/"

@@ -20,7 +20,8 @@ from twisted.web.http_headers import Headers
 
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.printable import MESSAGE
-from crawlspace.runtime.download.failures import HeadersTooLarge, meaning_of
+from crawlspace.runtime.download.errors import HeadersTooLarge
+from crawlspace.runtime.download.failures import meaning_of
 from crawlspace.runtime.download.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
 from crawlspace.runtime.logformat import make_libraries_printable
 

@@ -8,7 +8,7 @@ import pytest
 from twisted.internet.task import Clock
 from twisted.web.client import HTTPConnectionPool
 
-from crawlspace.runtime.scrapy_internals import bound_idle_connections
+from crawlspace.runtime.download.http_internals import bound_idle_connections
 
 MOST = 3
 

@@ -11,7 +11,7 @@ import pytest
 from twisted.internet.ssl import CertificateOptions
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
-from crawlspace.runtime.download.failures import NotAsked
+from crawlspace.runtime.download.errors import NotAsked
 from crawlspace.runtime.download.kept_connections import TLS_END_S
 from tests.certificates import certificate
 from tests.unit.runtime.connections import ANSWER, Network

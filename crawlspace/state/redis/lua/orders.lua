@@ -3,15 +3,16 @@
 function ops.orders(args)
   local sink, reply = args.sink, {}
   for op, list in pairs({[1] = "delete", [0] = "push"}) do reply[op] = call("ZRANGE", outbox.key(sink, list), 0, args.limit - 1) end
-  local found = {}
+  local found, left = {}, args.bytes
   for _, op in ipairs({1, 0}) do
     for _, number in ipairs(reply[op]) do
-      if #found == args.limit then return found end
+      if #found == args.limit or left <= 0 then return found end
       local id, url = string.match(call("HGET", outbox.key(sink, "order"), number), "^%d:(%d+):(.*)$")
       local document = {}
       if op == 0 then
         local kept = call("HGET", outbox.key(sink, "kept"), number)
         document = kept and unpack_one(kept) or groups.document_of(tonumber(id)) or {}
+        for _, part in ipairs(document) do left = left - #part end
       end
       found[#found + 1] = {tonumber(number), op, url, document}
     end

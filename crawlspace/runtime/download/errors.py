@@ -1,0 +1,30 @@
+"""Errors of a download that Scrapy has no class for. Scrapy's downloader is not imported here: that takes a tenth of a second."""
+
+from __future__ import annotations
+
+from scrapy.exceptions import DownloadFailedError
+
+
+class NotAsked(Exception):
+    """A request was not sent, through no fault of its site: its URL is as before it was leased."""
+
+    def __init__(self) -> None:
+        super().__init__("others may have the site")
+
+
+class KeptConnectionClosed(DownloadFailedError):
+    """A connection that was kept from an earlier request was closed before a byte of the answer came."""
+
+    def __init__(self) -> None:
+        super().__init__("the server closed a kept connection without an answer")
+
+
+class UndecodableBody(Exception):
+    """A body is not compressed as its headers say."""
+
+
+class HeadersTooLarge(Exception):
+    """The headers of an answer are over the bounds."""
+
+    def __init__(self) -> None:
+        super().__init__("more than 1,000 header lines, or 256 KiB of headers")

@@ -1,0 +1,135 @@
+"""Orders that are sent on a thread of their own, while more are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from threading import Event
+
+import pytest
+
+from crawlspace.admin import sending
+from crawlspace.admin.sending import Sending
+from crawlspace.clock import FakeClock
+from crawlspace.errors import IndexUnavailable, StoreLocked
+from crawlspace.index.marks import BatchMark
+from crawlspace.index.outbox import Drain
+from crawlspace.index.sink import Refusal
+from crawlspace.model import IndexOrder
+from crawlspace.state.memory.store import MemoryStore
+from tests.contract.conftest import Known
+from tests.contract.sinks import MemorySink
+from tests.notifications import LONGEST_WAIT_S
+
+URLS = [f"a.example/{n}" for n in range(10)]
+
+
+class SlowSink(MemorySink):
+    """Waits with each batch until `may_send` is set."""
+
+    def __init__(self) -> None:
+        super().__init__("index")
+        self.may_send = Event()
+        self.may_send.set()
+
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
+        assert self.may_send.wait(LONGEST_WAIT_S)
+        return super().send(orders, mark)
+
+
+class Lock:
+    """Who may send; a crawl may have it for so many times."""
+
+    def __init__(self) -> None:
+        self.crawl_has_it = 0
+        self.held = 0
+        self.renewed = 0
+
+    @contextmanager
+    def alone(self) -> Iterator[Callable[[], object]]:
+        if self.crawl_has_it:
+            self.crawl_has_it -= 1
+            raise StoreLocked("a crawl runs")
+        self.held += 1
+        try:
+            yield self._renew
+        finally:
+            self.held -= 1
+
+    def _renew(self) -> None:
+        self.renewed += 1
+
+
+@pytest.fixture
+def known() -> Known:
+    known = Known(MemoryStore(sinks=("index",)))
+    known.discover(*URLS)
+    known.record(*(known.page(url, url) for url in URLS))
+    return known
+
+
+@pytest.fixture
+def sink() -> SlowSink:
+    return SlowSink()
+
+
+@pytest.fixture
+def lock(monkeypatch: pytest.MonkeyPatch) -> Lock:
+    monkeypatch.setattr(sending, "PAUSE_S", 0)
+    return Lock()
+
+
+def opened(known: Known, sink: SlowSink, lock: Lock) -> closing[Sending]:
+    return closing(Sending(Drain(known.store, sink, FakeClock(), batch=3), lock.alone))
+
+
+def sent(sink: SlowSink) -> list[str]:
+    return [line.partition("//")[2] for line in sink.log]
+
+
+def test_all_are_sent_in_their_order(known: Known, sink: SlowSink, lock: Lock) -> None:
+    with opened(known, sink, lock) as sends:
+        sends.until(0)
+    assert sent(sink) == URLS
+    assert (known.orders(), lock.held, lock.renewed) == ([], 0, 4)
+
+
+def test_who_orders_does_not_wait_while_few_wait(known: Known, sink: SlowSink, lock: Lock) -> None:
+    sink.may_send.clear()
+    with opened(known, sink, lock) as sends:
+        sends.until(10)
+        sends.until(10)
+        assert (len(known.orders()), sent(sink), lock.held) == (10, [], 1), "a batch is under way"
+        sink.may_send.set()
+        sends.until(8)
+        assert len(known.orders()) == 7
+        sends.until(0)
+    assert sent(sink) == URLS
+
+
+def test_a_batch_that_was_not_acknowledged_is_sent_again(known: Known, sink: SlowSink, lock: Lock) -> None:
+    with opened(known, sink, lock) as sends:
+        sends.until(10)
+    assert (sent(sink), len(known.orders()), lock.held) == (URLS[:3], 10, 0)
+    with opened(known, sink, lock) as sends:
+        sends.until(0)
+    assert sent(sink) == URLS[:3] + URLS
+
+
+def test_while_a_crawl_sends_it_waits_until_few_wait(known: Known, sink: SlowSink, lock: Lock) -> None:
+    lock.crawl_has_it = 3
+    with opened(known, sink, lock) as sends:
+        sends.until(7)
+        assert (lock.crawl_has_it, sent(sink)[:3]) == (0, URLS[:3])
+        sends.until(0)
+        lock.crawl_has_it = 2
+        known.record(known.page(URLS[0], "new"))
+        sends.until(0)
+    assert len(known.orders()) == 1, "the crawl sends what is left"
+
+
+def test_an_index_that_takes_nothing_ends_it(known: Known, sink: SlowSink, lock: Lock) -> None:
+    sink.failures = [IndexUnavailable("the disk is full")]
+    with opened(known, sink, lock) as sends, pytest.raises(IndexUnavailable, match="the disk is full"):
+        sends.until(0)
+    assert (len(known.orders()), lock.held) == (10, 0)
