@@ -272,7 +272,9 @@ def _is_left(state: UrlState | None) -> bool:
 
 def _has_failed(state: UrlState | None) -> bool:
     """What came back has failed in a way that may be its host's: what was left in the index of it stays until a later fetch."""
-    return state is not None and state.checksum is None and state.state is State.GONE and (state.status or 0) >= _ERRORS_OF_HOSTS
+    if state is None or state.checksum is not None:
+        return False
+    return state.state is State.FAILED or (state.state is State.GONE and (state.status or 0) >= _ERRORS_OF_HOSTS)
 
 
 def row_of(state: UrlState | None) -> str:
